@@ -46,13 +46,13 @@ class _Imported(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, attribute = COMMANDS[name]
-        found = getattr(import_module(module), attribute)
-        if not isinstance(found, typer.Typer):
-            function, found = found, typer.Typer(add_completion=False)
-            found.command(name)(function)
-        found.rich_markup_mode = None  # as in the help of all: no boxes, which leave no room for words
-        found.info.cls = Commands
-        command = typer.main.get_command(found)
+        exported = getattr(import_module(module), attribute)
+        if not isinstance(exported, typer.Typer):
+            function, exported = exported, typer.Typer(add_completion=False)
+            exported.command(name)(function)
+        exported.rich_markup_mode = None  # as in the help of all: no boxes, which leave no room for words
+        exported.info.cls = Commands
+        command = typer.main.get_command(exported)
         command.name = name
         return command
 
@@ -69,7 +69,9 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        rows = [(name, each.get_short_help_str(limit=1000)) for name, each in commands.items() if each is not None]
+        rows = [
+            (name, command.get_short_help_str(limit=1000)) for name, command in commands.items() if command is not None
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -92,8 +94,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"grove-conformance {metadata.version('grove-conformance')}")
         raise typer.Exit
 
@@ -108,7 +110,7 @@ def root(
 
 
 _TYPER_INTERRUPTED = 130
-"""What typer returns after Ctrl-C."""
+"""The exit code of typer after Ctrl-C."""
 
 
 def main() -> None:
@@ -156,8 +158,10 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
         problems = [output.problem for output in outputs if output.problem is not None]
-        if told := next((problem for problem in problems if problem.errno != errno.EPIPE), None):
-            print(f"grove-conformance: not everything could be printed: {told.strerror}", file=sys.stderr, flush=True)
+        if failure := next((problem for problem in problems if problem.errno != errno.EPIPE), None):
+            print(
+                f"grove-conformance: not everything could be printed: {failure.strerror}", file=sys.stderr, flush=True
+            )
     finally:
         sys.stdout, sys.stderr = before
     return Exit.OUTPUT if problems and code == Exit.CONFORMANT else code

@@ -58,46 +58,46 @@ LONGEST = 1 << 15
 """Bytes from the beginning to the end of a key, with all that a logger writes between its lines."""
 
 
-def text(said: str) -> str:
+def text(content: str) -> str:
     """Return a text without credentials."""
-    return words(said.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    return words(content.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
-def words(said: bytes) -> bytes:
+def words(output: bytes) -> bytes:
     """Return the output of a program without credentials. JSON stays JSON."""
     for signs, pattern, instead in _PATTERNS:
-        if any(sign in said for sign in signs):
-            said = pattern.sub(instead, said)
-    return known_secrets.cut(said, HIDDEN.encode())
+        if any(sign in output for sign in signs):
+            output = pattern.sub(instead, output)
+    return known_secrets.cut(output, HIDDEN.encode())
 
 
-def log(said: bytes, name: str) -> bytes:
+def log(content: bytes, name: str) -> bytes:
     """Return a log without credentials: a line that says so if it contains one in pieces, which cannot be cut out."""
-    clean = words(_without_blocks(said))
+    clean = words(_without_blocks(content))
     if known_secrets.scattered(clean):
         return f"({name} is withheld: it contains a private key or a token in pieces)\n".encode()
     return clean
 
 
-def _without_blocks(said: bytes) -> bytes:
+def _without_blocks(content: bytes) -> bytes:
     """Return a log without private keys in PEM, whatever precedes their lines."""
     parts, done, end = list[bytes](), 0, 0
-    for begin in _BEGIN.finditer(said):
+    for begin in _BEGIN.finditer(content):
         if begin.start() < done:
             continue
         if end < begin.end():
-            found = _END.search(said, begin.end())
-            end = found.end() if found else len(said) + LONGEST
-        after = end if end - begin.start() <= LONGEST else _lines(said, begin.end())
+            match = _END.search(content, begin.end())
+            end = match.end() if match else len(content) + LONGEST
+        after = end if end - begin.start() <= LONGEST else _lines(content, begin.end())
         if after > begin.end():
-            parts += said[done : begin.start()], HIDDEN.encode()
+            parts += content[done : begin.start()], HIDDEN.encode()
             done = after
-    return b"".join((*parts, said[done:]))
+    return b"".join((*parts, content[done:]))
 
 
-def _lines(said: bytes, begin: int) -> int:
+def _lines(content: bytes, begin: int) -> int:
     """Return where the lines of a key end that have a prefix each, and of which the last one is not there."""
     end = begin
-    while end - begin < LONGEST and (line := _LINE.match(said, end)):
+    while end - begin < LONGEST and (line := _LINE.match(content, end)):
         end = line.end()
     return end

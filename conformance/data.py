@@ -1,5 +1,5 @@
-"""Where the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/` are, in a checkout or in an installed wheel,
-and where the user's cache is."""
+"""The places of the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/`, in a checkout or in an installed
+wheel, and of the user's cache."""
 
 from __future__ import annotations
 

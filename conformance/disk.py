@@ -35,7 +35,7 @@ def remove_empty() -> None:
 
 def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:
     """Create `folder` if it does not exist. Raises UsageError."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [directory for directory in (folder, *folder.parents) if not directory.exists()]
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
         _MADE.extend(missing)

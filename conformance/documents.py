@@ -220,15 +220,15 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, wr
 
 
 def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
-    seen: set[str] = set()
+    keys: set[str] = set()
     for key_node, _ in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             continue  # it is rejected as such
-        if key_node.value in seen and key_node.tag != "tag:yaml.org,2002:merge":
+        if key_node.value in keys and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
             where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"
             raise UsageError("duplicate key", where=where, hint="keep one of them")
-        seen.add(key_node.value)
+        keys.add(key_node.value)
 
 
 def _strings(value: Any, at: Field) -> Iterator[tuple[Field, str]]:
@@ -287,8 +287,8 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
             return f"{json.dumps(value)} is wrong", f"write {json.dumps(rule)}"
         case "type":
             names = [rule] if isinstance(rule, str) else list(rule)
-            wanted = " or ".join(_TYPES.get(name, name) for name in names)
-            return f"holds {_named(value)}", f"give {wanted}"
+            types = " or ".join(_TYPES.get(name, name) for name in names)
+            return f"holds {_named(value)}", f"give {types}"
         case "minItems" | "minLength" | "minProperties":
             return "is empty", hint or "give at least one"
         case "propertyNames" | "pattern":

@@ -77,7 +77,7 @@ def document(drawn: Any, title: str) -> str:
     It refers to nothing outside and has no script.
     """
     drawn.suptitle(title, x=0.01, ha="left")
-    handles = {each.get_label(): each for axes in drawn.axes for each in axes.get_legend_handles_labels()[0]}
+    handles = {handle.get_label(): handle for axes in drawn.axes for handle in axes.get_legend_handles_labels()[0]}
     drawn.legend(handles=handles.values(), loc="outside lower left", ncols=3)
     tag, rest = _svg(drawn).split(">", 1)
     return f"{tag}>\n <title>{escape(title)}</title>\n <style>{SCHEMES}</style>{rest}"

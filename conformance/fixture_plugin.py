@@ -86,17 +86,17 @@ class FixturePlugin:
         for name, log in cluster.all_logs().items():
             if log.exists():
                 copy_log(log, self._begun.get(name, 0), folder / f"{name}.log")
-        said = [f"logs of the implementation and of the control plane during the test: {shown(folder)}"]
+        lines = [f"logs of the implementation and of the control plane during the test: {shown(folder)}"]
         if self._keep:
             cluster.keep()
             item.session.shouldfail = f"cluster {cluster.name} was kept (--grove-keep-cluster)"
             spaces = f", with the namespace {', '.join(cluster.namespaces)}" if cluster.namespaces else ""
-            said += [
+            lines += [
                 f"cluster {cluster.name} was kept{spaces}:",
                 f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}",
                 f"  grove-conformance cluster down {cluster.name}    # when you have seen enough",
             ]
-        return said
+        return lines
 
 
 def _fixtures(item: pytest.Item) -> list[str]:

@@ -62,7 +62,7 @@ class GroveCluster:
         """The nodes that were added and not removed: those of one test, or of one fixture, as a session sets it."""
         self.namespaces: list[str] = []
         """The namespaces in use."""
-        self.kept, self.ended = False, False
+        self.released, self.ended = False, False
         self.client: ApiClient = config.new_client_from_config(str(cluster.kubeconfig))  # type: ignore[no-untyped-call]
         """The official client, as an administrator."""
         self._core: Any = CoreV1Api(self.client)
@@ -99,13 +99,13 @@ class GroveCluster:
         """End the cluster and everything on it, unless it is kept. Safe to call again."""
         self.client.close()  # type: ignore[no-untyped-call]
         self.ended = True
-        if not self.kept:
+        if not self.released:
             self._cluster.down()
 
     def keep(self) -> None:
         """Let the cluster outlive this process, as it is: only `grove-conformance cluster down NAME` ends it."""
-        if not self.kept:
-            self.kept = True
+        if not self.released:
+            self.released = True
             self._cluster.release()
 
     @property
@@ -130,14 +130,14 @@ class GroveCluster:
         return own | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
 
     @_in_one_line
-    def add_nodes(self, wanted: str) -> list[str]:
+    def add_nodes(self, fleet: str) -> list[str]:
         """Add nodes, such as `dgx-h100:4` or `gb200-nvl72:2racks`, and return their names once pods can be bound to
         them. They get the first names that are free; racks are new as a whole. Raises UsageError."""
 
         async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
-                taken = {node["metadata"]["name"] for node in await client.list(NODES)}
-                manifests = fleets.asked(wanted, taken=taken, where="add_nodes")
+                existing = {node["metadata"]["name"] for node in await client.list(NODES)}
+                manifests = fleets.asked(fleet, taken=existing, where="add_nodes")
                 names = [manifest["metadata"]["name"] for manifest in manifests]
                 self.added += names  # before they are Ready: nodes that are late are removed as well
                 await nodes.add(client, manifests, where="add_nodes")
@@ -159,13 +159,13 @@ class GroveCluster:
     def discard(self, names: list[str]) -> None:
         """Delete those of the nodes that there still are, and the pods on them: a node of the same name must not
         inherit them. Do nothing on a cluster that is kept, or that has ended."""
-        if self.kept or self.ended:
+        if self.released or self.ended:
             return
         for name in names:
-            with _unless_gone():
+            with _unless_deleted():
                 self._core.delete_node(name)
             for pod in self._core.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={name}").items:
-                with _unless_gone():
+                with _unless_deleted():
                     self._core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
         names.clear()
 
@@ -199,8 +199,8 @@ class GroveCluster:
             yield name
         finally:
             self.namespaces.remove(name)
-            if not self.kept:
-                with _unless_gone():
+            if not self.released:
+                with _unless_deleted():
                     self._core.delete_namespace(name)
 
     @_in_one_line
@@ -231,7 +231,7 @@ class GroveCluster:
 
 
 @contextlib.contextmanager
-def _unless_gone() -> Iterator[None]:
+def _unless_deleted() -> Iterator[None]:
     """Ignore that an object does not exist any more."""
     from kubernetes.client import ApiException
 

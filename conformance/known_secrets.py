@@ -24,7 +24,8 @@ from conformance.errors import UsageError
 LEAST = 16
 """Bytes of a secret that is looked for: shorter ones occur by chance."""
 TIMES = 3
-"""How often base64 is applied: a kubeconfig in base64 contains a key in base64, which is PEM, which is base64."""
+"""The number of times that base64 is applied: a kubeconfig in base64 contains a key in base64, which is PEM, which is
+base64."""
 _TEXT, _HEX = (12, 5), (24, 9)
 """Length of a window, and the distance of those that are looked up."""
 _RUN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
@@ -91,7 +92,7 @@ def learn(secret: bytes) -> None:
     _secrets.add(secret)
     forms, last = [secret], [secret]
     for _ in range(TIMES):
-        last = [form for each in last for form in _in_base64(each)]
+        last = [form for current in last for form in _in_base64(current)]
         forms += last
     in_hex = [digits for form in forms[:4] for digits in (form.hex().encode(), form.hex().upper().encode())]
     for kind, listed in ((_TEXT, forms), (_HEX, in_hex)):
@@ -100,37 +101,37 @@ def learn(secret: bytes) -> None:
             _windows[kind].update(plain[at : at + length] for at in range(len(plain) - length + 1))
 
 
-def cut(said: bytes, instead: bytes) -> bytes:
+def cut(content: bytes, instead: bytes) -> bytes:
     """Return a text with each word replaced that contains a part of a secret. JSON stays JSON."""
     if not _secrets:
-        return said
+        return content
     parts, done = list[bytes](), 0
-    plain = said.translate(_PLAIN)
+    plain = content.translate(_PLAIN)
     for at, length in sorted(place for kind in _windows for place in _places(plain, kind)):
         if at < done:
             continue
-        begin = done + len(said[done:at].rstrip(_RUN))
-        if said[begin - 1 : begin] == b"\\":  # an escape, such as \n or \u003e
-            begin += 5 if said[begin : begin + 1] == b"u" else 1
-        after = _AFTER_RUN.search(said, at + length)
-        end = after.start() if after else len(said)
-        if said[begin:end].strip(b"0123456789eE+-"):  # no number
-            parts += said[done:begin], instead
+        begin = done + len(content[done:at].rstrip(_RUN))
+        if content[begin - 1 : begin] == b"\\":  # an escape, such as \n or \u003e
+            begin += 5 if content[begin : begin + 1] == b"u" else 1
+        after = _AFTER_RUN.search(content, at + length)
+        end = after.start() if after else len(content)
+        if content[begin:end].strip(b"0123456789eE+-"):  # no number
+            parts += content[done:begin], instead
             done = end
-    return b"".join((*parts, said[done:])) if parts else said
+    return b"".join((*parts, content[done:])) if parts else content
 
 
-def scattered(said: bytes) -> bool:
+def scattered(log: bytes) -> bool:
     """Return whether a log contains a secret in pieces: with other characters between them, at the ends of lines, or as
     numbers."""
     if not _secrets:
         return False
     all_words, last_words = bytearray(), bytearray()
-    for piece in _pieces(said):
+    for piece in _pieces(log):
         broken = _BREAK.sub(b"\n", piece)
         all_words += broken.translate(_PLAIN, _NO_TEXT)
         last_words += b"".join(_LAST.findall(broken))
-        lists = (_of_numbers(found[0]) for found in _BYTES.finditer(piece))
+        lists = (_of_numbers(match[0]) for match in _BYTES.finditer(piece))
         escaped = [_ESCAPED.sub(_byte, piece)] if b"\\x" in piece else []
         if any(_has(content.translate(_PLAIN), _TEXT) for content in (*escaped, *lists)):
             return True
@@ -160,12 +161,12 @@ def _within(words: bytearray) -> bool:
     return _has(bytes(words.translate(_PLAIN, _NO_TEXT)), _TEXT) or _has(bytes(words.translate(None, _NO_HEX)), _HEX)
 
 
-def _pieces(said: bytes) -> Iterator[bytes]:
+def _pieces(content: bytes) -> Iterator[bytes]:
     """Yield a text in pieces, if possible whole lines: to handle all words of a text at once takes too much memory."""
     begin = 0
-    while begin < len(said):
-        end = said.find(b"\n", begin + _PIECE, begin + 2 * _PIECE) + 1 or begin + 2 * _PIECE
-        yield said[begin:end]
+    while begin < len(content):
+        end = content.find(b"\n", begin + _PIECE, begin + 2 * _PIECE) + 1 or begin + 2 * _PIECE
+        yield content[begin:end]
         begin = end
 
 
@@ -175,4 +176,4 @@ def _byte(escape: re.Match[bytes]) -> bytes:
 
 def _of_numbers(listed: bytes) -> bytes:
     """Return a list of numbers as bytes."""
-    return bytes(number for found in re.finditer(rb"\d+", listed) if (number := int(found[0])) < 256)
+    return bytes(number for match in re.finditer(rb"\d+", listed) if (number := int(match[0])) < 256)

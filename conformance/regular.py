@@ -61,8 +61,8 @@ class Held:
 
 
 def _descriptor(path: Path, mode: str) -> int:
-    found = os.open(path, _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o666)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+    descriptor = os.open(path, _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return found
+    return descriptor

@@ -16,7 +16,7 @@ from conformance import data
 FOLDER = "docs/spec"
 ANCHOR = re.compile(r'<a id="(?P<anchor>[a-z0-9-]+)"></a>')
 ID = r"-(?:[A-Z]+-)*[A-Z]*\d+[a-z]?"
-"""What follows the prefix of an id: `-401`, `-RU-20`, `-S07`, `-05b`."""
+"""The part of an id after its prefix: `-401`, `-RU-20`, `-S07`, `-05b`."""
 
 MARKS = {
     "C": "contract", "contract": "contract", "D": "defect", "defect": "defect", "O": "observed", "observed": "observed",
@@ -77,8 +77,8 @@ def rows(path: Path) -> Iterator[Row]:
         cells = _cells(line)
         if number < len(lines) and not headings and _RULER.fullmatch(lines[number]):
             headings = cells
-        elif found := ANCHOR.match(cells[0]):
-            yield _row(path, number, found["anchor"], cells, headings)
+        elif match := ANCHOR.match(cells[0]):
+            yield _row(path, number, match["anchor"], cells, headings)
 
 
 def prefixes(ids: Iterable[str]) -> set[str]:
@@ -93,9 +93,9 @@ def pattern(ids: Iterable[str]) -> re.Pattern[str]:
 
 
 def _paragraph(path: Path, number: int, line: str) -> Iterator[Row]:
-    found = ANCHOR.match(line)
-    if found and not _SECTION.match(found["anchor"]):
-        yield Row(found["anchor"].upper(), path.name, number, (("", _plain(line)),))
+    match = ANCHOR.match(line)
+    if match and not _SECTION.match(match["anchor"]):
+        yield Row(match["anchor"].upper(), path.name, number, (("", _plain(line)),))
 
 
 def _row(path: Path, number: int, anchor: str, cells: list[str], headings: list[str]) -> Row:

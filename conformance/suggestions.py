@@ -50,7 +50,7 @@ def absent(path: Path) -> tuple[str, str]:
     if not missing.parent.is_dir():
         return f"{missing.parent} is no folder", ""
     try:
-        present = [each.name for each in missing.parent.iterdir() if missing == path or each.is_dir()]
+        present = [entry.name for entry in missing.parent.iterdir() if missing == path or entry.is_dir()]
     except OSError:
         return what, ""
     near = nearest(missing.name, present)

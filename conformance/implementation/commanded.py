@@ -105,5 +105,5 @@ class Commanded:
             except OSError as error:
                 raise HarnessError(f"the command {words[0]} cannot be called: {error.strerror}") from error
         if done.returncode:
-            said = " | ".join(output.last_lines(SAID)) or "nothing"
-            raise HarnessError(f"the command {words[0]} exited with code {done.returncode}; it said: {said}")
+            last_lines = " | ".join(output.last_lines(SAID)) or "nothing"
+            raise HarnessError(f"the command {words[0]} exited with code {done.returncode}; it said: {last_lines}")

@@ -40,13 +40,13 @@ class Deployed:
         self.role, self.name = role, str(role)
         self._release, self._values, self._failures = release, values, failures
         self._replicas = 1
-        """How many it has while it is not stopped."""
+        """The replicas that it has while it is not stopped."""
         self._restarts: dict[str, int] = {}
         """Restarts of each container that were noticed, by the uid of the pod and the name of the container."""
         self._read: dict[str, int] = {}
         """Bytes of the logs that were read, by the same keys."""
         self._output: Output | None = None
-        """What was read of logs; None before the first line."""
+        """The lines that were read of logs; None before the first line."""
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
@@ -92,8 +92,8 @@ class Deployed:
     def last_words(self, lines: int) -> str:
         """Return the last lines of its log as one line of text."""
         self._run(self._collect)
-        said = self._said(lines)
-        return f"the {self.role} is deployed, and its {TAIL}{said}" if said else ""
+        log_lines = self._log_lines(lines)
+        return f"the {self.role} is deployed, and its {TAIL}{log_lines}" if log_lines else ""
 
     def close(self) -> None:
         """Do nothing: whoever has deployed the release removes it."""
@@ -122,24 +122,24 @@ class Deployed:
             raise HarnessError(f"the {self._title} cannot be reached: {error or type(error).__name__}") from error
 
     async def _get(self, client: Client) -> Object | None:
-        found = await client.get_or_none(DEPLOYMENTS, self._deployment.namespace, self._deployment.name)
-        return None if found is None else orjson.loads(found)
+        content = await client.get_or_none(DEPLOYMENTS, self._deployment.namespace, self._deployment.name)
+        return None if content is None else orjson.loads(content)
 
     async def _pods(self, client: Client) -> list[Object]:
-        found = await self._get(client)
-        labels = ((found or {}).get("spec", {}).get("selector", {}).get("matchLabels")) or {}
+        deployment = await self._get(client)
+        labels = ((deployment or {}).get("spec", {}).get("selector", {}).get("matchLabels")) or {}
         if not labels:
             return []
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         return await client.list(PODS, self._deployment.namespace, selector=selector)
 
     async def _start(self, client: Client) -> None:
-        found = await self._get(client)
-        if found is None:
+        deployment = await self._get(client)
+        if deployment is None:
             raise self._not_started(
                 f"is not played: there is no {self._title}, which install.{self.descriptor.start} should make"
             )
-        if found["spec"].get("replicas", 1) == 0:
+        if deployment["spec"].get("replicas", 1) == 0:
             await self._scale(client, self._replicas)
 
         async def available() -> bool:
@@ -157,40 +157,44 @@ class Deployed:
 
     async def _lacks(self, client: Client) -> str:
         """Return what an available Deployment would have; empty if it is available, and no old pod is left."""
-        found = await self._get(client)
-        if found is None:
+        deployment = await self._get(client)
+        if deployment is None:
             return f"there is no {self._title}"
-        status, wanted = found.get("status", {}), found["spec"].get("replicas", 1)
-        if status.get("observedGeneration", 0) < found["metadata"]["generation"]:
+        status, desired = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
+        if status.get("observedGeneration", 0) < deployment["metadata"]["generation"]:
             return f"the {self._title} is not observed yet"
         counts = {name: status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
-        wrong = [f"{name} is {count}" for name, count in counts.items() if count != wanted]
-        return f"of {wanted} replicas of the {self._title}, {', '.join(wrong)}" if wrong else ""
+        wrong = [f"{name} is {count}" for name, count in counts.items() if count != desired]
+        return f"of {desired} replicas of the {self._title}, {', '.join(wrong)}" if wrong else ""
 
     async def _available(self, client: Client) -> bool:
-        found = await self._get(client)
-        return bool(found and found["spec"].get("replicas", 1) and found.get("status", {}).get("availableReplicas"))
+        deployment = await self._get(client)
+        return bool(
+            deployment
+            and deployment["spec"].get("replicas", 1)
+            and deployment.get("status", {}).get("availableReplicas")
+        )
 
     def _end(self, grace: int | None) -> None:
         async def end(client: Client) -> None:
-            found = await self._get(client)
-            if found is None:
+            deployment = await self._get(client)
+            if deployment is None:
                 return
             await self._notice(client)
             await self._collect(client)
-            self._replicas = found["spec"].get("replicas", 1) or self._replicas
+            self._replicas = deployment["spec"].get("replicas", 1) or self._replicas
 
-            async def gone() -> bool:
+            async def all_deleted() -> bool:
                 pods = await self._pods(client)
                 for pod in pods if grace is not None else ():
                     name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
                     await client.delete(PODS, self._deployment.namespace, name, uid=uid, grace_seconds=grace)
                 return not pods
 
-            await gone()
+            await all_deleted()
             await self._scale(client, 0)
             try:
-                await _until(gone, GONE)
+                await _until(all_deleted, GONE)
             except RetryError:
                 raise HarnessError(f"pods of the {self._title} are still there {GONE:g} s after its end") from None
 
@@ -206,8 +210,8 @@ class Deployed:
                 if count > self._restarts.get(key, 0):
                     await self._collect(client)
                     ended = Ended(code, time.monotonic())
-                    said = f"its container was restarted{self._tail()}"
-                    self._failures.append(Failure(self.role, "", self.descriptor.name, ended, said))
+                    what = f"its container was restarted{self._tail()}"
+                    self._failures.append(Failure(self.role, "", self.descriptor.name, ended, what))
                 self._restarts[key] = count
 
     async def _collect(self, client: Client) -> None:
@@ -229,12 +233,12 @@ class Deployed:
                     self._output = self._output or Output(log)
                     file.write(new)
 
-    def _said(self, lines: int = 3) -> str:
+    def _log_lines(self, lines: int = 3) -> str:
         return " | ".join(self._output.last_lines(lines)) if self._output is not None else ""
 
     def _tail(self) -> str:
-        said = self._said()
-        return f"; its {TAIL}{said}" if said else ""
+        lines = self._log_lines()
+        return f"; its {TAIL}{lines}" if lines else ""
 
     def _not_started(self, why: str, *, late: bool = False) -> NotStarted:
         return NotStarted(self.role, "", self.descriptor.name, why, late=late)
@@ -248,12 +252,12 @@ async def _until(true: Callable[[], Coroutine[Any, Any, bool]], within: float) -
 def _containers(pod: Object) -> list[tuple[str, int, int]]:
     """Return a key, the number of restarts and the last exit code of each container that the status shows, as `Ended`
     has it: containers that a signal has ended have 128 and its number."""
-    found = []
+    result = []
     for status in pod.get("status", {}).get("containerStatuses") or []:
         code = ((status.get("lastState") or {}).get("terminated") or {}).get("exitCode", 0)
         code = 128 - code if code > 128 else code
-        found.append((f"{pod['metadata']['uid']}/{status['name']}", status.get("restartCount", 0), code))
-    return found
+        result.append((f"{pod['metadata']['uid']}/{status['name']}", status.get("restartCount", 0), code))
+    return result
 
 
 def _complaint(pod: Object) -> str:

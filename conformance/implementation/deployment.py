@@ -17,7 +17,7 @@ from conformance.grove.kinds import GROVE
 from conformance.implementation import installation, loading, objects
 from conformance.implementation.descriptor import DEPLOYED, Descriptor, Role
 from conformance.implementation.driver import Driver
-from conformance.implementation.objects import Wanted
+from conformance.implementation.objects import DesiredObject
 from conformance.implementation.values import ClusterFacts
 from kube.client import Client
 from kube.resource import CRDS
@@ -83,7 +83,7 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
 def enforce(cluster: Cluster, chosen: Policies, report: Report) -> None:
     """Create the objects of policies, and return once admission policies are applied to requests. Raises
     HarnessError."""
-    manifests = [Wanted(manifest, path) for path, manifest in chosen.objects]
+    manifests = [DesiredObject(manifest, path) for path, manifest in chosen.objects]
     groups = {manifest["spec"]["group"] for _, manifest in chosen.objects if manifest["kind"] == CRDS.kind}
 
     async def install() -> None:

@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to detect that a process is ready; if both are given, both must hold. `within` is in seconds."""
+    """The signs that a process is ready; if both are given, both must hold. `within` is in seconds."""
 
     http: str | None = None
     log: str | None = None
@@ -47,7 +47,8 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one process of a role is run. All strings may contain placeholders."""
+    """The command, the files and the signs of readiness of one process of a role. All strings may contain
+    placeholders."""
 
     argv: list[str | list[str]]
     ready: Ready
@@ -77,7 +78,7 @@ class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     objects: list[str] = []
     webhooks: list[str] = []
     manifests: list[str] = []
-    """What the implementation itself consists of, for `start: manifests`."""
+    """The manifests of the implementation itself, for `start: manifests`."""
     helm: Helm | None = None
 
 
@@ -167,7 +168,7 @@ class Descriptor:
     control: Mapping[Role, Control]
     """Commands that stop and start the roles of an implementation that runs already."""
     pods: Metadata
-    """What the gang scheduler needs on the pods that it is to place."""
+    """Labels and annotations that the gang scheduler needs on the pods that it is to place."""
     podgangs: Metadata
     cluster_roles: Mapping[Role, str]
     """The ClusterRole that the user of a role is bound to; `cluster-admin` if none is named."""
@@ -193,7 +194,7 @@ class Descriptor:
     release: str = ""
     """The release of Grove whose requirements it must meet."""
     discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What its CRDs were found to serve beyond what everybody serves (`discovery.completed`)."""
+    """Optional parts of the API that its CRDs serve (`discovery.completed`)."""
     predecessor: Descriptor | None = None
     """Another implementation that this one takes over from, instead of an earlier version of itself."""
 
@@ -208,7 +209,7 @@ class Descriptor:
         if self.predecessor is not None:
             return self.predecessor
         changed = {
-            name: placeholders.expand(value, lambda wanted: self.static(wanted) or "")
+            name: placeholders.expand(value, lambda placeholder: self.static(placeholder) or "")
             for name, value in upgrade.set.items()
         }
         return dataclasses.replace(self, settings={**self.settings, **changed})
@@ -234,7 +235,7 @@ class Descriptor:
 
     def manifests(self, part: Part) -> list[Path]:
         """Return the YAML files of a part of `install`, sorted within each entry. Raises UsageError."""
-        found: dict[Path, None] = {}
+        paths: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")
             where = placeholders.option(pattern) or self.document.where("install", part, index)
@@ -246,8 +247,8 @@ class Descriptor:
                 raise UsageError(what, where=where, hint=hint) from error
             if not files:
                 raise UsageError(f"no YAML file at {documents.shown(Path(meant))}", where=where, hint=hint)
-            found |= dict.fromkeys(files)
-        return list(found)
+            paths |= dict.fromkeys(files)
+        return list(paths)
 
     def _files(self, pattern: str) -> Iterator[Path]:
         path = self.here / pattern

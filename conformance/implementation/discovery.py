@@ -1,4 +1,4 @@
-"""What an implementation serves, beside what its descriptor claims: read from its CRDs before a run."""
+"""Features that an implementation serves beside those that its descriptor claims: read from its CRDs before a run."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ AGENT = "grove-conformance/discovery"
 
 
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
-    """The descriptor with the features that its CRDs show, with what was found and, if it plays the operator, with its
-    line of the contract and the release. `kubeconfig`: of an existing cluster, which is asked where the descriptor
-    brings no CRDs. Raises UsageError, HarnessError."""
+    """Return the descriptor with the features and optional parts of the API that its CRDs show and, if it plays the
+    operator, with its line of the contract and the release. `kubeconfig`: of an existing cluster, whose CRDs are read
+    where the descriptor brings none. Raises UsageError, HarnessError."""
     if not judged.install.crds and not kubeconfig:  # nothing is known but what it says
         return _of(judged, judged.contract or _line(judged, Served()))
-    found = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
-    line = _line(judged, found)
-    said = lines.of(judged.contract)[0] if judged.contract else line
-    if line and said != line:
-        shown = "PodGangMaps with entries by epoch" if found.by_epoch else "no PodGangMaps with entries by epoch"
+    api = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
+    line = _line(judged, api)
+    claimed = lines.of(judged.contract)[0] if judged.contract else line
+    if line and claimed != line:
+        maps = "PodGangMaps with entries by epoch" if api.by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
-            f"contract is {judged.contract}, but the CRDs serve {shown}: that is line {line}",
+            f"contract is {judged.contract}, but the CRDs serve {maps}: that is line {line}",
             where=placeholders.option(judged.document.value["contract"]) or judged.document.where("contract"),
-            hint=f"say {line}, or install the CRDs of the line {said}",
+            hint=f"say {line}, or install the CRDs of the line {claimed}",
         )
     return dataclasses.replace(
-        _of(judged, judged.contract or line), features=judged.features | found.features, discovered=found.findings
+        _of(judged, judged.contract or line), features=judged.features | api.features, discovered=api.findings
     )
 
 
 def _of(judged: Descriptor, contract: str) -> Descriptor:
-    """The descriptor with the line and the release of a contract, if it plays the operator."""
+    """Return the descriptor with the line and the release of a contract, if it plays the operator."""
     if Role.OPERATOR not in judged.roles:
         return judged
     line, release = lines.of(contract)
     return dataclasses.replace(judged, line=line, release=release)
 
 
-def _line(judged: Descriptor, found: Served) -> str:
-    """The line that CRDs show. Those of a scheduler show none: its line is that of the operator beside it."""
+def _line(judged: Descriptor, api: Served) -> str:
+    """Return the line that CRDs show. Those of a scheduler show none: its line is that of the operator beside it."""
     if Role.OPERATOR not in judged.roles:
         return ""
-    return lines.MAPS if found.by_epoch else lines.NAMES
+    return lines.MAPS if api.by_epoch else lines.NAMES
 
 
 def _of_manifests(judged: Descriptor) -> Served:
@@ -69,8 +69,8 @@ def _of_manifests(judged: Descriptor) -> Served:
 def _of_cluster(kubeconfig: Path) -> Served:
     async def read() -> Served:
         async with Client.from_kubeconfig(kubeconfig, user_agent=AGENT) as client:
-            found = [await client.get_or_none(CRDS, None, name) for name in (served.SETS, served.MAPS)]
-        return served.read(orjson.loads(crd) for crd in found if crd is not None)
+            crds = [await client.get_or_none(CRDS, None, name) for name in (served.SETS, served.MAPS)]
+        return served.read(orjson.loads(crd) for crd in crds if crd is not None)
 
     try:
         return asyncio.run(read())

@@ -36,7 +36,7 @@ class Driver:
         self._values = Values(cluster, descriptor.scheduler_name)
         self._players: dict[Role, Playing] = {}
         self._release = Release(self._values)
-        """What the judged implementation has deployed in the cluster."""
+        """The objects that the judged implementation has deployed in the cluster."""
         self._failures: list[Failure] = []
         self._named: set[str] = {SECOND}
         """The names of processes that have, or may have, a log."""

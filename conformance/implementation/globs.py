@@ -14,16 +14,16 @@ def files(pattern: Path) -> list[Path]:
     """Return the files that match an absolute pattern, sorted. Raises OSError, or ValueError if there is too much to
     look through."""
     anchor, wild = Path(pattern.anchor), [bool(set(part) & set("*?[")) for part in pattern.parts]
-    fixed = Path(*(part for part, _ in takewhile(lambda each: not each[1], zip(pattern.parts, wild, strict=True))))
+    fixed = Path(*(part for part, _ in takewhile(lambda pair: not pair[1], zip(pattern.parts, wild, strict=True))))
     if ("**" in pattern.parts or sum(wild) > 1) and _large(fixed):
         raise ValueError(f"there are more than {MOST:,} files below {fixed}")
     return sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())
 
 
 def _large(folder: Path) -> bool:
-    found = 0
+    count = 0
     for _, folders, names in os.walk(folder):
-        found += len(folders) + len(names)
-        if found > MOST:
+        count += len(folders) + len(names)
+        if count > MOST:
             return True
     return False

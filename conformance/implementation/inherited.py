@@ -1,5 +1,5 @@
-"""Which variables of the suite's environment its programs of an implementation inherit: how to find files and to reach
-the network, and in which language to speak.
+"""Variables of the suite's environment that its programs of an implementation inherit: for finding files, for reaching
+the network, and for the language.
 
 Everything else may be a secret of this machine or of its CI. A descriptor names what it needs beyond that (`inherit`).
 """
@@ -28,10 +28,10 @@ def chosen(environment: Mapping[str, str], named: Collection[str]) -> dict[str, 
     }
 
 
-def missed(environment: Mapping[str, str], given: Collection[str], said: str) -> str:
+def missed(environment: Mapping[str, str], given: Collection[str], output: str) -> str:
     """Return a sentence about variables that a program was not given and that it speaks of; empty without one."""
-    words = set(re.findall(r"\w+", said))
-    found = sorted(name for name in words & environment.keys() - set(given) - set(FOREIGN) if name.isupper())
-    if not found:
+    words = set(re.findall(r"\w+", output))
+    names = sorted(name for name in words & environment.keys() - set(given) - set(FOREIGN) if name.isupper())
+    if not names:
         return ""
-    return f"; not inherited: {', '.join(found)} (name it in `inherit` of the process, or set it in `env`)"
+    return f"; not inherited: {', '.join(names)} (name it in `inherit` of the process, or set it in `env`)"

@@ -55,11 +55,11 @@ def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[
     What was read once is kept: a run needs the CRDs, which are long, to discover features and to install them.
     """
     objects = documents.several(path, text)
-    for found in objects:
-        kind = found.get("kind") if isinstance(found, dict) else None
-        metadata = found.get("metadata") if isinstance(found, dict) else None
+    for manifest in objects:
+        kind = manifest.get("kind") if isinstance(manifest, dict) else None
+        metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        version = found.get("apiVersion") if isinstance(found, dict) else None
+        version = manifest.get("apiVersion") if isinstance(manifest, dict) else None
         wrong = kind not in kinds if kinds else not (isinstance(kind, str) and isinstance(version, str))
         if wrong or not isinstance(name, str) or not name:
             raise UsageError(

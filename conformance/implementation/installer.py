@@ -13,7 +13,7 @@ from conformance.errors import HarnessError, UsageError
 from conformance.implementation import installation, objects, placeholders, rights
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installation import Manifest
-from conformance.implementation.objects import Wanted
+from conformance.implementation.objects import DesiredObject
 from conformance.implementation.values import Place, Values
 from kube import errors
 from kube.client import Client
@@ -39,8 +39,8 @@ def check(source: Descriptor) -> None:
 def declared(source: Descriptor) -> list[Manifest]:
     """Return what a descriptor installs, with placeholders as `check` reads them. Raises UsageError."""
     crds = (installation.read_manifests(path, installation.text(path), CRD) for path in source.manifests("crds"))
-    others = (_unfilled(source, path) for part in ("webhooks", "objects") for path in source.manifests(part))
-    return [manifest for found in (*crds, *others) for manifest in found]
+    unfilled = (_unfilled(source, path) for part in ("webhooks", "objects") for path in source.manifests(part))
+    return [manifest for manifests in (*crds, *unfilled) for manifest in manifests]
 
 
 def _unfilled(source: Descriptor, path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
@@ -84,16 +84,16 @@ class Installer:
         A webhook that fails closed rejects requests until its operator is ready. Raises UsageError, HarnessError.
         """
         crds: dict[str, Manifest] = {}
-        others: list[Wanted] = []
+        further: list[DesiredObject] = []
         # CRDs of the predecessor that its successor does not have stay installed, so they come first.
         before = [self._judged.predecessor] if self._judged.predecessor is not None else []
         for source in (*before, *self._sources):
             for path in source.manifests("crds"):
-                found = installation.read_manifests(path, installation.text(path), CRD)
-                crds |= {crd["metadata"]["name"]: crd for crd in found}
+                manifests = installation.read_manifests(path, installation.text(path), CRD)
+                crds |= {crd["metadata"]["name"]: crd for crd in manifests}
             for path in source.manifests("objects"):
-                others += [Wanted(manifest, path) for manifest in self._objects(source, path)]
-        self._put(list(crds.values()), self._webhooks(), others, self._players())
+                further += [DesiredObject(manifest, path) for manifest in self._objects(source, path)]
+        self._put(list(crds.values()), self._webhooks(), further, self._players())
 
     def install_webhooks(self) -> None:
         """Install the webhook configurations again. Raises UsageError, HarnessError."""
@@ -131,17 +131,17 @@ class Installer:
 
     def _read(self, source: Descriptor, path: Path) -> Sequence[Manifest]:
         """Return the webhook configurations of a file."""
-        found = installation.read_manifests(path, self._text(source, path), tuple(installation.WEBHOOKS))
-        for configuration in found:
+        configurations = installation.read_manifests(path, self._text(source, path), tuple(installation.WEBHOOKS))
+        for configuration in configurations:
             installation.check_webhook(path, configuration)
-        return found
+        return configurations
 
     def _objects(self, source: Descriptor, path: Path) -> Sequence[Manifest]:
         """Return the objects of a file of `install.objects`."""
-        found = installation.read_manifests(path, self._text(source, path))
-        for manifest in found:
+        manifests = installation.read_manifests(path, self._text(source, path))
+        for manifest in manifests:
             objects.check(path, manifest)
-        return found
+        return manifests
 
     def _text(self, source: Descriptor, path: Path) -> str:
         """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator, or, if the
@@ -156,43 +156,45 @@ class Installer:
         if self._values.cluster.of_role is None:
             return {}
         both = [self._judged, *([self._supplied] if self._supplied is not None else [])]
-        found = {
-            role: next((each for each in both if role in each.processes or role in each.deployments), None)
+        players = {
+            role: next(
+                (candidate for candidate in both if role in candidate.processes or role in candidate.deployments), None
+            )
             for role in Role
         }
-        return {role: player for role, player in found.items() if player is not None}
+        return {role: player for role, player in players.items() if player is not None}
 
     def _put(
         self,
         crds: Sequence[Manifest],
         webhooks: Sequence[Manifest],
-        others: Sequence[Wanted] = (),
+        further: Sequence[DesiredObject] = (),
         players: Mapping[Role, Descriptor] = MappingProxyType({}),
     ) -> None:
         """Install these objects and remove every other webhook configuration that was installed before."""
-        wanted = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
-        if crds or webhooks or others or players or self.installed:
+        installed = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
+        if crds or webhooks or further or players or self.installed:
             try:
-                asyncio.run(self._write(crds, webhooks, others, players, self.installed - wanted))
+                asyncio.run(self._write(crds, webhooks, further, players, self.installed - installed))
             except errors.REQUEST_FAILED as error:
                 raise HarnessError(
                     f"the API server failed while CRDs and webhooks were installed: {error!r}",
                     hint="see the log of kube-apiserver",
                 ) from error
-        self.installed = wanted
+        self.installed = installed
 
     async def _write(
         self,
         crds: Sequence[Manifest],
         webhooks: Sequence[Manifest],
-        others: Sequence[Wanted],
+        further: Sequence[DesiredObject],
         players: Mapping[Role, Descriptor],
         stale: set[tuple[str, str]],
     ) -> None:
         async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
-            if others:  # before webhooks, which may reject them as long as no process answers
-                await objects.install(client, others, {crd["spec"]["group"] for crd in crds})
+            if further:  # before webhooks, which may reject them as long as no process answers
+                await objects.install(client, further, {crd["spec"]["group"] for crd in crds})
             # After the objects, which may hold a ClusterRole.
             await rights.grant(client, players, self._judged if self._values.cluster.declared_rights else None)
             await installation.install_webhooks(client, webhooks, stale, self._values.cluster.run)

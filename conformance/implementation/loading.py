@@ -79,7 +79,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
             if isinstance(given, Process):
                 yield role, ("processes", role), given
             else:
-                yield from ((role, ("processes", role, index), each) for index, each in enumerate(given))
+                yield from ((role, ("processes", role, index), process) for index, process in enumerate(given))
 
 
 def load(
@@ -135,11 +135,11 @@ def load(
     def value(name: str) -> str:
         return descriptor.static(name) or ""
 
-    def kept(name: str) -> str:
+    def for_pods(name: str) -> str:
         return f"${{{name}}}" if name in placeholders.OF_PODS else value(name)
 
     supplied = {name: placeholders.expand(text, value) for name, text in file.supplied.items()}
-    pods, podgangs = file.pods.filled(kept), file.podgangs.filled(value)
+    pods, podgangs = file.pods.filled(for_pods), file.podgangs.filled(value)
     return dataclasses.replace(descriptor, pods=pods, podgangs=podgangs, supplied=supplied)
 
 
@@ -153,7 +153,11 @@ def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
     the file has no parameter of a given name."""
     _, file = _read(path)
     require_known(file.parameters, given)
-    return {name: each for name, each in file.parameters.items() if each.default is None and name not in given}
+    return {
+        name: parameter
+        for name, parameter in file.parameters.items()
+        if parameter.default is None and name not in given
+    }
 
 
 def folder() -> Path:
@@ -291,14 +295,14 @@ def _check_of_schedulers(document: Document, file: _File) -> None:
                 where=document.where(field),
                 hint="remove it, or add the role",
             )
-    taken = {resource.plural for resource in RECORDED_KINDS}
+    recorded = {resource.plural for resource in RECORDED_KINDS}
     for index, name in enumerate(file.record):
         plural = name.partition(".")[0]
-        if plural in taken:
+        if plural in recorded:
             raise UsageError(
                 f"{plural} are recorded already", where=document.where("record", index), hint="remove the entry"
             )
-        taken.add(plural)
+        recorded.add(plural)
 
 
 def _check_placeholders(document: Document, file: _File) -> None:
@@ -307,11 +311,11 @@ def _check_placeholders(document: Document, file: _File) -> None:
         if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
             raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), hint="use ${set.…}")
     for kind in ("pods", "podgangs", "supplied"):
-        others = placeholders.OF_PODS if kind == "pods" else ()
+        further = placeholders.OF_PODS if kind == "pods" else ()
         for field, text in document.strings(kind) if kind in document.value else ():
-            _check_text(document, field, text, (), file.parameters, process=False, others=others)
-            if other := [name for name in placeholders.used(text) if not _known_at_load(name) and name not in others]:
-                hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if others else "")
+            _check_text(document, field, text, (), file.parameters, process=False, further=further)
+            if other := [name for name in placeholders.used(text) if not _known_at_load(name) and name not in further]:
+                hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if further else "")
                 raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(*field), hint=hint)
     for part in PARTS:
         for index, pattern in enumerate(getattr(file.install, part)):
@@ -347,10 +351,10 @@ def _check_text(
     parameters: Collection[str],
     *,
     process: bool,
-    others: Collection[str] = (),
+    further: Collection[str] = (),
 ) -> None:
     try:
-        placeholders.check(text, files=files, parameters=parameters, process=process, others=others)
+        placeholders.check(text, files=files, parameters=parameters, process=process, further=further)
     except placeholders.UnknownPlaceholder as error:
         raise UsageError(str(error), where=document.where(*field), hint=error.hint) from error
 
@@ -368,12 +372,12 @@ def _check_patterns(document: Document, file: _File) -> None:
 
 
 def _check_upgrades(document: Document, file: _File) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, upgrade in enumerate(file.upgrades):
-        if upgrade.name in seen:
+        if upgrade.name in names:
             where = document.where("upgrades", index, "name")
             raise UsageError(f"{upgrade.name} is a duplicate", where=where, hint="give it another name")
-        seen.add(upgrade.name)
+        names.add(upgrade.name)
         for name, value in upgrade.set.items():
             where = document.where("upgrades", index, "set", name)
             if name not in file.parameters:
@@ -383,15 +387,15 @@ def _check_upgrades(document: Document, file: _File) -> None:
 
 
 def _check_expected_failures(document: Document, file: _File) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for index, entry in enumerate(file.expected_failures):
-        if entry.id in seen:
+        if entry.id in ids:
             raise UsageError(
                 f"{entry.id} is a duplicate",
                 where=document.where("expectedFailures", index),
                 hint="keep one of them",
             )
-        seen.add(entry.id)
+        ids.add(entry.id)
 
 
 def _check_programs(descriptor: Descriptor, file: _File) -> None:
@@ -414,7 +418,7 @@ def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
     named: dict[Field, str] = {("install", "helm", "chart"): helm.chart}
     named |= {("install", "helm", "values", index): name for index, name in enumerate(helm.values)}
     for field, name in named.items():
-        meant = placeholders.expand(name, lambda each: descriptor.static(each) or "")
+        meant = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
         if "://" not in meant and not (descriptor.here / meant).exists():
             where = placeholders.option(name) or descriptor.document.where(*field)
             what = f"{documents.shown(descriptor.here / meant)} does not exist"

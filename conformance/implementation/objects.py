@@ -36,7 +36,7 @@ BARRIER = "conformance.grove.io/barrier"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredObject:
     """An object to install, and the file that holds it."""
 
     manifest: Manifest
@@ -48,7 +48,7 @@ class Wanted:
         return f"{self.manifest['kind']} {self.manifest['metadata']['name']}"
 
 
-Made = tuple[Resource, str | None, str]
+CreatedObject = tuple[Resource, str | None, str]
 """Resource, namespace and name of an object."""
 
 
@@ -61,7 +61,9 @@ def check(path: Path, manifest: Manifest) -> None:
             raise UsageError(f"the {manifest['kind']} {name} is not for install.objects", where=shown(path), hint=hint)
 
 
-async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[str], run: str = "") -> list[Made]:
+async def install(
+    client: Client, desired: Sequence[DesiredObject], groups: Collection[str], run: str = ""
+) -> list[CreatedObject]:
     """Apply the objects in their order, and return those that did not exist before. `groups`: API groups of CRDs that
     were installed just now, whose kinds the API server may not list yet. What did not exist before the run has its
     label, if one is given.
@@ -69,48 +71,48 @@ async def install(client: Client, wanted: Sequence[Wanted], groups: Collection[s
     Raises HarnessError with the reason of the API server if it rejects one.
     """
     deadline = time.monotonic() + WITHIN
-    made: list[Made] = []
-    for each in wanted:
-        resource = await _resource(client, each, groups, deadline)
-        metadata = each.manifest["metadata"]
+    created: list[CreatedObject] = []
+    for obj in desired:
+        resource = await _resource(client, obj, groups, deadline)
+        metadata = obj.manifest["metadata"]
         place = metadata.get("namespace") or "default" if resource.namespaced else None
         there = await client.get_or_none(resource, place, metadata["name"])
         if there is None:
-            made.append((resource, place, metadata["name"]))
-        manifest = marked_if_own(each.manifest, there, run)
-        await _apply(client, resource, Wanted(manifest, each.path), deadline)
-    for version, kind in sorted({(each.manifest["apiVersion"], each.manifest["kind"]) for each in wanted}):
+            created.append((resource, place, metadata["name"]))
+        manifest = marked_if_own(obj.manifest, there, run)
+        await _apply(client, resource, DesiredObject(manifest, obj.path), deadline)
+    for version, kind in sorted({(obj.manifest["apiVersion"], obj.manifest["kind"]) for obj in desired}):
         if kind in POLICIES:
             await _applied_to_requests(client, version, kind, deadline)
-    return made
+    return created
 
 
-async def _resource(client: Client, wanted: Wanted, groups: Collection[str], deadline: float) -> Resource:
+async def _resource(client: Client, desired: DesiredObject, groups: Collection[str], deadline: float) -> Resource:
     """Find the resource of an object's kind in the discovery of the API server. Raises HarnessError."""
-    api_version, kind = wanted.manifest["apiVersion"], wanted.manifest["kind"]
+    api_version, kind = desired.manifest["apiVersion"], desired.manifest["kind"]
     group, _, version = api_version.rpartition("/")
     path = f"/apis/{api_version}" if group else f"/api/{version}"
     while True:
         try:
-            found = orjson.loads(await client.request("GET", path))["resources"]
+            resources = orjson.loads(await client.request("GET", path))["resources"]
         except ApiError as error:
             if error.status not in (404, *BUSY):
-                raise _rejected(wanted, error.message) from error
-            found = []
-        for entry in found:
+                raise _rejected(desired, error.message) from error
+            resources = []
+        for entry in resources:
             if entry["kind"] == kind and "/" not in entry["name"]:
                 return Resource(group, version, entry["name"], kind, entry["namespaced"])
         if group not in groups or time.monotonic() > deadline:
             raise HarnessError(
-                f"{wanted.title} cannot be created: the API server serves no {kind} of {api_version}",
-                where=shown(wanted.path),
+                f"{desired.title} cannot be created: the API server serves no {kind} of {api_version}",
+                where=shown(desired.path),
                 hint="is its CRD among those of install.crds?",
             )
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _apply(client: Client, resource: Resource, wanted: Wanted, deadline: float) -> None:
-    manifest = wanted.manifest
+async def _apply(client: Client, resource: Resource, desired: DesiredObject, deadline: float) -> None:
+    manifest = desired.manifest
     if resource.namespaced and not manifest["metadata"].get("namespace"):
         manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}}
     while True:
@@ -119,14 +121,14 @@ async def _apply(client: Client, resource: Resource, wanted: Wanted, deadline: f
             return
         except ApiError as error:
             if error.status not in BUSY or time.monotonic() > deadline:
-                raise _rejected(wanted, error.message) from error
+                raise _rejected(desired, error.message) from error
         await asyncio.sleep(LOOK_EVERY)
 
 
-def _rejected(wanted: Wanted, reason: str) -> HarnessError:
+def _rejected(desired: DesiredObject, reason: str) -> HarnessError:
     return HarnessError(
-        f"the API server rejected {wanted.title}: {' '.join(reason.split())}",
-        where=shown(wanted.path),
+        f"the API server rejected {desired.title}: {' '.join(reason.split())}",
+        where=shown(desired.path),
         hint="fix the object, or what it needs",
     )
 

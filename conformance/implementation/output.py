@@ -60,14 +60,14 @@ class Output:
         `LOOK` seconds at most: the next call goes on with the rest. Raises Endless."""
         if pattern in self._found:
             return True
-        wanted, until = regex.compile(pattern), time.monotonic() + LOOK
+        compiled, until = regex.compile(pattern), time.monotonic() + LOOK
         with self._lock:
             end = self._file.size
             if self._read > end:  # the file was truncated
                 self._begin = self._read = 0
             while self._read < end and time.monotonic() < until:
                 piece = self._file.at(self._read, min(PIECE, end - self._read))
-                if any(_matches(wanted, line) for line in piece.decode("utf-8", "replace").splitlines()):
+                if any(_matches(compiled, line) for line in piece.decode("utf-8", "replace").splitlines()):
                     self._found.add(pattern)
                     return True
                 # An incomplete line is read again.
@@ -84,12 +84,12 @@ class Output:
             size = self._file.size
             if size <= MOST:
                 return
-            kept = self._file.at(size - KEPT, KEPT)
-            said = b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20)
-            kept = said + kept[kept.find(b"\n") + 1 :]  # all of it, if it is one line
+            content = self._file.at(size - KEPT, KEPT)
+            note = b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20)
+            content = note + content[content.find(b"\n") + 1 :]  # all of it, if it is one line
             os.ftruncate(self._file.descriptor, 0)
-            os.pwrite(self._file.descriptor, kept, 0)
-            self._begin, self._read = (max(0, place - size + len(kept)) for place in (self._begin, self._read))
+            os.pwrite(self._file.descriptor, content, 0)
+            self._begin, self._read = (max(0, place - size + len(content)) for place in (self._begin, self._read))
 
     def last_lines(self, most: int) -> list[str]:
         """Return the last lines that are not blank."""
@@ -102,22 +102,22 @@ class Output:
         last = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
         if last is None:
             return ""
-        found = lines[last]
-        return (found if len(found) <= LONGEST else found[: LONGEST - 1] + "…") + _origin(lines[last + 1 :])
+        line = lines[last]
+        return (line if len(line) <= LONGEST else line[: LONGEST - 1] + "…") + _origin(lines[last + 1 :])
 
     def _end(self) -> list[str]:
         end = self._file.size
         begin = self._begin if self._begin <= end else 0
-        said = credentials.log(self._file.at(max(begin, end - LAST), min(LAST, end - begin)), self._file.name)
-        lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines()]
+        content = credentials.log(self._file.at(max(begin, end - LAST), min(LAST, end - begin)), self._file.name)
+        lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
         return [line for line in lines if line]
 
 
-def _matches(wanted: regex.Pattern[str], line: str) -> bool:
+def _matches(pattern: regex.Pattern[str], line: str) -> bool:
     try:
-        return wanted.search(line, timeout=PATIENCE) is not None
+        return pattern.search(line, timeout=PATIENCE) is not None
     except TimeoutError as error:
-        what = f"the regular expression {wanted.pattern!r} takes more than {PATIENCE:g} s on a line"
+        what = f"the regular expression {pattern.pattern!r} takes more than {PATIENCE:g} s on a line"
         raise Endless(f"{what}: write ready.log without repetitions of repetitions") from error
 
 

@@ -48,18 +48,18 @@ def check(
     files: Iterable[str] = (),
     parameters: Iterable[str] = (),
     process: bool = True,
-    others: Iterable[str] = (),
+    further: Iterable[str] = (),
 ) -> None:
     """Raise UnknownPlaceholder unless every placeholder is defined here.
 
-    `files` and `parameters` are the declared names; outside of a `process` there are no files. `others` are known here
+    `files` and `parameters` are the declared names; outside of a `process` there are no files. `further` are known here
     only.
     """
     for name in used(text):
         family, dot, rest = name.partition(".")
         if not dot:
-            if name not in PLAIN and name not in others:
-                known = {*_all(files, parameters, process), *others}
+            if name not in PLAIN and name not in further:
+                known = {*_all(files, parameters, process), *further}
                 raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, known))
         elif family == "port" and _NAME.fullmatch(rest):
             continue

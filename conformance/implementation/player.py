@@ -15,7 +15,8 @@ from conformance.implementation.values import Values
 
 
 class Playing(Protocol):
-    """Whoever plays a role: processes of the suite, a Deployment in the cluster, or what commands of the user start."""
+    """A player of a role: processes of the suite, a Deployment in the cluster, or a program that commands of the user
+    start."""
 
     role: Role
     name: str
@@ -122,10 +123,10 @@ def start_all(players: Iterable[Playing]) -> None:
     Raises NotStarted with the end of the log, after ending the processes that this call has started.
     """
     everybody = list(players)
-    for each in everybody:
-        if isinstance(each, Deployed | Commanded) and not each.alive:
-            each.start()
-    _start_processes([each for each in everybody if isinstance(each, Player)])
+    for player in everybody:
+        if isinstance(player, Deployed | Commanded) and not player.alive:
+            player.start()
+    _start_processes([player for player in everybody if isinstance(player, Player)])
 
 
 def _start_processes(players: list[Player]) -> None:

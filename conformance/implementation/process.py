@@ -54,7 +54,7 @@ class ReadyLate(NotReady):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. `code` is the exit code, or minus the number of the signal. `unsupervised`: the suite has
+    """The end of a process. `code` is the exit code, or minus the number of the signal. `unsupervised`: the suite has
     ended it, since its supervisor was killed."""
 
     code: int
@@ -196,9 +196,11 @@ class ProcessGroup:
         """Return the last lines of this run's output as one line of text, and the path of the whole log. A line before
         them that gives a reason (`output.reason`) comes first."""
         reason = self._output.reason()
-        return (f"it says: {reason}; " if reason else "") + f"its {TAIL}{self.said(TAIL_LINES)} (all of it: {self.log})"
+        return (
+            f"it says: {reason}; " if reason else ""
+        ) + f"its {TAIL}{self.last_lines(TAIL_LINES)} (all of it: {self.log})"
 
-    def said(self, most: int) -> str:
+    def last_lines(self, most: int) -> str:
         """Return the last lines of this run's output as one line of text."""
         return " | ".join(self._output.last_lines(most)) or "nothing"
 
@@ -242,12 +244,12 @@ def _is_stopped(pid: int) -> bool:
 
 def _alive_below(parent: psutil.Process) -> list[psutil.Process]:
     """Return the descendants of a process that are alive."""
-    found = []
+    descendants = []
     for child in parent.children(recursive=True):
         with contextlib.suppress(psutil.Error):
             if child.status() != psutil.STATUS_ZOMBIE:
-                found.append(child)
-    return found
+                descendants.append(child)
+    return descendants
 
 
 def answers(url: str, within: float = ANSWER_WITHIN) -> bool:

@@ -1,5 +1,5 @@
-"""What an implementation deploys in an existing cluster, by manifests or by a chart of Helm: apply it, change it to
-another version, remove what was made."""
+"""Deployment of an implementation in an existing cluster, by manifests or by a chart of Helm: apply it, change it to
+another version, remove what was created."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.errors import HarnessError
 from conformance.implementation import inherited, installation, installer, objects
 from conformance.implementation.descriptor import Descriptor, Helm, Role
 from conformance.implementation.installation import MANAGER
-from conformance.implementation.objects import Wanted
+from conformance.implementation.objects import DesiredObject
 from conformance.implementation.values import Place, Values
 from kube.client import Client
 from kube.resource import CONFIG_MAPS, CRDS
@@ -25,85 +25,87 @@ HELM_INHERITS = ("KUBECACHEDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_
 
 
 class Release:
-    """What one implementation has deployed. `apply` is called with the version that is wanted now."""
+    """The objects that one implementation has deployed. `apply` is called with the version that is to run now."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
         self.current: Descriptor | None = None
         """The version that is deployed."""
-        self._made: list[objects.Made] = []
+        self._created: list[objects.CreatedObject] = []
         """Objects that did not exist before, in the order in which they were made."""
 
-    def apply(self, wanted: Descriptor) -> None:
+    def apply(self, desired: Descriptor) -> None:
         """Deploy a version, unless it is deployed. Raises UsageError, HarnessError."""
-        if self.current is wanted:
+        if self.current is desired:
             return
-        if wanted.install.helm is not None:
-            self._helm(wanted, wanted.install.helm)
+        if desired.install.helm is not None:
+            self._helm(desired, desired.install.helm)
         else:
-            asyncio.run(self._apply(self._read(wanted)))
-        self.current = wanted
+            asyncio.run(self._apply(self._read(desired)))
+        self.current = desired
 
     def remove(self) -> None:
         """Remove what `apply` has made. What existed before stays. Raises HarnessError."""
-        gone, self.current = self.current, None
-        if gone is not None and (helm := gone.install.helm) is not None:
-            self._call(gone, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
+        deployed, self.current = self.current, None
+        if deployed is not None and (helm := deployed.install.helm) is not None:
+            self._call(deployed, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
             asyncio.run(self._forget(helm))
-        elif gone is not None:
+        elif deployed is not None:
             asyncio.run(self._remove())
 
     # -- manifests -----------------------------------------------------------------------------------------------
 
-    def _read(self, wanted: Descriptor) -> list[Wanted]:
-        found: list[Wanted] = []
-        for path in wanted.manifests("manifests"):
-            text = self._filled(wanted, installer.checked(wanted, path))
-            found += [Wanted(manifest, path) for manifest in installation.read_manifests(path, text)]
-        return found
+    def _read(self, desired: Descriptor) -> list[DesiredObject]:
+        declared: list[DesiredObject] = []
+        for path in desired.manifests("manifests"):
+            text = self._filled(desired, installer.checked(desired, path))
+            declared += [DesiredObject(manifest, path) for manifest in installation.read_manifests(path, text)]
+        return declared
 
-    async def _apply(self, wanted: Sequence[Wanted]) -> None:
-        crds = [each.manifest for each in wanted if each.manifest["kind"] == CRDS.kind]
-        others = [each for each in wanted if each.manifest["kind"] != CRDS.kind]
+    async def _apply(self, desired: Sequence[DesiredObject]) -> None:
+        crds = [item.manifest for item in desired if item.manifest["kind"] == CRDS.kind]
+        further = [item for item in desired if item.manifest["kind"] != CRDS.kind]
         async with self._client() as client:
             await installation.install_crds(client, crds)
             groups = {crd["spec"]["group"] for crd in crds}
-            self._made += await objects.install(client, others, groups, self._values.cluster.run)
+            self._created += await objects.install(client, further, groups, self._values.cluster.run)
 
     async def _remove(self) -> None:
         """Delete the last made first, and return when all of it is gone: a namespace that is being deleted would refuse
         what the next run deploys."""
         async with self._client() as client:
-            for resource, namespace, name in reversed(self._made):
+            for resource, namespace, name in reversed(self._created):
                 await client.delete(resource, namespace, name, propagation="Foreground")
 
-            async def gone() -> bool:
-                self._made = [each for each in self._made if await client.get_or_none(*each) is not None]
-                return not self._made
+            async def all_deleted() -> bool:
+                self._created = [item for item in self._created if await client.get_or_none(*item) is not None]
+                return not self._created
 
-            await installation.until(gone, f"what was deployed is still there {installation.WITHIN:g} s after its end")
+            await installation.until(
+                all_deleted, f"what was deployed is still there {installation.WITHIN:g} s after its end"
+            )
 
-    def _filled(self, wanted: Descriptor, text: str) -> str:
+    def _filled(self, desired: Descriptor, text: str) -> str:
         """Replace placeholders. `${port.…}` and `${kubeconfig}` are those of the operator, or, if it plays none, of the
         gang scheduler."""
-        role = Role.OPERATOR if Role.OPERATOR in wanted.roles else Role.GANG_SCHEDULER
-        return self._values.fill(Place(role, role, role), wanted, text)
+        role = Role.OPERATOR if Role.OPERATOR in desired.roles else Role.GANG_SCHEDULER
+        return self._values.fill(Place(role, role, role), desired, text)
 
     def _client(self) -> Client:
         return Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=AGENT)
 
     # -- Helm ----------------------------------------------------------------------------------------------------
 
-    def _helm(self, wanted: Descriptor, helm: Helm) -> None:
-        chart = self._filled(wanted, helm.chart)
-        words = ["upgrade", "--install", helm.release, chart if "://" in chart else str(wanted.here / chart)]
+    def _helm(self, desired: Descriptor, helm: Helm) -> None:
+        chart = self._filled(desired, helm.chart)
+        words = ["upgrade", "--install", helm.release, chart if "://" in chart else str(desired.here / chart)]
         words += ["--namespace", helm.namespace, "--create-namespace"]
         for name in helm.values:
-            words += ["--values", str(wanted.here / self._filled(wanted, name))]
+            words += ["--values", str(desired.here / self._filled(desired, name))]
         for name, value in helm.set.items():
-            words += ["--set-string", f"{name}={_escaped(self._filled(wanted, value))}"]
+            words += ["--set-string", f"{name}={_escaped(self._filled(desired, value))}"]
         asyncio.run(self._note(helm))
-        self._call(wanted, words)
+        self._call(desired, words)
 
     async def _note(self, helm: Helm) -> None:
         """Leave a note of the release in the cluster, for the case that this process is killed."""
@@ -127,8 +129,8 @@ class Release:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise HarnessError(f"helm {words[0]} failed: {error}", where=where) from error
         if done.returncode:
-            said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise HarnessError(f"helm {words[0]} failed: {said}", where=where, hint="run it by hand to see more")
+            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            raise HarnessError(f"helm {words[0]} failed: {reason}", where=where, hint="run it by hand to see more")
 
 
 def _escaped(value: str) -> str:

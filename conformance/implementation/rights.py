@@ -1,4 +1,4 @@
-"""What the roles of an implementation may do: each is a user of its own, bound to a ClusterRole.
+"""The rights of the roles of an implementation: each is a user of its own, bound to a ClusterRole.
 
 That is `cluster-admin` unless the descriptor names less, and never the group `system:masters`, whose rights nothing can
 narrow: an implementation has no more than what can be given to an operator on any cluster.
@@ -37,7 +37,7 @@ async def grant(client: Client, players: Mapping[Role, Descriptor], narrow: Desc
 def require_declared(descriptor: Descriptor) -> None:
     """Raise UsageError for a role of an implementation that declares no rights: it could do nothing at all."""
     paths = descriptor.manifests("objects")
-    manifests = (each for path in paths for each in installation.read_manifests(path, installation.text(path)))
+    manifests = (obj for path in paths for obj in installation.read_manifests(path, installation.text(path)))
     if any(manifest["kind"] in (BINDINGS.kind, "RoleBinding") for manifest in manifests):
         return
     for role in sorted(descriptor.roles - descriptor.cluster_roles.keys()):
@@ -48,8 +48,8 @@ def require_declared(descriptor: Descriptor) -> None:
 
 async def _bind(client: Client, role: Role, player: Descriptor) -> None:
     name = player.cluster_roles.get(role, EVERYTHING)
-    found = await client.get_or_none(CLUSTER_ROLES, None, name)
-    if found is None:
+    cluster_role = await client.get_or_none(CLUSTER_ROLES, None, name)
+    if cluster_role is None:
         where = player.document.where("clusterRoles", role)
         raise UsageError(f"there is no ClusterRole {name}", where=where, hint="create it by install.objects")
     binding = {
@@ -60,7 +60,7 @@ async def _bind(client: Client, role: Role, player: Descriptor) -> None:
         "subjects": [{"apiGroup": _GROUP, "kind": "User", "name": str(role)}],
     }
     await client.apply(BINDINGS, binding, manager=MANAGER)
-    if (attributes := _allowed(orjson.loads(found))) is None:
+    if (attributes := _allowed(orjson.loads(cluster_role))) is None:
         return
     review = {
         "apiVersion": "authorization.k8s.io/v1",

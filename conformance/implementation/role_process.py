@@ -116,15 +116,15 @@ class RoleProcess:
         except OSError as error:
             raise self._not_started(f"cannot be started: {error.filename or argv[0]}: {error.strerror}") from error
 
-    def wait_ready(self, others: list[RoleProcess]) -> None:
-        """Wait until a launched process is ready. Raises NotStarted, also if one of the `others` ends meanwhile, and
+    def wait_ready(self, siblings: list[RoleProcess]) -> None:
+        """Wait until a launched process is ready. Raises NotStarted, also if one of its `siblings` ends meanwhile, and
         SupervisorLost."""
         assert self.group is not None
         ready = self._process.ready
         page = self._fill(ready.http) if ready.http is not None else None
 
         def meanwhile() -> None:
-            for other in others:
+            for other in siblings:
                 other.still_running(self)
 
         try:
@@ -156,15 +156,15 @@ class RoleProcess:
     def notice(self) -> None:
         """Record a failure if the process has ended by itself."""
         if self.group is not None and (ended := self.group.ended) is not None:
-            said = self.group.tail()
-            self._failures.append(self._failure(ended, said + self._missed(said)))
+            tail = self.group.tail()
+            self._failures.append(self._failure(ended, tail + self._missed(tail)))
             self.group = None
 
     def last_words(self, lines: int) -> str:
         """Return the last lines of its log as one line of text; empty if it does not run."""
         if self.group is None:
             return ""
-        return f"the {subject(self.role, self._process.name)} runs, and its {TAIL}{self.group.said(lines)}"
+        return f"the {subject(self.role, self._process.name)} runs, and its {TAIL}{self.group.last_lines(lines)}"
 
     def _end(self, *, kill: bool) -> None:
         self.notice()
@@ -172,16 +172,16 @@ class RoleProcess:
             self.group.kill() if kill else self.group.stop(self._process.stop.grace)
             self.group = None
 
-    def _failure(self, ended: Ended, said: str) -> Failure:
-        return Failure(self.role, self._process.name, self._descriptor.name, ended, said)
+    def _failure(self, ended: Ended, output: str) -> Failure:
+        return Failure(self.role, self._process.name, self._descriptor.name, ended, output)
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of the program."""
         own = {name: self._fill(value) for name, value in self._process.env.items()}
         return inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own
 
-    def _missed(self, said: str) -> str:
-        return inherited.missed(os.environ, self._environment(), said)
+    def _missed(self, output: str) -> str:
+        return inherited.missed(os.environ, self._environment(), output)
 
     def _argv(self) -> Iterator[str]:
         for item in self._process.argv:

@@ -1,4 +1,4 @@
-"""Which scheduler uses which name: a cluster has one `default-scheduler`."""
+"""The names of the schedulers of a cluster, which has one `default-scheduler`."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def started(judged: Descriptor, supplied: Descriptor | None) -> bool:
 def kube_scheduler(judged: Descriptor, supplied: Descriptor | None) -> str:
     """Return the name that kube-scheduler uses: its default, unless a gang scheduler that the suite starts uses
     that."""
-    taken = started(judged, supplied)
-    return BESIDE if taken and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER
+    in_use = started(judged, supplied)
+    return BESIDE if in_use and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER

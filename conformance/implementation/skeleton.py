@@ -23,7 +23,7 @@ GUIDE = "grove-conformance implementation guide"
 
 @dataclass(frozen=True)
 class Answers:
-    """What a descriptor needs at least. An implementation without a `command` runs already. `ready` is a URL, or a
+    """The least content of a descriptor. An implementation without a `command` runs already. `ready` is a URL, or a
     regular expression for a line of the log. All texts may contain placeholders."""
 
     name: str

@@ -13,11 +13,11 @@ FEATURE = "upgrade"
 def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
     """Return `judged` with `earlier` as the only version that it takes over from, both with the scheduler name of
     `judged`. CRDs are those of `judged`; webhooks are those of whichever operator runs. Raises UsageError."""
-    for each in (judged, earlier):
-        if Role.OPERATOR not in each.processes:
+    for descriptor in (judged, earlier):
+        if Role.OPERATOR not in descriptor.processes:
             raise UsageError(
-                f"{each.name} starts no operator",
-                where=each.document.where("processes"),
+                f"{descriptor.name} starts no operator",
+                where=descriptor.document.where("processes"),
                 hint="--from is for two operators that the suite starts",
             )
     same_name = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)

@@ -116,10 +116,10 @@ def descendants() -> set[int]:
                 state, parent, *_ = file.read().rpartition(b")")[2].split()
                 if state not in (b"Z", b"X"):
                     parents[int(name)] = int(parent)
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {os.getpid()}
+    pids = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= more
+    return pids - {os.getpid()}
 
 
 def _tell(back: int, text: str) -> None:

@@ -13,7 +13,7 @@ from conformance.implementation.descriptor import Descriptor, Role
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What a driver needs to know about a cluster."""
+    """The facts about a cluster that a driver needs."""
 
     kubeconfig: Path
     """The suite's own."""
@@ -33,8 +33,8 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process finds its things. `player` has the ports: the processes of one role share them by name; folder
-    and log are those of `process`."""
+    """The place of the ports, the folder and the log of a process. `player` has the ports: the processes of one role
+    share them by name; folder and log are those of `process`."""
 
     player: str
     process: str
