@@ -53,12 +53,12 @@ class Output:
         self._file = regular.Held(path, "r+b")
         self._lock = threading.Lock()
         self._begin = self._read = self._file.size
-        self._found: set[str] = set()
+        self._matched: set[str] = set()
 
     def has(self, pattern: str) -> bool:
         """Return whether a line matches the regular expression, including lines of earlier calls with it. Takes about
         `LOOK` seconds at most: the next call goes on with the rest. Raises Endless."""
-        if pattern in self._found:
+        if pattern in self._matched:
             return True
         compiled, until = regex.compile(pattern), time.monotonic() + LOOK
         with self._lock:
@@ -68,7 +68,7 @@ class Output:
             while self._read < end and time.monotonic() < until:
                 piece = self._file.at(self._read, min(PIECE, end - self._read))
                 if any(_matches(compiled, line) for line in piece.decode("utf-8", "replace").splitlines()):
-                    self._found.add(pattern)
+                    self._matched.add(pattern)
                     return True
                 # An incomplete line is read again.
                 whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == PIECE else 0)

@@ -96,11 +96,11 @@ class ProcessGroup:
                 pass_fds=[there],
             )
         os.close(there)
-        self._told = os.fdopen(back)
-        word, _, number = self._told.readline().partition(" ")
+        self._reports = os.fdopen(back)
+        word, _, number = self._reports.readline().partition(" ")
         if word != "started":
             self._supervisor.communicate()
-            self._told.close()
+            self._reports.close()
             if not word:
                 raise SupervisorLost(f"the process that supervises {argv[0]} was killed before it had started that")
             raise OSError(int(number or errno.ESRCH), os.strerror(int(number or errno.ESRCH)), argv[0])
@@ -215,8 +215,8 @@ class ProcessGroup:
     def _attend(self) -> None:
         """Wait for the message that it has ended. A supervisor that ends without it was killed, and its program is
         killed with it: nobody could stop it any more."""
-        _, _, code = self._told.readline().partition(" ")
-        self._told.close()
+        _, _, code = self._reports.readline().partition(" ")
+        self._reports.close()
         self._supervisor.wait()
         if not code:
             with contextlib.suppress(ProcessLookupError, PermissionError):

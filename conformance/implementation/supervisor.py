@@ -30,7 +30,7 @@ def main(back: int, argv: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
     leader = start(argv, back)
-    _tell(back, f"started {leader}")
+    _report(back, f"started {leader}")
     listening, leaving = True, True
     while (status := reap(leader)) is None:
         ready, _, _ = select.select([awake, *([0] if listening else [])], [], [])
@@ -45,7 +45,7 @@ def main(back: int, argv: list[str]) -> None:
                 elif order == "K" or (order == "E" and leaving):
                     end(leader)
     end(leader)
-    _tell(back, f"ended {os.waitstatus_to_exitcode(status)}")
+    _report(back, f"ended {os.waitstatus_to_exitcode(status)}")
 
 
 def start(argv: list[str], back: int) -> int:
@@ -68,7 +68,7 @@ def start(argv: list[str], back: int) -> int:
     os.close(read)
     if failed:
         os.waitpid(pid, 0)
-        _tell(back, f"failed {failed}")
+        _report(back, f"failed {failed}")
         sys.exit(1)
     return pid
 
@@ -122,7 +122,7 @@ def descendants() -> set[int]:
     return pids - {os.getpid()}
 
 
-def _tell(back: int, text: str) -> None:
+def _report(back: int, text: str) -> None:
     with suppress(BrokenPipeError):
         os.write(back, f"{text}\n".encode())
 

@@ -179,7 +179,7 @@ def _conclude(settings: RunSettings, book: Book, out: Console, err: Console) -> 
         terminal.show(report, path, out, verbose=settings.verbose)
     for event in book.events():
         if isinstance(event, ledger.ClusterKept):
-            for line in _kept(event):
+            for line in _kept_cluster(event):
                 err.print(line, markup=False)
     if unwritten is not None:
         if report.exit is not Exit.NOT_CONFORMANT:
@@ -216,7 +216,7 @@ def _guarded(
     return Watchdog(settings, book, watch, last)
 
 
-def _kept(event: ledger.ClusterKept) -> list[str]:
+def _kept_cluster(event: ledger.ClusterKept) -> list[str]:
     """Return what can be done with a cluster that was kept."""
     return [
         f"cluster {event.cluster} was kept, with the namespace {event.namespace} of the test that failed:",

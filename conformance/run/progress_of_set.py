@@ -26,7 +26,10 @@ def lines(view: View, name: str, replicas: int, expected: Expected) -> list[Line
     count = f"{expected.pods} pods"
     answers: list[tuple[str, bool | Unmet]] = [
         *((f"{objects.plural} {', '.join(objects.names)}", objects.answer(view)) for objects in _objects(expected)),
-        (f"a PodGang with PodGroups for {', '.join(expected.cliques)}", composition.all_held(expected.cliques)(view)),
+        (
+            f"a PodGang with PodGroups for {', '.join(expected.cliques)}",
+            composition.all_in_gangs(expected.cliques)(view),
+        ),
         (f"{count} of these PodCliques", predicates.all_exist(cliques)(view)),
         (f"{count} without Grove's scheduling gate", predicates.all_ungated(cliques)(view)),
         (f"{count} bound to nodes", predicates.all_bound(cliques)(view)),

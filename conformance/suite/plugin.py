@@ -234,8 +234,8 @@ class Judge:
         tests = chosen.tests({test: self.collected[test] for test in groups}, groups)
         part = frozenset(run.part) or self._shard({test: groups[test] for test in tests.selected})
         keep = [item for item in named if item.nodeid in tests.selected & part]
-        kept_ids = {item.nodeid for item in keep}
-        if drop := [item for item in items if item.nodeid not in kept_ids]:
+        selected_ids = {item.nodeid for item in keep}
+        if drop := [item for item in items if item.nodeid not in selected_ids]:
             config.hook.pytest_deselected(items=drop)
         self.selected = {item.nodeid: self.collected[item.nodeid] for item in keep}
         self.judged, self.elsewhere = chosen.judged, tests.elsewhere

@@ -195,7 +195,7 @@ class Bench:
             actual = self.bound(view, *leaves)
             short = any(got < minimum for got, (_, minimum) in zip(actual, counts, strict=True))
             required = ", ".join(f"{leaf.name} {number}" for leaf, number in counts)
-            return not short or Unmet(f"{self.name}: bound are {self._said(leaves, actual)} of {required}")
+            return not short or Unmet(f"{self.name}: bound are {self._summary(leaves, actual)} of {required}")
 
         return check
 
@@ -209,7 +209,7 @@ class Bench:
 
         def check(view: View) -> bool | Unmet:
             counts = self.bound(view, *leaves)
-            return not any(counts) or Unmet(f"{self.name}: bound are {self._said(leaves, counts)}")
+            return not any(counts) or Unmet(f"{self.name}: bound are {self._summary(leaves, counts)}")
 
         return check
 
@@ -220,7 +220,7 @@ class Bench:
         def check(view: View) -> bool | Unmet:
             counts = self.bound(view, *leaves)
             torn = [leaf.name for leaf, count in zip(leaves, counts, strict=True) if 0 < count < leaf.minimum]
-            return not torn or Unmet(f"{self.name}: bound are {self._said(leaves, counts)}")
+            return not torn or Unmet(f"{self.name}: bound are {self._summary(leaves, counts)}")
 
         return check
 
@@ -245,5 +245,5 @@ class Bench:
 
     # -- within ------------------------------------------------------------------------------------------------------
 
-    def _said(self, leaves: Sequence[Leaf], counts: Sequence[int]) -> str:
+    def _summary(self, leaves: Sequence[Leaf], counts: Sequence[int]) -> str:
         return ", ".join(f"{leaf.name} {count}" for leaf, count in zip(leaves, counts, strict=True))

@@ -26,16 +26,16 @@ def gang_of(view: View, clique: str) -> Document | None:
 
 
 @predicate
-def all_held(view: View, cliques: Collection[str]) -> bool | Unmet:
+def all_in_gangs(view: View, cliques: Collection[str]) -> bool | Unmet:
     """Each of these PodCliques is in a PodGang."""
-    loose = sorted(set(cliques) - _held(view))
+    loose = sorted(set(cliques) - _cliques_in_gangs(view))
     return not loose or Unmet(f"no gang has a PodGroup for {', '.join(loose)}")
 
 
 @predicate
-def none_held(view: View, cliques: Collection[str]) -> bool | Unmet:
+def none_in_gangs(view: View, cliques: Collection[str]) -> bool | Unmet:
     """None of these PodCliques is in a PodGang."""
-    remaining = sorted(set(cliques) & _held(view))
+    remaining = sorted(set(cliques) & _cliques_in_gangs(view))
     return not remaining or Unmet(f"gangs still have PodGroups for {', '.join(remaining)}")
 
 
@@ -82,5 +82,5 @@ def _renamed(clique: Clique, named: Mapping[str, str]) -> Clique:
     return replace(clique, labels=tags, gang=gang, base_gang=base_gang)
 
 
-def _held(view: View) -> set[str]:
+def _cliques_in_gangs(view: View) -> set[str]:
     return {clique for gang in view.list(GANGS) for clique in cliques_of(gang)}

@@ -15,7 +15,7 @@ from conformance.testing.observed import absent, all_of
 CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
-def all_gone(before: View, set_name: str) -> Predicate:
+def all_deleted(before: View, set_name: str) -> Predicate:
     """The set does not exist any more, and neither do the objects that it had in `before`."""
     own = {kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN}
     return all_of(absent(SETS, [set_name]), *(absent(kind, names) for kind, names in own.items()))

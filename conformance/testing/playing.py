@@ -75,7 +75,7 @@ class Play:
         self.parts = [self._part(scenario) for scenario in cast]
         self.features = env.implementation.features
         self.at_once, self.ranked = True, NO_PRIORITY not in self.features
-        self._made: list[tuple[str, str]] = []
+        self._cluster_scoped: list[tuple[str, str]] = []
         """Resource and name of cluster-scoped objects."""
         self._dirty: set[str] = set()
 
@@ -138,7 +138,7 @@ class Play:
         """Create a cluster-scoped object, unless one of its name exists already or the cluster knows no such kind."""
         if self.env.dry_run.ask(self.env.dry_run.create(obj)).accepted:
             self.env.create(obj)
-            self._made.append((resource, name(obj)))
+            self._cluster_scoped.append((resource, name(obj)))
 
     def _make(self, places: Sequence[tuple[Instance, Testbed]]) -> None:
         """Create gangs before their pods, and base gangs before scaled gangs."""
@@ -195,7 +195,7 @@ class Play:
         for pod in self.env.history.view().list("pods"):
             if FINALIZER in pod["metadata"].get("finalizers", ()):
                 self.env.patch("pods", name(pod), {"metadata": {"finalizers": None}})
-        for resource, object_name in self._made:
+        for resource, object_name in self._cluster_scoped:
             self.env.delete(resource, object_name)
 
     # -- watching ------------------------------------------------------------------------------------------------

@@ -7,7 +7,14 @@ from conformance.grove.expected import expected
 from conformance.grove.fields import name
 from conformance.grove.workloads import load
 from conformance.history.view import View
-from conformance.testing.composition import all_held, by_composition, cliques_of, gang_of, initialized, none_held
+from conformance.testing.composition import (
+    all_in_gangs,
+    by_composition,
+    cliques_of,
+    gang_of,
+    initialized,
+    none_in_gangs,
+)
 from tests.history.story import Story
 
 WANTED = expected(dict(load("disaggregated", {})))
@@ -77,7 +84,7 @@ def test_a_gang_is_found_by_a_clique() -> None:
     held, loose = sorted(WANTED.gangs[first].minimums), sorted(WANTED.gangs[rest[0]].minimums)
     assert name(gang_of(seen, held[0])) == "other" and cliques_of(gang_of(seen, held[0])) == held
     assert gang_of(seen, loose[0]) is None and cliques_of(None) == []
-    assert all_held(held)(seen) is True and none_held(loose)(seen) is True
-    assert str(all_held([*held, loose[0]])(seen)) == f"no gang has a PodGroup for {loose[0]}"
-    assert str(none_held([held[0], *loose])(seen)) == f"gangs still have PodGroups for {held[0]}"
+    assert all_in_gangs(held)(seen) is True and none_in_gangs(loose)(seen) is True
+    assert str(all_in_gangs([*held, loose[0]])(seen)) == f"no gang has a PodGroup for {loose[0]}"
+    assert str(none_in_gangs([held[0], *loose])(seen)) == f"gangs still have PodGroups for {held[0]}"
     assert str(initialized(held[0])(seen)) == f"gang of {held[0]}: Initialized is absent"

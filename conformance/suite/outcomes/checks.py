@@ -98,7 +98,7 @@ class Checks:
 
     def passed(self, ids: Ids, what: str, *, at: Moment = None) -> None:
         """Record passes."""
-        for id in _each(ids):
+        for id in _ids(ids):
             self._record(id, what, "passed", None, None, at)
 
     def holds(self, id: str, what: str, verdict: bool | None, actual: object = None, *, at: Moment = None) -> bool:
@@ -123,9 +123,9 @@ class Checks:
 
     def fail(self, ids: Ids, what: str, expected: object, actual: object, *, at: Moment = None) -> CheckFailed:
         """Record failures and return the exception with which the test must end."""
-        for id in _each(ids):
+        for id in _ids(ids):
             self._record(id, what, "failed", plain(expected), plain(actual), at)
-        return CheckFailed(f"{', '.join(_each(ids))}: {what}: {brief(redaction.value(plain(actual)))}")
+        return CheckFailed(f"{', '.join(_ids(ids))}: {what}: {brief(redaction.value(plain(actual)))}")
 
     def broken(self, what: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which a test ends that the implementation has deprived of what it needs: it has
@@ -184,7 +184,7 @@ class Checks:
             raise CheckFailed(f"{id}: {what}: {brief(actual)}")
 
 
-def _each(ids: Ids) -> Sequence[str]:
+def _ids(ids: Ids) -> Sequence[str]:
     return (ids,) if isinstance(ids, str) else ids
 
 

@@ -98,7 +98,7 @@ class _Open:
 
 
 class Scenes:
-    """The scenes that one worker plays, one at a time. `others_ended` returns once no other worker runs any more."""
+    """The scenes that one worker plays, one at a time. `other_workers_ended` returns once no other worker runs."""
 
     def __init__(
         self,
@@ -106,11 +106,11 @@ class Scenes:
         book: ledger.Ledger,
         worker: str,
         invariants: Collection[str],
-        others_ended: Callable[[], None],
+        other_workers_ended: Callable[[], None],
         shared: bool = False,
     ) -> None:
         self._environment, self._book, self._worker = environment, book, worker
-        self._others_ended, self._shared = others_ended, shared
+        self._other_workers_ended, self._shared = other_workers_ended, shared
         self._invariants = tuple(sorted(invariants))
         self._open: _Open | None = None
 
@@ -188,7 +188,7 @@ class Scenes:
             if self._shared:
                 self._environment()  # first: the others may wait for what this worker starts
             if _by_itself(scene, self._shared):
-                self._others_ended()
+                self._other_workers_ended()
             environment = self._environment()
             begin = time.monotonic()  # the time of the scene, without the start of a cluster
             env = current.clearing.enter_context(environment.play(current.running))

@@ -41,13 +41,13 @@ class Premises:
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
         self._supplied, self._mutators = supplied, mutators
         self._since = audit.mark() if audit is not None else 0
-        self._seen = history.log.last_seq()
+        self._last_seq = history.log.last_seq()
         self._deleted_nodes: dict[str, None] = {}
 
     def deleted_nodes(self) -> list[str]:
         """Return the deleted nodes of the test, by what has arrived. Costs nothing if nothing is new."""
-        for record in self._history.log.beyond(self._namespace, self._seen):
-            self._seen = record.seq
+        for record in self._history.log.beyond(self._namespace, self._last_seq):
+            self._last_seq = record.seq
             if record.resource == "nodes" and record.kind == DELETED and label(record.object, POOL) == self._pool:
                 self._deleted_nodes[record.name] = None
         return list(self._deleted_nodes)
@@ -60,20 +60,20 @@ class Premises:
             return mutator
         lost, deleted = self.deleted_nodes(), True
         if lost:
-            writers = self._others("nodes", lost, DELETIONS, certain=True)
+            writers = self._writers("nodes", lost, DELETIONS, certain=True)
             more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
             what = f"node {lost[0]}{more} of the test was deleted"
-        elif writers := self._others("namespaces", [self._namespace], DELETIONS):
+        elif writers := self._writers("namespaces", [self._namespace], DELETIONS):
             what = f"the namespace {self._namespace} of the test was deleted"
         else:
-            writers, deleted = self._others("nodes", unusable, CHANGES) if unusable else [], False
+            writers, deleted = self._writers("nodes", unusable, CHANGES) if unusable else [], False
             what = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
         if strangers := self._strangers(writers):
-            return f"{what} by {_shown(strangers[0])}"
+            return f"{what} by {_described(strangers[0])}"
         if writers and deleted and (behind := self._behind(lost)):
-            return f"{what}, and behind it is {_shown(behind[0])}; the request is that of {_shown(writers[0])}"
+            return f"{what}, and behind it is {_described(behind[0])}; the request is that of {_described(writers[0])}"
         if lost:
-            who = f"by {_shown(writers[0])}" if writers else "by an unknown client (the audit log does not have it)"
+            who = f"by {_described(writers[0])}" if writers else "by an unknown client (the audit log does not have it)"
             raise HarnessError(f"{what} {who}", where=f"pool {self._pool}")
         return ""
 
@@ -91,9 +91,9 @@ class Premises:
     def _behind(self, deleted_nodes: Collection[str]) -> list[Writer]:
         """Return who can be behind a deletion by a component: those who changed the nodes, so that the garbage
         collector takes them for garbage."""
-        return self._strangers(self._others("nodes", deleted_nodes, CHANGES)) if deleted_nodes else []
+        return self._strangers(self._writers("nodes", deleted_nodes, CHANGES)) if deleted_nodes else []
 
-    def _others(
+    def _writers(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
     ) -> list[Writer]:
         """Return the users other than the suite that wrote. The log may be slightly behind the history, which makes a
@@ -106,14 +106,14 @@ class Premises:
             writers = audit.writers(plural, names, verbs, self._since)
             return [writer for writer in writers if writer.user != users.SUITE]
 
-        until_found: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(
+        until_any: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(
             retry=retry_if_not_result(bool),
             wait=wait_fixed(0.05),
             stop=stop_after_delay(WITHIN),
             retry_error_callback=lambda state: [],
         )
-        return until_found(look) if certain else look()
+        return until_any(look) if certain else look()
 
 
-def _shown(writer: Writer) -> str:
+def _described(writer: Writer) -> str:
     return f'the user {writer.user} (client "{writer.agent}")'

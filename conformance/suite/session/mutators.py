@@ -28,7 +28,7 @@ class Mutators:
         self._converting = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
         """CRDs whose conversion the descriptor declares."""
         webhooks = (manifest for manifest in declared if manifest["kind"] != CRDS.kind)
-        self._seen = next(
+        self._violation = next(
             (_sentence(manifest, effect) for manifest in webhooks if (effect := mutating.effect(manifest))), ""
         )
 
@@ -37,9 +37,9 @@ class Mutators:
         audit log, as a sentence; empty for none."""
         for request in self._tail.poll():
             writes = request.verb not in READS and request.code < 300 and not request.dry_run
-            if not self._seen and writes and request.resource in mutating.PLURALS:
-                self._seen = self._of(request)
-        return self._seen or self._losses.seen()
+            if not self._violation and writes and request.resource in mutating.PLURALS:
+                self._violation = self._of(request)
+        return self._violation or self._losses.seen()
 
     def _of(self, request: Request) -> str:
         if request.user == users.SUITE or not request.answer:

@@ -98,7 +98,7 @@ class Attached:
         """Learn what runs now. Raises GivenUp."""
         self._running = ask(self._line)
         self.installer = self.operators = _Untouched(self._running)
-        self._seen: set[Owner] = set()
+        self._noticed: set[Owner] = set()
 
     def stop(self) -> None:
         """Do nothing."""
@@ -110,8 +110,8 @@ class Attached:
     def failures(self) -> tuple[Death, ...]:
         """Return the processes that have ended, in the order in which that was noticed."""
         for name, owner in self._running.processes.items():
-            if owner not in self._seen and not owner.alive():
-                self._seen.add(owner)
+            if owner not in self._noticed and not owner.alive():
+                self._noticed.add(owner)
                 self._deaths.append(Death(name))
         return tuple(self._deaths)
 

@@ -138,11 +138,11 @@ class ClusterEnvironment:
         try:
             self._open()
         except BaseException as error:
-            self._tell(shared.Running(problem=f"the first worker could not start the implementation: {error}"))
+            self._announce(shared.Running(problem=f"the first worker could not start the implementation: {error}"))
             self._stack.close()
             raise
 
-    def _tell(self, running: shared.Running) -> None:
+    def _announce(self, running: shared.Running) -> None:
         """Tell the other workers what runs, if this one has started it for them."""
         if self._line is not None and self._worker == shared.FIRST:
             self._line.send(shared.encoded(running))
@@ -182,7 +182,7 @@ class ClusterEnvironment:
                 self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
             self._phase(f"starting {judged.name}")
             self._implementation("start", self.driver.start)
-            self._tell(shared.Running.of(self.driver))
+            self._announce(shared.Running.of(self.driver))
             if supplied is not None:
                 pages = self.driver.supplied_pages
                 self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
@@ -501,7 +501,7 @@ class ClusterEnvironment:
             self._refusal = error
             raise
         if self._line is not None and self._worker == shared.FIRST:
-            self._tell(shared.Running.of(self.driver))
+            self._announce(shared.Running.of(self.driver))
 
     def _namespace(self, api: Api, name: str) -> None:
         try:

@@ -11,7 +11,7 @@ from conformance.grove.fields import condition_is, items, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import predicates
-from conformance.testing.composition import all_held, gang_of
+from conformance.testing.composition import all_in_gangs, gang_of
 from conformance.testing.disruption import CLIQUES, GANGS, SETS
 from conformance.testing.observed import all_of
 from conformance.testing.quotas import limit_pods
@@ -48,7 +48,7 @@ class PodsOverQuota(Scene):
         env.quiet(1, of=("pods", GANGS))  # cliques report each attempt
         env.mark("gang incomplete")
 
-        env.wait_for("gang exists", all_held([first]))
+        env.wait_for("gang exists", all_in_gangs([first]))
         gang = gang_of(env.history.view(), first)
         self.gang = name(gang)
         status = {"phase": text(gang, "status", "phase"), "conditions": [*items(gang, "status", "conditions"), FOREIGN]}

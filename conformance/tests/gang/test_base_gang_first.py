@@ -44,7 +44,7 @@ class BaseGangShortOfNodes(Scene):
         self.scaled = [clique for gang in self.expected.scaled_gangs for clique in self.expected.of_gang(gang.name)]
         env.create(workload)
         env.settle("all pods exist", predicates.all_exist([*self.based, *self.scaled]), 60)
-        env.settle("all gangs exist", composition.all_held(self.expected.cliques), 60)
+        env.settle("all gangs exist", composition.all_in_gangs(self.expected.cliques), 60)
         env.wait_for("base gang ungated", predicates.all_ungated(self.based))
 
         # A later set that becomes bound proves that operator and scheduler are still working.

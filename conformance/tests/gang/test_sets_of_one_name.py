@@ -47,7 +47,7 @@ class SetsOfOneName(Scene):
         env.mark("deletion of the first set")
         before = env.history.view()
         env.delete(SETS, self.set_name)
-        env.wait_for("first set gone", deleted.all_gone(before, self.set_name), 150)
+        env.wait_for("first set gone", deleted.all_deleted(before, self.set_name), 150)
         neighbor.wait_for("second set bound", predicates.all_bound(cliques))
         neighbor.quiet(1)
         env.mark("the end")

@@ -10,7 +10,7 @@ from conformance.grove.kinds import SCALING_GROUPS
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, incarnations, predicates
-from conformance.testing.deleted import all_gone, created_late, outlived
+from conformance.testing.deleted import all_deleted, created_late, outlived
 from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.observed import absent, all_of
 from conformance.testing.scaled import pods_are
@@ -61,8 +61,8 @@ class ObjectsDeletedByHand(Scene):
         env.settle("deleted cliques recreated", incarnations.renewed(CLIQUES, DELETED, former), 60)
         self.sizes = {clique.name: clique.template.replicas for clique in expected(shapes["hands"]).cliques.values()}
         env.settle("pods of the recreated cliques ready", pods_are(self.sizes, ready=True), 60)
-        env.settle("set deleted in the foreground gone", all_gone(before, "last"), 150)
-        env.settle("set deleted during a countdown gone", all_gone(before, "counts"), 150)
+        env.settle("set deleted in the foreground gone", all_deleted(before, "last"), 150)
+        env.settle("set deleted during a countdown gone", all_deleted(before, "counts"), 150)
 
         members = {clique: size for clique, size in self.sizes.items() if clique.startswith(f"{GROUP}-")}
         env.delete(GROUPS, GROUP)

@@ -12,7 +12,7 @@ from conformance.grove.selectors import selects
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import observed, predicates
-from conformance.testing.composition import all_held, cliques_of, gang_of, none_held
+from conformance.testing.composition import all_in_gangs, cliques_of, gang_of, none_in_gangs
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import trigger
@@ -54,7 +54,7 @@ class SetScaledByOthers(Scene):
         }
         env.wait_for("scaled clique has its pods", _pods({"p-0-fe": 3}))
         env.wait_for("scaled group has its cliques and pods", _pods(MEMBERS))
-        env.wait_for("each scaled replica of the group has a gang", all_held([*chain(*SCALED)]))
+        env.wait_for("each scaled replica of the group has a gang", all_in_gangs([*chain(*SCALED)]))
 
     def _change_template(self, env: SceneEnvironment) -> None:
         """Change an unrelated field, and the replicas of the template: neither changes the live replicas."""
@@ -75,7 +75,7 @@ class SetScaledByOthers(Scene):
         env.settle("autoscalers of the removed config and replica are deleted", judging.unscaled(REMOVED), 60)
         env.settle("claims of removed replicas are deleted", observed.absent("resourceclaims", REMOVED_CLAIMS), 60)
         cliques = [clique for clique in self.expected.cliques if clique.startswith("p-1-")]
-        env.settle("gangs of removed replicas are deleted", none_held([*cliques, *SCALED[-1]]), 60)
+        env.settle("gangs of removed replicas are deleted", none_in_gangs([*cliques, *SCALED[-1]]), 60)
         env.quiet(1)
         env.mark("nothing moves after the removal")
 

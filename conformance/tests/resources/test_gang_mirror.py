@@ -25,7 +25,7 @@ class GangsThatSomebodyChanges(Scene):
         workload = env.workload("full-featured")
         expected_set = expected(workload)
         env.create(workload)
-        env.wait_for("gangs exist", composition.all_held(expected_set.cliques))
+        env.wait_for("gangs exist", composition.all_in_gangs(expected_set.cliques))
         view = observed.rest(env, expected_set)
         self.gang = gang = name(composition.gang_of(view, "p-0-fe"))
         gangs = composition.by_composition(expected_set, view).gangs

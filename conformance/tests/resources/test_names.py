@@ -63,7 +63,7 @@ class TwoSetsWithOneGangName(Scene):
         second = env.workload("frontend", setName="a-0-b")
         env.create(first)
         clique = "a-0-b-1-leader"
-        env.wait_for("gang of the first set exists", composition.all_held([clique]))
+        env.wait_for("gang of the first set exists", composition.all_in_gangs([clique]))
         self.gang = name(composition.gang_of(env.quiet(1), clique))
         self.contested = self.gang == names.base_gang("a-0-b", 0)
         env.mark("second set")

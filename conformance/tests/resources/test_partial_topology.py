@@ -57,7 +57,7 @@ class ConstraintsOfSomeLevels(Scene):
                 for workload in self.workloads.values():
                     env.create(workload)
                 every = [clique for expected_set in self.expected.values() for clique in expected_set.cliques]
-                env.wait_for("gangs exist", composition.all_held(every))
+                env.wait_for("gangs exist", composition.all_in_gangs(every))
                 env.settled("gangs have their constraints", self._translated, 30)
                 env.quiet(1)
                 env.mark("nothing moves")
@@ -102,7 +102,7 @@ class BindingThatComesBack(Scene):
             env.delete("clustertopologybindings", binding)
         env.settle("missing binding reported", _reported({"True", "Unknown"}), 60)
         scale(env, "podcliquesets", "none", 1)
-        env.settle("gangs of the new replica exist", composition.all_held(self.expected.cliques), 60)
+        env.settle("gangs of the new replica exist", composition.all_in_gangs(self.expected.cliques), 60)
         env.settle("pods of the new replica exist", predicates.all_exist(list(self.expected.cliques.values())), 60)
         env.quiet(1)
         env.mark("new replica at rest")

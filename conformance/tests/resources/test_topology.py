@@ -41,7 +41,7 @@ class BindingThatLosesItsLevels(Scene):
             env.create(workload)
             env.create(env.workload("deep", binding=binding))
             env.create(env.workload("frontend", setName="free"))
-            env.wait_for("gangs exist", composition.all_held(expected_set.cliques))
+            env.wait_for("gangs exist", composition.all_in_gangs(expected_set.cliques))
             env.settle(CONSTRAINED, _placed(workload, expected_set, LEVELS, binding))
             env.settle(ON_RACKS, _on_racks(expected_set))
             reported = _condition("False", "AllClusterTopologyLevelsAvailable")

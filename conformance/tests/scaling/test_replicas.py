@@ -12,7 +12,7 @@ from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, incarnations, predicates
 from conformance.testing.blocked_deletion import block_deletion
 from conformance.testing.comparison import of
-from conformance.testing.composition import cliques_of, gang_of, none_held
+from conformance.testing.composition import cliques_of, gang_of, none_in_gangs
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
 from conformance.testing.observed import absent, all_of, there
 from conformance.testing.scaled import pods_are, scale
@@ -75,7 +75,7 @@ class ScaledAtEveryLevel(Scene):
         env.wait_for("terminating replica gone", absent(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
         # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
-        env.settled("their gangs are gone", none_held([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
+        env.settled("their gangs are gone", none_in_gangs([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
         env.quiet(1.5)
         env.mark("groups scaled in")
 

@@ -6,7 +6,7 @@ from conformance.grove import updates
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import predicates
-from conformance.testing.deleted import all_gone
+from conformance.testing.deleted import all_deleted
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -36,8 +36,8 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
 
         for set_name in sets:
             env.delete(SETS, set_name)
-        env.wait_for("set deleted during its update", all_gone(view, "during"), 150)
-        env.wait_for("set deleted after its update", all_gone(view, "after"), 150)
+        env.wait_for("set deleted during its update", all_deleted(view, "during"), 150)
+        env.wait_for("set deleted after its update", all_deleted(view, "after"), 150)
 
         changes.hold(sets["during"], "web", off=True)
         for workload in sets.values():

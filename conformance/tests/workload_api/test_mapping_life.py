@@ -122,7 +122,7 @@ class ScaledService(Scene):
         with block_deletion(env, "pods", [name(pod) for c in more for pod in predicates.pods_of(view, c.name)]):
             env.patch(GROUPS, group, {"spec": {"replicas": 1}}, subresource="scale")
             env.wait_for("second replica gone", self._replica_deleted)
-            env.settle("second gang gone", composition.none_held([clique.name for clique in more]), 5)
+            env.settle("second gang gone", composition.none_in_gangs([clique.name for clique in more]), 5)
             env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
             env.settle("bound beside the former pods", predicates.all_bound(more), 10)
         env.wait_for("second replica bound again", predicates.all_bound(more))
