@@ -59,7 +59,7 @@ def test_a_scene_with_one_namespace_has_no_neighbor() -> None:
 
 def test_a_bundle_has_both_histories(played: Played, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
-    about: dict[str, Any] = {"test": "t", "checks": [], "made": [], "logs": {}, "reproduce": []}
+    about: dict[str, Any] = {"test": "t", "checks": [], "acts": [], "logs": {}, "reproduce": []}
     bundle.write(folder, history=played.history, neighbor=played.neighbor, **about)
     texts = [gzip.decompress((folder / place / bundle.HISTORY).read_bytes()).decode() for place in ("", "neighbor")]
     assert [OTHER in text for text in texts] == [False, True]
