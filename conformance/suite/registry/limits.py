@@ -200,5 +200,5 @@ def _module(name: str) -> _Module:
             case ast.AnnAssign(target=ast.Name(id=defined), value=ast.expr() as value):
                 constants[defined] = value
             case ast.ImportFrom(module=str() as place, names=names):
-                imported |= {element.asname or element.name: (place, element.name) for element in names}
+                imported |= {alias.asname or alias.name: (place, alias.name) for alias in names}
     return _Module(body, constants, imported)
