@@ -44,7 +44,7 @@ class Document:
         at = field
         while at and at not in self.lines:
             at = at[:-1]
-        place = f"{shown(self.path)}:{self.lines.get(at, 1)}"
+        place = f"{display_path(self.path)}:{self.lines.get(at, 1)}"
         return f"{place}: {spelled(field)}" if field else place
 
     def strings(self, *below: str | int) -> Iterator[tuple[Field, str]]:
@@ -88,54 +88,60 @@ def several(path: Path, text: str) -> list[Any]:
     values: list[Any] = []
     loader = bounded.LOADER(text)
     try:
-        bounded.check_depth(text, shown(path))
+        bounded.check_depth(text, display_path(path))
         while loader.check_node():
             node = loader.get_node()
             assert node is not None  # it was found a moment ago
-            bounded.check(node, shown(path))
+            bounded.check(node, display_path(path))
             values += filter(None, [loader.construct_document(node)])
         orjson.dumps(values)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(
-            f"is not YAML: {error.problem}", where=f"{shown(path)}:{line}", hint="fix the syntax there"
+            f"is not YAML: {error.problem}", where=f"{display_path(path)}:{line}", hint="fix the syntax there"
         ) from error
     except yaml.YAMLError as error:
-        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="fix the syntax") from error
+        raise UsageError(
+            f"is not YAML: {error}".splitlines()[0], where=display_path(path), hint="fix the syntax"
+        ) from error
     except bounded.INVALID as error:  # an invalid date, a number of thousands of digits, a key that is no text
-        raise UsageError(f"cannot be read: {error}", where=shown(path), hint="put it in quotes") from error
+        raise UsageError(f"cannot be read: {error}", where=display_path(path), hint="put it in quotes") from error
     finally:
         loader.dispose()
     return values
 
 
 def _text(path: Path) -> str:
-    return bounded.text(path, bounded.LENGTH, shown(path))
+    return bounded.text(path, bounded.LENGTH, display_path(path))
 
 
 def _parse(path: Path, text: str) -> Document:
     lines: dict[Field, int] = {}
     value = _value(path, text, lines, bounded.VALUES)
     if not isinstance(value, dict):
-        raise UsageError(f"holds {_named(value)}", where=f"{shown(path)}:1", hint="its root must be a mapping")
+        raise UsageError(f"holds {_named(value)}", where=f"{display_path(path)}:1", hint="its root must be a mapping")
     return Document(path, value, lines)
 
 
 def _value(path: Path, text: str, lines: dict[Field, int], most: int, *, written: bool = False) -> Any:
     loader = yaml.CSafeLoader(text)
     try:
-        bounded.check_depth(text, shown(path), most)
+        bounded.check_depth(text, display_path(path), most)
         node = loader.get_single_node()
         if node is not None:
-            bounded.check(node, shown(path), most)
+            bounded.check(node, display_path(path), most)
         return None if node is None else _construct(loader, node, (), lines, path, written)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         what = error.problem or error.context or "not YAML"
-        raise UsageError(f"is not YAML: {what}", where=f"{shown(path)}:{line}", hint="fix the syntax there") from error
+        raise UsageError(
+            f"is not YAML: {what}", where=f"{display_path(path)}:{line}", hint="fix the syntax there"
+        ) from error
     except yaml.YAMLError as error:
-        raise UsageError(f"is not YAML: {error}".splitlines()[0], where=shown(path), hint="fix the syntax") from error
+        raise UsageError(
+            f"is not YAML: {error}".splitlines()[0], where=display_path(path), hint="fix the syntax"
+        ) from error
     finally:
         loader.dispose()
 
@@ -157,7 +163,7 @@ def _check(document: Document, rules: str) -> None:
         raise UsageError(what, where=document.where(*field), hint=hint)
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path for people: relative to the current folder if it is below."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
@@ -184,7 +190,7 @@ def _construct(
         for key_node, value_node in node.value:
             key = _scalar(loader, key_node, at, path, written)
             if not isinstance(key, str):
-                where = f"{shown(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+                where = f"{display_path(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
                 named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
                 raise UsageError(f"{named} is not text", where=where, hint="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
@@ -200,7 +206,7 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, wr
     name or an argument."""
 
     def rejected(what: str, hint: str) -> UsageError:
-        where = f"{shown(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+        where = f"{display_path(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
         return UsageError(what, where=where, hint=hint)
 
     try:
@@ -226,7 +232,7 @@ def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
             continue  # it is rejected as such
         if key_node.value in keys and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
-            where = f"{shown(path)}:{key_node.start_mark.line + 1}: {field}"
+            where = f"{display_path(path)}:{key_node.start_mark.line + 1}: {field}"
             raise UsageError("duplicate key", where=where, hint="keep one of them")
         keys.add(key_node.value)
 

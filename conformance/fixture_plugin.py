@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.documents import shown
+from conformance.documents import display_path
 from conformance.evidence.bundle import copy_log
 from conformance.grove_cluster import GroveCluster
 
@@ -86,7 +86,7 @@ class FixturePlugin:
         for name, log in cluster.all_logs().items():
             if log.exists():
                 copy_log(log, self._begun.get(name, 0), folder / f"{name}.log")
-        lines = [f"logs of the implementation and of the control plane during the test: {shown(folder)}"]
+        lines = [f"logs of the implementation and of the control plane during the test: {display_path(folder)}"]
         if self._keep:
             cluster.keep()
             item.session.shouldfail = f"cluster {cluster.name} was kept (--grove-keep-cluster)"

@@ -65,7 +65,7 @@ def learn_kubeconfig(path: Path) -> None:
 
 
 def _content(path: Path) -> str:
-    return regular.Held(path).at(0, bounded.LENGTH).decode()
+    return regular.OpenFile(path).at(0, bounded.LENGTH).decode()
 
 
 def learn_key(pem: bytes) -> None:

@@ -28,7 +28,7 @@ def write(path: Path, content: bytes) -> None:
             content = content[file.write(content) :]
 
 
-class Held:
+class OpenFile:
     """A file that stays the one that was opened, whatever takes its place. It is closed with the last reference to it.
     Raises OSError, as `opened`."""
 

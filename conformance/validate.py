@@ -30,14 +30,14 @@ def _workload(path: Path) -> None:
     """Check a workload, and the behaviors of its pods."""
     workloads.check(path)
     for mistake in pod_behaviors.mistakes_of_set(workloads.load(path.stem, place=path.parent)):
-        raise UsageError(mistake.what, where=f"{documents.shown(path)}: {mistake.where}", hint=mistake.hint)
+        raise UsageError(mistake.what, where=f"{documents.display_path(path)}: {mistake.where}", hint=mistake.hint)
 
 
 def _samples(path: Path) -> None:
     """Check the list of samples, and the nodes that they name."""
     for sample in samples.read(path).values():
         for text in sample.nodes:
-            fleets.asked(text, where=f"{documents.shown(path)}: {sample.name}.nodes")
+            fleets.asked(text, where=f"{documents.display_path(path)}: {sample.name}.nodes")
 
 
 Validator = tuple[str, str, Callable[[Path], object]]

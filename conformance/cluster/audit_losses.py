@@ -30,7 +30,7 @@ class Losses:
     def seen(self) -> str:
         """Return the first accepted one of a user who is no component of the cluster, as a sentence; empty for none."""
         try:
-            file = regular.Held(self._log)
+            file = regular.OpenFile(self._log)
         except OSError:
             return self._seen
         if file.size < self._at:

@@ -19,7 +19,7 @@ import yaml
 
 from conformance import disk, documents
 from conformance.cluster.state import Owner, State
-from conformance.documents import shown, suggestion
+from conformance.documents import display_path, suggestion
 from conformance.errors import UsageError
 from conformance.suggestions import absent
 
@@ -85,7 +85,7 @@ def _files(given: Path | None) -> tuple[list[Path], str]:
         return [given.absolute()], f"--kubeconfig {given}"
     named = os.environ.get("KUBECONFIG", "")
     paths = [Path(text) for text in named.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
-    where = f"KUBECONFIG {named}" if named else shown(paths[0])
+    where = f"KUBECONFIG {named}" if named else display_path(paths[0])
     files = [path.absolute() for path in paths if path.is_file()]  # as kubectl: those that do not exist do not count
     if not files:
         raise UsageError("no such file", where=where, hint="give --kubeconfig FILE, or set KUBECONFIG")

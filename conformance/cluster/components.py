@@ -157,7 +157,7 @@ class Components:
 def _pid_in(file: Path) -> int | None:
     """Return the pid in a file; None if there is none, since the component is being started again."""
     with suppress(OSError):
-        text = regular.Held(file).at(0, 32)
+        text = regular.OpenFile(file).at(0, 32)
         return int(text) if text.isdigit() else None
     return None
 

@@ -23,7 +23,7 @@ class Growing:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: regular.Held | None = None
+        self._file: regular.OpenFile | None = None
         self._end = 0
         self._digests: list[bytes] = []
         """Of each whole piece."""
@@ -34,7 +34,7 @@ class Growing:
         """Read what was appended since the last call. Return the present end."""
         if self._file is None:
             try:
-                self._file = regular.Held(self._path)
+                self._file = regular.OpenFile(self._path)
             except FileNotFoundError:
                 return 0
             except OSError as error:

@@ -71,7 +71,7 @@ def is_held(path: Path) -> bool:
 def _holder(path: Path) -> str:
     """Return the holder of a lock, for people."""
     try:
-        process = psutil.Process(int(regular.Held(path).at(0, 64)))
+        process = psutil.Process(int(regular.OpenFile(path).at(0, 64)))
         stopped = ", which is stopped" if process.status() == psutil.STATUS_STOPPED else ""
         return f"process {process.pid} ({process.name()}{stopped})"
     except (OSError, ValueError, psutil.Error):

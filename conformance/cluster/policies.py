@@ -85,14 +85,14 @@ def load(words: Iterable[str]) -> Policies:
             for plugin in manifest.get("plugins") or ():
                 if (name := str(plugin.get("name"))) in plugins:
                     what = f"configures the admission plugin {name}, as another policy does"
-                    raise UsageError(what, where=documents.shown(path), hint="leave one of them out")
+                    raise UsageError(what, where=documents.display_path(path), hint="leave one of them out")
                 plugins[name] = plugin
     return Policies(given, tuple(plugins.values()), tuple(objects))
 
 
 def read(path: Path) -> list[Manifest]:
     """Return the manifests of one file. Raises UsageError."""
-    where = documents.shown(path)
+    where = documents.display_path(path)
     manifests = documents.several(path, bounded.text(path, bounded.MANIFESTS, where))
     for manifest in manifests:
         if not (isinstance(manifest, dict) and isinstance(manifest.get("kind"), str) and manifest.get("apiVersion")):
@@ -126,5 +126,5 @@ def _files(word: str) -> Iterator[Path]:
         return
     files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
     if not files:
-        raise UsageError("has no manifests", where=f"{OPTION} {documents.shown(path)}", hint="add *.yaml files")
+        raise UsageError("has no manifests", where=f"{OPTION} {documents.display_path(path)}", hint="add *.yaml files")
     yield from files

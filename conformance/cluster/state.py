@@ -182,7 +182,7 @@ class State:
         if not NAME.fullmatch(name):  # it could be the path of another folder
             return None
         try:
-            document = json.loads(regular.Held(self.directory(name) / RECORD).at(0, _MOST))
+            document = json.loads(regular.OpenFile(self.directory(name) / RECORD).at(0, _MOST))
             owner = document.pop("owner")
             roles = {role: Owner(**process) for role, process in document.pop("roles", {}).items()}
             creator = Owner(**document.pop("creator"))
@@ -249,7 +249,7 @@ def _claimed() -> Iterator[Path]:
 
 def claimed(file: Path) -> Path:
     """Return the folder that a claim of ports names. Whatever else it may contain names no folder. Raises OSError."""
-    return Path(os.fsdecode(regular.Held(file).at(0, _MOST)))
+    return Path(os.fsdecode(regular.OpenFile(file).at(0, _MOST)))
 
 
 def checkout_id() -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.documents import shown
+from conformance.documents import display_path
 from conformance.errors import Exit, UsageError
 from conformance.report import findings, recorded
 from conformance.suite.registry import requirement
@@ -43,7 +43,7 @@ def record(
     """Write the outcomes of runs to a small file that `check` reads as well: a report is too large to be kept."""
     runs = _runs(reports)
     if not to.parent.is_dir():
-        raise UsageError("is not a folder", where=shown(to.parent), hint="name a file in a folder that exists")
+        raise UsageError("is not a folder", where=display_path(to.parent), hint="name a file in a folder that exists")
     to.write_text(recorded.render(runs), "utf-8")
     typer.echo(str(to))
 

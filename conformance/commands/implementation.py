@@ -15,7 +15,7 @@ from conformance import data
 from conformance.cluster import progress
 from conformance.commands import chosen_cluster, output
 from conformance.commands.options import refuse
-from conformance.documents import shown, suggestion
+from conformance.documents import display_path, suggestion
 from conformance.errors import Exit, UsageError
 from conformance.grove import lines, workloads
 from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
@@ -44,10 +44,12 @@ def validate(file: File, setting: Settings = None) -> None:
         options = " ".join(
             f"--set {name}={'PATH' if parameter.kind == 'path' else 'VALUE'}" for name, parameter in missing.items()
         )
-        typer.echo(f"{shown(path)} is well-formed; to check the programs and files that it names, give {options}")
+        typer.echo(
+            f"{display_path(path)} is well-formed; to check the programs and files that it names, give {options}"
+        )
         return
     judged, supplied = _checked(file, given)
-    typer.echo("\n".join([f"{shown(path)} is valid", *(f"  {line}" for line in _described(judged, supplied))]))
+    typer.echo("\n".join([f"{display_path(path)} is valid", *(f"  {line}" for line in _described(judged, supplied))]))
 
 
 @app.command()
@@ -142,7 +144,7 @@ def new(
         features=sorted(set(feature or ())),
     )
     _write(file, skeleton.descriptor(answers))
-    typer.echo(f"wrote {shown(file)}; next: grove-conformance implementation try {shlex.quote(_argument(file))}")
+    typer.echo(f"wrote {display_path(file)}; next: grove-conformance implementation try {shlex.quote(_argument(file))}")
 
 
 @app.command("try")
@@ -256,12 +258,12 @@ def _example(folder: Path) -> None:
     toy.write(folder)
     program = "grove-conformance"
     steps = (
-        f"cd {shlex.quote(shown(folder))}",
+        f"cd {shlex.quote(display_path(folder))}",
         "go build .",
         f"{program} implementation try toy.yaml --set binary={toy.NAME}",
         f"{program} run --implementation toy.yaml --set binary={toy.NAME} --profile core",
     )
-    typer.echo("\n  ".join([f"wrote {shown(folder)}: {', '.join(toy.FILES)}; next:", *steps]))
+    typer.echo("\n  ".join([f"wrote {display_path(folder)}: {', '.join(toy.FILES)}; next:", *steps]))
     typer.echo("It is only begun: `try` finds no Service, and `run` is not conformant. Both say what is missing.")
 
 
@@ -281,5 +283,5 @@ def _write(file: Path, text: str) -> None:
 
 def _argument(file: Path) -> str:
     """Return a path as the commands take one: with a slash or a suffix, it is no name of ours."""
-    text = shown(file)
+    text = display_path(file)
     return text if "/" in text or text.endswith(SUFFIXES) else f"./{text}"

@@ -103,15 +103,15 @@ def submit(
 
     The report lies in RELEASE/IMPLEMENTATION/LINE-VERSION-MODE-report.yaml, and replaces an earlier one of that name.
     """
-    name = documents.shown(report)
+    name = documents.display_path(report)
     content = _verified(report)
     submission.check(content, name)
     path = to / submission.place(content, mode)
-    with disk.errors(where=f"--to {documents.shown(to)}", hint="make room, or give another folder"):
+    with disk.errors(where=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(path, reading.text(reading.place(report)))
         readme = path.with_name(submission.README)
-        before = bounded.text(readme, bounded.LENGTH, documents.shown(readme)) if readme.exists() else ""
+        before = bounded.text(readme, bounded.LENGTH, documents.display_path(readme)) if readme.exists() else ""
         disk.publish(readme, submission.readme(before, content, path.parent, url=url))
     typer.echo(str(path))
 
@@ -127,7 +127,7 @@ def matrix(
     `<!-- matrix summary -->` has one line for each version.
     """
     result = matrices.matrix(published.read(folder), requirement.load())
-    where = documents.shown(to)
+    where = documents.display_path(to)
     if to.suffix == ".md":
         before = bounded.text(to, bounded.LENGTH, where) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
         content = between(before, "matrix", matrix_page.markdown(result))
@@ -187,7 +187,7 @@ def write_baseline(
     with disk.errors(where=f"--to {to}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(to, expectations.text(name, failures))
-    typer.echo(f"{documents.shown(to)}: {len(failures)} expected failures of {name}")
+    typer.echo(f"{documents.display_path(to)}: {len(failures)} expected failures of {name}")
 
 
 def _day(text: str) -> date:
@@ -228,11 +228,11 @@ def combine(
     """
     if to.exists():
         raise UsageError(
-            "exists already", where=f"--to {documents.shown(to)}", hint="give a folder that does not exist"
+            "exists already", where=f"--to {documents.display_path(to)}", hint="give a folder that does not exist"
         )
     parts = [_part(folder) for folder in runs]
     events = combining.combine(parts)
-    with disk.errors(where=f"--to {documents.shown(to)}", hint="make room, or give another folder"):
+    with disk.errors(where=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         to.mkdir(mode=0o700, parents=True)
         for folder, part in zip(runs, parts, strict=True):
             if (folder / "bundles").is_dir():
@@ -243,7 +243,7 @@ def combine(
 
 def _part(folder: Path) -> combining.Part:
     """Return a run that is to be combined. Raises UsageError unless its report and its ledger agree."""
-    name = documents.shown(folder)
+    name = documents.display_path(folder)
     _require_ledger(folder)
     if not (folder / reading.NAME).is_file():
         raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
@@ -261,7 +261,7 @@ def _require_ledger(folder: Path) -> None:
         unlike = f"has no ledger/{book.FILE}"
         what, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
         hint = near or reading.run_of_id(folder) or "give the folder of a run, with its ledger"
-        raise UsageError(what, where=documents.shown(folder), hint=hint)
+        raise UsageError(what, where=documents.display_path(folder), hint=hint)
 
 
 def _verified(report: Path) -> Document:
@@ -271,7 +271,7 @@ def _verified(report: Path) -> Document:
     verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
     if verified.problems:
         what, hint = f"is not what was written: {clean(verified.problems[0])}", "see grove-conformance report verify"
-        raise UsageError(what, where=documents.shown(report), hint=hint)
+        raise UsageError(what, where=documents.display_path(report), hint=hint)
     return content
 
 
@@ -295,7 +295,7 @@ def _judged(folder: Path, events: list[AnyEvent]) -> int:
 
 
 def _side(path: Path) -> Side:
-    name = documents.shown(path)
+    name = documents.display_path(path)
     place = reading.place(path)
     text = reading.text(place)
     if reading.is_report(text):

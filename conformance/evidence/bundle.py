@@ -196,7 +196,7 @@ def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
     than `MOST_LOG` bytes, `to` has the end of it, and a compressed file beside it has all of it. Raises
     FileNotFoundError."""
     try:
-        file = regular.Held(log)
+        file = regular.OpenFile(log)
         end = file.size
         begin = offset if offset <= end else 0
         window = credentials.log(file.at(max(begin, end - most), min(most, end - begin)), log.name)

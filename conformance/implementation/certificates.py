@@ -27,12 +27,12 @@ class Certificates:
         if not (self.directory / "ca.crt").exists():
             self._make()
         with suppress(OSError):  # a program has removed it
-            known_secrets.learn_key(regular.Held(self.directory / "tls.key").at(0, MOST))
+            known_secrets.learn_key(regular.OpenFile(self.directory / "tls.key").at(0, MOST))
         return self.directory
 
     def bundle(self) -> str:
         """Return the authority's certificate for `clientConfig.caBundle`: base64 of the PEM."""
-        return base64.b64encode(regular.Held(self.ensure() / "ca.crt").at(0, MOST)).decode()
+        return base64.b64encode(regular.OpenFile(self.ensure() / "ca.crt").at(0, MOST)).decode()
 
     def _make(self) -> None:
         from conformance.implementation import issuing

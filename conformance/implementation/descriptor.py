@@ -246,7 +246,7 @@ class Descriptor:
                 what = f"cannot be looked through: {getattr(error, 'strerror', None) or error}"
                 raise UsageError(what, where=where, hint=hint) from error
             if not files:
-                raise UsageError(f"no YAML file at {documents.shown(Path(meant))}", where=where, hint=hint)
+                raise UsageError(f"no YAML file at {documents.display_path(Path(meant))}", where=where, hint=hint)
             paths |= dict.fromkeys(files)
         return list(paths)
 

@@ -35,7 +35,7 @@ def read(path: Path, option: str = OPTION) -> Baseline:
     if not path.is_file():
         what, near = ("is a folder", "") if path.is_dir() else absent(path)
         hint = near or "`report baseline RUN --to FILE` writes one"
-        raise UsageError(what, where=f"{option} {documents.shown(path)}", hint=hint)
+        raise UsageError(what, where=f"{option} {documents.display_path(path)}", hint=hint)
     folder = data.folder("fixtures") / "implementations"
     document = documents.read(path, folder / "expected-failures.schema.json")
     entries = msgspec.convert(document.value["expectedFailures"], tuple[ExpectedFailure, ...])
@@ -54,7 +54,7 @@ def added(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descr
     if baseline.implementation != judged.name:
         what = f"has the failures of {baseline.implementation}, not of {judged.name}"
         hint = "give the file of this implementation, or correct its name there"
-        raise UsageError(what, where=f"{option} {documents.shown(baseline.document.path)}", hint=hint)
+        raise UsageError(what, where=f"{option} {documents.display_path(baseline.document.path)}", hint=hint)
     ids = {entry.id for entry in baseline.entries}
     own = (entry for entry in judged.expected_failures if entry.id not in ids)
     return dataclasses.replace(judged, expected_failures=(*own, *baseline.entries))

@@ -22,7 +22,7 @@ from tenacity import RetryError as NeverTrue
 from conformance import bounded, documents
 from conformance.cluster import pace
 from conformance.cluster.existing.marks import marked
-from conformance.documents import shown
+from conformance.documents import display_path
 from conformance.errors import ClusterTooSlow, HarnessError, UsageError
 from kube.client import Client
 from kube.errors import ApiError
@@ -44,7 +44,7 @@ Manifest = Mapping[str, Any]
 
 def text(path: Path) -> str:
     """Return the text of a file of manifests. Raises UsageError."""
-    return bounded.text(path, bounded.MANIFESTS, shown(path))
+    return bounded.text(path, bounded.MANIFESTS, display_path(path))
 
 
 @functools.lru_cache(maxsize=64)
@@ -64,7 +64,7 @@ def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[
         if wrong or not isinstance(name, str) or not name:
             raise UsageError(
                 f"holds an object of kind {kind!r}" if wrong else f"holds a {kind} without a name",
-                where=shown(path),
+                where=display_path(path),
                 hint=f"only {' and '.join(kinds) or 'objects with apiVersion'} with metadata.name belong here",
             )
     return tuple(objects)
@@ -99,7 +99,7 @@ def check_webhook(path: Path, configuration: Manifest) -> None:
         if not url or urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
             raise UsageError(
                 f"the webhook {hook.get('name')} of {configuration['metadata']['name']} is not on loopback",
-                where=shown(path),
+                where=display_path(path),
                 hint="give clientConfig.url: https://127.0.0.1:${port.webhook}/… and caBundle: ${ca}, no service",
             )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from conformance.documents import shown
+from conformance.documents import display_path
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import installation, objects, placeholders, rights
 from conformance.implementation.descriptor import Descriptor, Role
@@ -55,7 +55,7 @@ def checked(source: Descriptor, path: Path) -> str:
     try:
         placeholders.check(text, parameters=source.settings, process=False)
     except placeholders.UnknownPlaceholder as error:
-        raise UsageError(str(error), where=shown(path), hint=error.hint) from error
+        raise UsageError(str(error), where=display_path(path), hint=error.hint) from error
     return text
 
 

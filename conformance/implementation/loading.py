@@ -421,7 +421,7 @@ def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
         meant = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
         if "://" not in meant and not (descriptor.here / meant).exists():
             where = placeholders.option(name) or descriptor.document.where(*field)
-            what = f"{documents.shown(descriptor.here / meant)} does not exist"
+            what = f"{documents.display_path(descriptor.here / meant)} does not exist"
             raise UsageError(what, where=where, hint="give a path relative to the descriptor, or oci://…")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from conformance.cluster.existing.marks import marked_if_own
-from conformance.documents import shown
+from conformance.documents import display_path
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.installation import MANAGER, Manifest
 from kube.client import Client
@@ -58,7 +58,9 @@ def check(path: Path, manifest: Manifest) -> None:
         if manifest["kind"].endswith(kind):
             name = manifest["metadata"]["name"]
             hint = f"list its file in install.{part}"
-            raise UsageError(f"the {manifest['kind']} {name} is not for install.objects", where=shown(path), hint=hint)
+            raise UsageError(
+                f"the {manifest['kind']} {name} is not for install.objects", where=display_path(path), hint=hint
+            )
 
 
 async def install(
@@ -105,7 +107,7 @@ async def _resource(client: Client, desired: DesiredObject, groups: Collection[s
         if group not in groups or time.monotonic() > deadline:
             raise HarnessError(
                 f"{desired.title} cannot be created: the API server serves no {kind} of {api_version}",
-                where=shown(desired.path),
+                where=display_path(desired.path),
                 hint="is its CRD among those of install.crds?",
             )
         await asyncio.sleep(LOOK_EVERY)
@@ -128,7 +130,7 @@ async def _apply(client: Client, resource: Resource, desired: DesiredObject, dea
 def _rejected(desired: DesiredObject, reason: str) -> HarnessError:
     return HarnessError(
         f"the API server rejected {desired.title}: {' '.join(reason.split())}",
-        where=shown(desired.path),
+        where=display_path(desired.path),
         hint="fix the object, or what it needs",
     )
 

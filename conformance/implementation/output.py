@@ -50,7 +50,7 @@ class Output:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = regular.Held(path, "r+b")
+        self._file = regular.OpenFile(path, "r+b")
         self._lock = threading.Lock()
         self._begin = self._read = self._file.size
         self._matched: set[str] = set()

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from conformance.documents import Document, shown, suggestion
+from conformance.documents import Document, display_path, suggestion
 from conformance.errors import UsageError
 from conformance.suggestions import absent
 
@@ -80,8 +80,8 @@ def resolved(
 def _existing(path: Path, where: str) -> Path:
     if not path.exists():
         what, near = absent(path)
-        what = f"{shown(path)} does not exist" if what == "no such file" else what
+        what = f"{display_path(path)} does not exist" if what == "no such file" else what
         raise UsageError(what, where=where, hint=near or "give the path of an existing file or folder")
     if not os.access(path, os.R_OK) and path.is_dir():
-        raise UsageError(f"{shown(path)} cannot be read", where=where, hint="fix its permissions")
+        raise UsageError(f"{display_path(path)} cannot be read", where=where, hint="fix its permissions")
     return Path(os.path.normpath(path))

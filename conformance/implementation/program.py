@@ -24,9 +24,15 @@ def find_program(program: str, where: str) -> None:
     if os.sep not in program:
         raise UsageError(f'"{program}" is not on PATH', where=where, hint="install it, or give its path")
     if not path.exists():
-        raise UsageError(f"{documents.shown(path)} does not exist", where=where, hint="give the path of the binary")
+        raise UsageError(
+            f"{documents.display_path(path)} does not exist", where=where, hint="give the path of the binary"
+        )
     if path.is_dir():
-        raise UsageError(f"{documents.shown(path)} is a folder", where=where, hint="give the path of the binary in it")
+        raise UsageError(
+            f"{documents.display_path(path)} is a folder", where=where, hint="give the path of the binary in it"
+        )
     raise UsageError(
-        f"{documents.shown(path)} is not executable", where=where, hint=f"run: chmod +x {documents.shown(path)}"
+        f"{documents.display_path(path)} is not executable",
+        where=where,
+        hint=f"run: chmod +x {documents.display_path(path)}",
     )

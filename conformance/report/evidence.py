@@ -118,7 +118,7 @@ def _sum(folder: Path, name: str) -> str:
     it."""
     checksum, at = hashlib.sha256(), 0
     try:
-        file = regular.Held(folder / name)
+        file = regular.OpenFile(folder / name)
         if file.size > LONGEST:
             return ""
         while piece := file.at(at, _PIECE):

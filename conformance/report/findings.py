@@ -41,7 +41,7 @@ class Finding:
     @property
     def where(self) -> str:
         """Return file and line."""
-        return f"{documents.shown(self.page)}:{self.line}"
+        return f"{documents.display_path(self.page)}:{self.line}"
 
     @property
     def anchor(self) -> str:
@@ -76,9 +76,9 @@ def read(pages: Iterable[Path]) -> list[Finding]:
     for place in pages:
         if not place.exists():
             what, near = absent(place)
-            raise UsageError(what, where=documents.shown(place), hint=near or "give a page or a folder of pages")
+            raise UsageError(what, where=documents.display_path(place), hint=near or "give a page or a folder of pages")
         for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
-            findings += sections(page, bounded.text(page, bounded.LENGTH, documents.shown(page)))
+            findings += sections(page, bounded.text(page, bounded.LENGTH, documents.display_path(page)))
     return findings
 
 

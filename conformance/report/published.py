@@ -58,7 +58,9 @@ class Implementation:
 def read(folder: Path) -> list[Implementation]:
     """Read a folder, in the order of the page. Raises UsageError (file, line, field), also if it has none."""
     if not folder.is_dir():
-        raise UsageError("is not a folder", where=documents.shown(folder), hint="give a folder of implementations")
+        raise UsageError(
+            "is not a folder", where=documents.display_path(folder), hint="give a folder of implementations"
+        )
     described = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
     implementations = {document.value["name"]: _described(document) for document in described}
     for path in sorted(folder.glob(f"*/*/*{submission.SUFFIX}")):
@@ -66,7 +68,7 @@ def read(folder: Path) -> list[Implementation]:
         implementations[run.implementation] = _with(implementations.get(run.implementation), run)
     if not implementations:
         hint = "add a description, or a report with report submit"
-        raise UsageError("has no implementations", where=documents.shown(folder), hint=hint)
+        raise UsageError("has no implementations", where=documents.display_path(folder), hint=hint)
     return sorted(implementations.values(), key=lambda implementation: (implementation.rank, implementation.name))
 
 

@@ -42,14 +42,16 @@ def text(path: Path) -> str:
         what, near = absent(path)
         run = path.parent
         if path.name == NAME and (run / LEDGER).is_dir():
-            hint = f"see grove-conformance report recover {documents.shown(run)}"
+            hint = f"see grove-conformance report recover {documents.display_path(run)}"
         else:
             hint = nearest_run(run) if path.name == NAME else ""
         hint = hint or near or run_of_id(path) or "give the folder of a run, or its report.yaml"
-        raise UsageError(what, where=documents.shown(path), hint=hint)
+        raise UsageError(what, where=documents.display_path(path), hint=hint)
     if path.name == NAME and not path.is_file():  # a pipe in a folder from elsewhere would never end
-        raise UsageError("is no file", where=documents.shown(path), hint="give the folder of a run, or its report.yaml")
-    return bounded.text(path, LONGEST, documents.shown(path))
+        raise UsageError(
+            "is no file", where=documents.display_path(path), hint="give the folder of a run, or its report.yaml"
+        )
+    return bounded.text(path, LONGEST, documents.display_path(path))
 
 
 def run_of_id(path: Path) -> str:
@@ -63,7 +65,7 @@ def nearest_run(path: Path) -> str:
     there is none."""
     folders = sorted(path.iterdir(), reverse=True) if path.is_dir() else [path.parent]
     run = next((folder for folder in folders if (folder / LEDGER).is_dir()), None)
-    return f'did you mean "{documents.shown(run)}"?' if run else ""
+    return f'did you mean "{documents.display_path(run)}"?' if run else ""
 
 
 def parsed(content: str, path: Path) -> Document:
@@ -73,5 +75,5 @@ def parsed(content: str, path: Path) -> Document:
         validate(document)
     except HarnessError as error:
         what = " ".join(str(error).split())
-        raise UsageError(what, where=documents.shown(path), hint="give the report.yaml of a run") from error
+        raise UsageError(what, where=documents.display_path(path), hint="give the report.yaml of a run") from error
     return document  # type: ignore[no-any-return]

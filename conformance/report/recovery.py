@@ -23,11 +23,15 @@ def events(run: Path) -> list[AnyEvent]:
     if not (ledger / book.FILE).is_file():
         what, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
         hint = near or run_of_id(run) or "give the folder of a run, as reports/<run>"
-        raise UsageError(what, where=documents.shown(run), hint=hint)
+        raise UsageError(what, where=documents.display_path(run), hint=hint)
     if (run / NAME).exists():
-        raise UsageError(f"has its {NAME} already", where=documents.shown(run), hint="nothing is lost: read that")
+        raise UsageError(
+            f"has its {NAME} already", where=documents.display_path(run), hint="nothing is lost: read that"
+        )
     if book.in_use(ledger):
-        raise UsageError("the run is still going on", where=documents.shown(run), hint="wait for its end, or end it")
+        raise UsageError(
+            "the run is still going on", where=documents.display_path(run), hint="wait for its end, or end it"
+        )
     recorded = list(book.read(ledger))
     started(recorded, run)
     return recorded
@@ -39,7 +43,7 @@ def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
         if isinstance(event, RunStarted):
             return event
     what, hint = "the ledger does not have the beginning of the run", "repeat the run: there is nothing to recover"
-    raise UsageError(what, where=documents.shown(run), hint=hint)
+    raise UsageError(what, where=documents.display_path(run), hint=hint)
 
 
 def mark(run: Path) -> None:
@@ -50,5 +54,5 @@ def mark(run: Path) -> None:
         (run / "ledger" / MARK).write_bytes(encoded(event) + b"\n")
     except OSError as error:
         raise UsageError(
-            f"cannot be written: {error.strerror}", where=documents.shown(run), hint="make room"
+            f"cannot be written: {error.strerror}", where=documents.display_path(run), hint="make room"
         ) from error

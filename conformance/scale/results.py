@@ -36,7 +36,7 @@ def write(result: Result, path: Path) -> None:
 
 def read(path: Path) -> Result:
     """Read a result file. Raises UsageError for a file that is none, in one line."""
-    place = documents.shown(path)
+    place = documents.display_path(path)
     value = bounded.json(bounded.content(path, bounded.LOG, place), place, "give the result of a run")
     if not isinstance(value, dict) or value.get("kind") != KIND:
         raise UsageError(f"is not a {KIND}", where=place, hint="give a file that `grove-conformance scale` wrote")

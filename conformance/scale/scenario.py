@@ -145,7 +145,7 @@ def _manifest(document: documents.Document) -> Mapping[str, Any]:
         content, where = document.value["manifest"], document.where("manifest")
     else:
         path = _set_path(document)
-        content, where = documents.parse(path).value, documents.shown(path)
+        content, where = documents.parse(path).value, documents.display_path(path)
     manifest: dict[str, Any] = copy.deepcopy(content)
     # A run reads only this much of it. The API server checks the rest.
     try:

@@ -84,7 +84,7 @@ class PublishedRun:
 
 def history(path: Path) -> Iterator[PublishedRun]:
     """Yield the runs of upstream's `index/runs.ndjson`. Raises UsageError for a line that is none."""
-    place, hint = documents.shown(path), "give index/runs.ndjson of their branch"
+    place, hint = documents.display_path(path), "give index/runs.ndjson of their branch"
     for number, line in enumerate(bounded.content(path, bounded.LOG, place).splitlines(), start=1):
         if line.strip():
             where = f"{place}:{number}"

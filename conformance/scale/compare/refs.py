@@ -80,7 +80,7 @@ class Repository:
         if code:
             lines = log.read_text(errors="replace").strip().splitlines()
             last = lines[-1] if lines else "no output"
-            raise UsageError(f"exit code {code}: {last}", where="--build", hint=f"see {documents.shown(log)}")
+            raise UsageError(f"exit code {code}: {last}", where="--build", hint=f"see {documents.display_path(log)}")
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["git", "-C", str(self.path), *arguments]

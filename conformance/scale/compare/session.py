@@ -58,16 +58,20 @@ def remember(plan: Plan, folder: Path) -> None:
     path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
     if not path.exists():
         if any(folder.iterdir()):
-            raise UsageError("is not empty, and has no plan", where=documents.shown(folder), hint="give a new folder")
+            raise UsageError(
+                "is not empty, and has no plan", where=documents.display_path(folder), hint="give a new folder"
+            )
         with disk.errors(where=f"--dir {folder}", hint="give another folder"):
             path.write_bytes(orjson.dumps(written, option=orjson.OPT_INDENT_2))
         return
-    where = documents.shown(path)
+    where = documents.display_path(path)
     known = bounded.json(bounded.content(path, bounded.LENGTH, where), where, "give a new folder")
     changed = [name for name in written if not isinstance(known, dict) or known.get(name) != written[name]]
     if changed := [name for name in changed if name not in ("rounds", "spare")]:
         raise UsageError(
-            f"was begun with another {', '.join(changed)}", where=documents.shown(folder), hint="give a new folder"
+            f"was begun with another {', '.join(changed)}",
+            where=documents.display_path(folder),
+            hint="give a new folder",
         )
 
 
@@ -182,7 +186,7 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
             path.unlink(missing_ok=True)
             lines = log.read_text(errors="replace").strip().splitlines()
             last = lines[-1] if lines else f"exit code {code}"
-            raise _error(code)(last, where=documents.shown(log))
+            raise _error(code)(last, where=documents.display_path(log))
 
     return run
 

@@ -97,7 +97,7 @@ class Book:
     def _changed(self) -> str:
         what = f"another program has changed the ledger {self._path}; judged is what the workers sent"
         try:
-            file, digest = regular.Held(self._path), hashlib.sha256()
+            file, digest = regular.OpenFile(self._path), hashlib.sha256()
             if file.size != self._written or not os.path.sameopenfile(file.descriptor, self._file.fileno()):
                 return what
             for place in range(0, self._written, _PIECE):
@@ -121,7 +121,7 @@ def _hold(descriptor: int) -> bool:
 
 def in_use(folder: Path) -> bool:
     """Return whether the run that writes a ledger is still going on. Raises OSError if there is none."""
-    file = regular.Held(folder / FILE)
+    file = regular.OpenFile(folder / FILE)
     return not _hold(file.descriptor)
 
 
@@ -137,7 +137,7 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     events: list[AnyEvent] = []
     for path in sorted(folder.glob("*.jsonl")):
         try:
-            file = regular.Held(path)
+            file = regular.OpenFile(path)
             if file.size > bounded.LOG:
                 what = f"is longer than {bounded.LOG >> 20} MiB"
                 raise UsageError(what, where=str(path), hint="give the folder of another run")

@@ -166,7 +166,9 @@ def _load(folder: Path) -> Registry:
             for entry in document.value.get("retired", ())
         }
     if not profiles:
-        raise UsageError("has no requirements", where=documents.shown(folder), hint="name a folder of YAML files")
+        raise UsageError(
+            "has no requirements", where=documents.display_path(folder), hint="name a folder of YAML files"
+        )
     return Registry(profiles, dict(sorted(requirements.items())), dict(sorted(retired.items())), clusters)
 
 
