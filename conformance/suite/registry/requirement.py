@@ -76,7 +76,7 @@ class Requirement:
     until: str = ""
     """The last release of Grove that it holds for; empty if it still holds."""
     successors: tuple[str, ...] = ()
-    """The requirements that say of later releases what it says."""
+    """The requirements that state the same for later releases."""
     basis: Basis = bases.NONE
     demands: str = ""
     """Demands of its check beyond the sentence."""

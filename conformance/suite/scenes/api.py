@@ -240,7 +240,7 @@ def _without_account(error: BaseException) -> bool:
 
 def by_admission(error: BaseException) -> bool:
     """Return whether a webhook or an admission policy has caused the answer, or has kept the API server from giving
-    one. The suite has none of its own, so that is the doing of whoever has."""
+    one. The suite has none of its own, so another program is at fault."""
     return isinstance(error, ApiError) and refusals.by_webhook(error.message)
 
 

@@ -23,7 +23,7 @@ from conformance.suite.scenes.scene import RUN, Played, Scene
 
 
 def stopped() -> Blocked:
-    """Return what ends the scene then."""
+    """Return the error that ends such a scene."""
     return Blocked("the scene was stopped: all selected requirements that it judges had failed", "circumstances")
 
 

@@ -39,8 +39,8 @@ class Exclusive(StrEnum):
 
 
 class Scene:
-    """Played once, judged by many tests. What a test needs besides the history, such as the expected objects, is an
-    attribute, set as early as possible: a scene may end at any step."""
+    """A scene, which is played once and judged by many tests. Data that a test needs besides the history, such as the
+    expected objects, is an attribute, set as early as possible: a scene may end at any step."""
 
     alone: ClassVar[bool] = False
     """Whether the scene is played after all others, and beside none: it loads the machine, or is timed."""
@@ -82,7 +82,7 @@ class Step:
 
 
 class NotReached(Exception):
-    """A wait was in vain. The text says what was seen instead."""
+    """A wait timed out. The text says what was seen instead."""
 
 
 class SceneEnded(Exception):
@@ -113,8 +113,8 @@ class Invariant:
 
 
 class SceneChecks(Checks):
-    """Takes the place of a test's checks in a scene: a scene makes none, and keeps the results of the invariants for
-    its tests. `selected` are the ids that these judge in the run: a scene of independent parts may leave out others."""
+    """The checks of a scene: it records none, and keeps the results of the invariants for its tests. `selected` are the
+    ids that these judge in the run: a scene of independent parts may leave out others."""
 
     def __init__(self, scene: str, invariants: typing.Sequence[str], selected: typing.Collection[str] = ()) -> None:
         super().__init__(scene, invariants, lambda check: None)

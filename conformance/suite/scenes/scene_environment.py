@@ -413,7 +413,7 @@ class SceneEnvironment:
         resources: Sequence[str] | None,
         real: bool,
     ) -> R:
-        """Raises NotReached with what was seen instead."""
+        """Raise NotReached with the state that was seen instead."""
         try:
             return self._waits.wait(
                 what, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources

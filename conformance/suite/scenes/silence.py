@@ -35,7 +35,8 @@ jitter."""
 
 @dataclass
 class _Refusals:
-    """When like requests were rejected first and last, and the longest time between two, by the server's clock."""
+    """The times of the first and the last rejection of like requests, and the longest time between two, by the server's
+    clock."""
 
     first: float
     last: float

@@ -1,4 +1,4 @@
-"""Notice how the implementation lets the API server change what others write (`conformance/cluster/mutating.py`).
+"""Detect that the implementation lets the API server change the writes of others (`conformance/cluster/mutating.py`).
 
 The audit log has it as soon as it happens. Nothing is forgotten: an object that is deleted again has had its effect.
 """

@@ -73,7 +73,7 @@ class Death:
 
 
 class _Untouched:
-    """Stands for what only the first worker may touch."""
+    """A stand-in for objects that only the first worker may touch."""
 
     def __init__(self, running: Running) -> None:
         self.installed = set(running.hooks)
