@@ -261,9 +261,8 @@ class State:
         current.coherent = declared and (known.coherent or self.began or not known.running)
         if self.began:
             current.interrupted = changed and known.running
-            if not current.interrupted or changed:
-                layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
-                current.old = frozenset(entry.key for layout in layouts for entry in layout)
+            layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
+            current.old = frozenset(entry.key for layout in layouts for entry in layout)
         if declared and not known.declared and known.running:
             current.interrupted = True
         if known.running and not current.running:
