@@ -25,24 +25,24 @@ class SetsOfTheSameCliques(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         specs = [template_pairs.by_chance(env.random) for _ in range(2)]
-        one, two = (template(name, spec) for name, spec in zip("ab", specs, strict=True))
-        after = {**two, "spec": {**two["spec"], "startsAfter": ["a"]}}
+        clique_a, clique_b = (template(name, spec) for name, spec in zip("ab", specs, strict=True))
+        after = {**clique_b, "spec": {**clique_b["spec"], "startsAfter": ["a"]}}
         twins = [template(name, specs[0]) for name in "ab"]
         for clique in twins:
             clique["labels"] = {"example.com/clique": "twin"}
         workloads: dict[str, Object] = {
-            "plain": sets.manifest(env, "plain", [one, two]),
-            "plain-swapped": sets.manifest(env, "plain-swapped", [two, one], replicas=2),
-            "any": sets.manifest(env, "any", [one, two], startup=ANY, updateStrategy={"type": "OnDelete"}),
-            "any-swapped": sets.manifest(env, "any-swapped", [two, one], startup=ANY),
-            "explicit": sets.manifest(env, "explicit", [one, after], startup=EXPLICIT),
-            "explicit-swapped": sets.manifest(env, "explicit-swapped", [after, one], startup=EXPLICIT),
-            "ordered": sets.manifest(env, "ordered", [one, two], startup=IN_ORDER),
-            "ordered-again": sets.manifest(env, "ordered-again", [one, two], startup=IN_ORDER, replicas=2),
-            "ordered-swapped": sets.manifest(env, "ordered-swapped", [two, one], startup=IN_ORDER),
+            "plain": sets.manifest(env, "plain", [clique_a, clique_b]),
+            "plain-swapped": sets.manifest(env, "plain-swapped", [clique_b, clique_a], replicas=2),
+            "any": sets.manifest(env, "any", [clique_a, clique_b], startup=ANY, updateStrategy={"type": "OnDelete"}),
+            "any-swapped": sets.manifest(env, "any-swapped", [clique_b, clique_a], startup=ANY),
+            "explicit": sets.manifest(env, "explicit", [clique_a, after], startup=EXPLICIT),
+            "explicit-swapped": sets.manifest(env, "explicit-swapped", [after, clique_a], startup=EXPLICIT),
+            "ordered": sets.manifest(env, "ordered", [clique_a, clique_b], startup=IN_ORDER),
+            "ordered-again": sets.manifest(env, "ordered-again", [clique_a, clique_b], startup=IN_ORDER, replicas=2),
+            "ordered-swapped": sets.manifest(env, "ordered-swapped", [clique_b, clique_a], startup=IN_ORDER),
             "twins": sets.manifest(env, "twins", twins, startup=IN_ORDER),
             "twins-swapped": sets.manifest(env, "twins-swapped", twins[::-1], startup=IN_ORDER),
-            "grouped": sets.manifest(env, "grouped", [one, two], groups={"g": ["b"]}),
+            "grouped": sets.manifest(env, "grouped", [clique_a, clique_b], groups={"g": ["b"]}),
         }
         self.names = list(workloads)
         for workload in workloads.values():
@@ -99,8 +99,8 @@ def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> Non
     """Expect that sets have different generation hashes."""
     view = run.at("every set has a generation hash")
     for first, second in pairs:
-        one, other = sets.generation(view, first), sets.generation(view, second)
-        run.expect(f"{first} and {second} have different hashes", True, one != other or one)
+        first_hash, second_hash = sets.generation(view, first), sets.generation(view, second)
+        run.expect(f"{first} and {second} have different hashes", True, first_hash != second_hash or first_hash)
 
 
 def _of_clique_a(view: View) -> dict[str, str]:

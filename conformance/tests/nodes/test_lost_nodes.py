@@ -199,8 +199,8 @@ def _expect_incarnations(run: Recorded[NodeThatIsLostAndComesBack], sets: Iterab
 
 def _same_incarnations(run: Recorded[NodeThatIsLostAndComesBack], span: Span, sets: Iterable[str], count: int) -> None:
     counts, cliques = incarnations.counts(span, CLIQUES), [CLIQUE[set_name] for set_name in sets]
-    right = dict.fromkeys(cliques, count)
-    run.same("cliques that each name has had", right, {clique: counts.get(clique, 0) for clique in cliques})
+    expected = dict.fromkeys(cliques, count)
+    run.same("cliques that each name has had", expected, {clique: counts.get(clique, 0) for clique in cliques})
 
 
 def _workload(env: SceneEnvironment, set_name: str, here: str) -> Object:

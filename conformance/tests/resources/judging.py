@@ -30,28 +30,28 @@ def part_of(view: View, resource: str, set_name: str) -> ObjectsByName:
     """Return the objects that are part of a set by their label or their controller, under any name; if there is none,
     an entry that says so."""
     objects = [
-        one
-        for one in view.list(resource)
-        if label(one, PART_OF) == set_name
-        or (text(controller(one), "kind"), text(controller(one), "name")) == ("PodCliqueSet", set_name)
+        item
+        for item in view.list(resource)
+        if label(item, PART_OF) == set_name
+        or (text(controller(item), "kind"), text(controller(item), "name")) == ("PodCliqueSet", set_name)
     ]
-    return {text(one, "metadata", "name"): one for one in objects} or {f"{resource} of {set_name}": None}
+    return {text(item, "metadata", "name"): item for item in objects} or {f"{resource} of {set_name}": None}
 
 
 def present(view: View, resource: str, set_name: str) -> ObjectsByName:
     """Return the objects that are part of a set, if any: another requirement judges whether they exist."""
-    return {key: one for key, one in part_of(view, resource, set_name).items() if one is not None}
+    return {key: item for key, item in part_of(view, resource, set_name).items() if item is not None}
 
 
 def by_target(view: View) -> dict[str, Document]:
     """Return the autoscalers, by kind and name of their targets."""
-    return {target: one for one in view.list(SCALERS) for target in targets([one])}
+    return {target: scaler for scaler in view.list(SCALERS) for target in targets([scaler])}
 
 
 def targets(scalers: Iterable[Document]) -> list[str]:
     """Return the targets of autoscalers as KIND/NAME, sorted."""
-    references = [at(one, "spec", "scaleTargetRef") for one in scalers]
-    return sorted(f"{text(one, 'kind')}/{text(one, 'name')}" for one in references)
+    references = [at(scaler, "spec", "scaleTargetRef") for scaler in scalers]
+    return sorted(f"{text(reference, 'kind')}/{text(reference, 'name')}" for reference in references)
 
 
 @predicate
@@ -72,13 +72,13 @@ def same_controllers(
     run: Recorded[Scene], what: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
 ) -> None:
     """Each object has this controller, and no other of that name."""
-    right, actual = {}, {}
+    expected, actual = {}, {}
     for name, (kind, owner) in owners.items():
         above = view.get(PLURALS[kind], owner)
-        right[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
+        expected[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
         reference = controller(objects[name])
         actual[name] = of(above, of(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
-    run.same(f"controllers of {what}", right, actual)
+    run.same(f"controllers of {what}", expected, actual)
 
 
 def owned(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:

@@ -88,12 +88,14 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     of_group = [clique for clique in every if clique.startswith("p-0-sg-")]
     own = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): every}
     pods = {clique: predicates.pods_of(view, clique) for clique in every}
-    right = {owner: sorted(name(pod) for clique in cliques for pod in pods[clique]) for owner, cliques in own.items()}
+    expected_pods = {
+        owner: sorted(name(pod) for clique in cliques for pod in pods[clique]) for owner, cliques in own.items()
+    }
     selected = {}
     for owner, scale in run.scene.scales.items():
         selector = text(scale, "status", "selector")
         selected[owner] = sorted(name(pod) for members in pods.values() for pod in members if selects(selector, pod))
-    run.same("pods that the selectors in the scale subresource select", right, selected)
+    run.same("pods that the selectors in the scale subresource select", expected_pods, selected)
 
 
 @requirement(

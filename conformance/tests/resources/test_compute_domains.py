@@ -47,13 +47,14 @@ def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
     view, domains = run.at("nothing moves"), run.scene.domains
     current = judging.by_name(view, DOMAINS, domains)
     tags = {
-        one.name: {key: value for key, value in one.labels.items() if key != labels.NAME} for one in domains.values()
+        entry.name: {key: value for key, value in entry.labels.items() if key != labels.NAME}
+        for entry in domains.values()
     }
     judging.same_labels(run, DOMAINS, tags, current)
     owners = dict.fromkeys(domains, ("PodCliqueSet", name(run.scene.workload)))
     judging.same_controllers(run, DOMAINS, owners, current, view)
-    right = {domain: {"template": domain, "finalizer": True} for domain in domains}
-    run.same("specs of domains", right, {domain: _spec(one) for domain, one in current.items()})
+    specs = {domain: {"template": domain, "finalizer": True} for domain in domains}
+    run.same("specs of domains", specs, {domain: _spec(entry) for domain, entry in current.items()})
 
 
 @requirement("RES-071")
@@ -94,13 +95,13 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
     """Only upstream's code decides about the number of nodes, init containers, and containers without GPUs."""
     run.given("all pods exist")
     view, domains = run.at("nothing moves"), run.scene.domains
-    sizes = {domain: of(one := view.get(DOMAINS, domain), number(one, "spec", "numNodes")) for domain in domains}
+    sizes = {domain: of(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes")) for domain in domains}
     run.same("numNodes of domains", dict.fromkeys(domains, 0), sizes)
     for clique in run.scene.expected.cliques.values():
         domain = expected_domains.of_clique(run.scene.workload, clique)
         for what, spec in (*_template(clique, view), *_pod_specs(clique, view)):
             _use(run, what, spec, items(spec, "initContainers"), domain)
-            without = [one for one in items(spec, "containers") if not expected_domains.has_gpu(one)]
+            without = [item for item in items(spec, "containers") if not expected_domains.has_gpu(item)]
             _use(run, what, spec, without, domain)
 
 

@@ -35,7 +35,7 @@ class FullFeaturedSet(Scene):
         self.owner = ("PodCliqueSet", name(workload))
         self.expected = expected(workload)
         self.claims = expected_claims.claims(workload, self.expected)
-        self.scalers = {"/".join(one.target): one for one in expected_secondary.autoscalers(workload).values()}
+        self.scalers = {"/".join(scaler.target): scaler for scaler in expected_secondary.autoscalers(workload).values()}
         self.secondary = expected_secondary.secondary_resources(workload)
         env.create(claim_template("cache", OTHER_SPEC))
         env.create(workload)
@@ -58,9 +58,11 @@ class FullFeaturedSet(Scene):
 @requirement("RES-001")
 def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
     """Their names are left to another requirement."""
-    for one in run.scene.secondary:
-        objects = judging.part_of(run.at(PRESENT), one.resource, run.scene.owner[1])
-        run.expect(f"the set has one of its {one.resource}", True, any(item is not None for item in objects.values()))
+    for secondary in run.scene.secondary:
+        objects = judging.part_of(run.at(PRESENT), secondary.resource, run.scene.owner[1])
+        run.expect(
+            f"the set has one of its {secondary.resource}", True, any(item is not None for item in objects.values())
+        )
 
 
 @requirement("RES-094")
@@ -74,24 +76,24 @@ def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]
 @requirement("RES-002")
 def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
     """Further labels are allowed beside them."""
-    for one in run.scene.secondary:
-        objects = judging.present(run.at(PRESENT), one.resource, run.scene.owner[1])
-        judging.same_labels(run, one.resource, dict.fromkeys(objects, judging.common(one.labels)), objects)
+    for secondary in run.scene.secondary:
+        objects = judging.present(run.at(PRESENT), secondary.resource, run.scene.owner[1])
+        judging.same_labels(run, secondary.resource, dict.fromkeys(objects, judging.common(secondary.labels)), objects)
 
 
 @requirement("RES-003")
 def test_the_set_owns_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
     """An object without an owner is identified by its label."""
     view = run.at(PRESENT)
-    for one in run.scene.secondary:
-        objects = judging.present(view, one.resource, run.scene.owner[1])
-        judging.owned(run, one.resource, dict.fromkeys(objects, run.scene.owner), objects, view)
+    for secondary in run.scene.secondary:
+        objects = judging.present(view, secondary.resource, run.scene.owner[1])
+        judging.owned(run, secondary.resource, dict.fromkeys(objects, run.scene.owner), objects, view)
 
 
 @requirement("RES-004")
 def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
     """Other rules that allow the same are permitted."""
-    account, role = (one.name for one in run.scene.secondary[:2])
+    account, role = (secondary.name for secondary in run.scene.secondary[:2])
     view = run.at(PRESENT)
     current, binding = view.get("roles", role), view.get("rolebindings", role)
     run.expect("what the Role allows", expected_secondary.PERMISSIONS, of(current, allowed(current)))
@@ -99,8 +101,8 @@ def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
         "role": [text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")],
         "subjects": [[text(s, key) for key in ("kind", "name", "namespace")] for s in items(binding, "subjects")],
     }
-    right = {"role": ["Role", role], "subjects": [["ServiceAccount", account, run.scene.namespace]]}
-    run.same("what RoleBindings bind", {role: right}, {role: of(binding, bound)})
+    expected_binding = {"role": ["Role", role], "subjects": [["ServiceAccount", account, run.scene.namespace]]}
+    run.same("what RoleBindings bind", {role: expected_binding}, {role: of(binding, bound)})
 
 
 @requirement("RES-005")
@@ -108,10 +110,10 @@ def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -
     """By the order of the server's writes."""
     span = run.until(PRESENT)
     cliques = [record.revision for record in span.records("podcliques")]
-    for one in run.scene.secondary:
-        revisions = [record.revision for record in span.records(one.resource, one.name)]
+    for secondary in run.scene.secondary:
+        revisions = [record.revision for record in span.records(secondary.resource, secondary.name)]
         early = min(revisions) < min(cliques) if revisions and cliques else ABSENT
-        run.expect(f"{one.resource}/{one.name} exists before the first clique", True, early)
+        run.expect(f"{secondary.resource}/{secondary.name} exists before the first clique", True, early)
 
 
 @requirement("RES-006", reaches="control plane has put a token into the Secret")
@@ -139,8 +141,8 @@ def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeature
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for kind in ("labels", "annotations"):
-        right = dict.fromkeys(expected_set.gangs, mirrored(workload, kind))
-        run.same(f"{kind} of the set on its gangs", right, _on_gangs(workload, expected_set, view, kind))
+        expected_tags = dict.fromkeys(expected_set.gangs, mirrored(workload, kind))
+        run.same(f"{kind} of the set on its gangs", expected_tags, _on_gangs(workload, expected_set, view, kind))
 
 
 @requirement("RES-020")
@@ -165,7 +167,7 @@ def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> No
     for clique in by_composition(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
         judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, objects)
-        pods = {what: one for what, one in objects.items() if what != clique.name}
+        pods = {what: item for what, item in objects.items() if what != clique.name}
         run.expect(f"labels of Grove that Pods have from {clique.name}", {}, taken_over(clique.template.labels, pods))
 
 
@@ -175,7 +177,7 @@ def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet
     view = run.at(PRESENT)
     for clique in by_composition(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
-        pods = [one for one in objects if one != clique.name]
+        pods = [item_name for item_name in objects if item_name != clique.name]
         judging.same_labels(run, "pods", dict.fromkeys(pods, _own_labels(clique)), objects)
 
 
@@ -200,14 +202,14 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
     }
     configs = items(run.scene.workload, "spec", "template", "podCliqueScalingGroups")
     given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
-    right = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
-    run.same("annotations of scaling groups", right, kinds)
+    expected_kinds = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
+    run.same("annotations of scaling groups", expected_kinds, kinds)
 
 
 def taken_over(given: Mapping[str, str], objects: Mapping[str, Document | None]) -> dict[str, list[str]]:
     """Return the labels of Grove that objects have with the values that their template gives them."""
     own = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
-    copied = {what: [key for key, value in own.items() if label(one, key) == value] for what, one in objects.items()}
+    copied = {what: [key for key, value in own.items() if label(item, key) == value] for what, item in objects.items()}
     return {what: keys for what, keys in copied.items() if keys}
 
 
@@ -231,23 +233,23 @@ def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
     configs, view = run.scene.scalers, run.at(PRESENT)
     run.expect("targets of autoscalers", sorted(configs), judging.targets(view.list(SCALERS)))
     scalers = judging.by_target(view)
-    right: dict[str, object] = {}
+    specs: dict[str, object] = {}
     actual: dict[str, object] = {}
-    for target, one in configs.items():
+    for target, config in configs.items():
         scaler = scalers.get(target)
         spec = at(scaler, "spec")
-        right[target] = {"min": one.least, "max": one.most, "metrics": one.metrics}
-        metrics = pruned(one.metrics, at(spec, "metrics"))
-        least = None if one.least is None else number(spec, "minReplicas")
+        specs[target] = {"min": config.least, "max": config.most, "metrics": config.metrics}
+        metrics = pruned(config.metrics, at(spec, "metrics"))
+        least = None if config.least is None else number(spec, "minReplicas")
         actual[target] = of(scaler, {"min": least, "max": number(spec, "maxReplicas"), "metrics": metrics})
-    run.same("specs of autoscalers", right, actual)
+    run.same("specs of autoscalers", specs, actual)
 
 
 @requirement("RES-096")
 def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet]) -> None:
     """Only upstream's code names them."""
     run.given("autoscalers exist")
-    names = sorted(one.name for one in run.scene.scalers.values())
+    names = sorted(scaler.name for scaler in run.scene.scalers.values())
     run.expect("autoscalers by name", names, run.at(PRESENT).names(SCALERS))
 
 
@@ -297,36 +299,38 @@ def test_claims_say_where_they_belong_and_all_containers_have_them(run: Recorded
     run.given("all pods exist")
     claims = run.scene.claims
     tags = {
-        claim: {key: value for key, value in one.labels.items() if key not in judging.COMMON and key != labels.NAME}
-        for claim, one in claims.items()
+        claim: {key: value for key, value in entry.labels.items() if key not in judging.COMMON and key != labels.NAME}
+        for claim, entry in claims.items()
     }
     judging.same_labels(run, CLAIMS, tags, judging.by_name(run.at(PRESENT), CLAIMS, claims))
-    for pod, right in _pods_with_claims(run):
-        _uses(run, pod, [*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")], right)
+    for pod, claim_names in _pods_with_claims(run):
+        _uses(run, pod, [*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")], claim_names)
 
 
 @requirement("RES-042")
 def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) -> None:
     """The namespace has another template of the same name as one of the set's."""
     view = run.at(PRESENT)
-    right = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
+    specs = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
     actual = {
         claim_name: of(claim := view.get(CLAIMS, claim_name), pruned(spec, at(claim, "spec")))
-        for claim_name, spec in right.items()
+        for claim_name, spec in specs.items()
     }
-    run.same("specs of claims", right, actual)
+    run.same("specs of claims", specs, actual)
 
 
 @requirement("RES-043")
 def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Recorded[FullFeaturedSet]) -> None:
     """A filter that excludes too much shows as a claim that is missing. Claims are identified by their names."""
     run.given("all pods exist", "claims exist")
-    for pod, right in _pods_with_claims(run):
+    for pod, claim_names in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
-        run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in right if claim not in given])
+        run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in claim_names if claim not in given])
         containers = items(pod, "spec", "containers")
         used = [claim for container in containers for claim in observed.claims_of_container(pod, container)]
-        run.expect(f"claims that no container of {name(pod)} uses", [], [claim for claim in right if claim not in used])
+        run.expect(
+            f"claims that no container of {name(pod)} uses", [], [claim for claim in claim_names if claim not in used]
+        )
 
 
 def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Document], claims: list[str]) -> None:
@@ -341,8 +345,8 @@ def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Docume
 def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
     """A filter that excludes too little shows as a claim too many. Claims are identified by their names."""
     run.given("claims exist")
-    for pod, right in _pods_with_claims(run):
-        extra = [claim for claim in observed.claims_of_pod(pod) if claim not in right]
+    for pod, claim_names in _pods_with_claims(run):
+        extra = [claim for claim in observed.claims_of_pod(pod) if claim not in claim_names]
         run.expect(f"claims that {name(pod)} must not have", [], extra)
 
 
@@ -367,11 +371,11 @@ def _on_gangs(
 
 
 def _mirrored(workload: Document, expected_set: Expected) -> Predicate:
-    right = mirrored(workload, "labels")
+    expected_tags = mirrored(workload, "labels")
 
     def check(view: View) -> bool:
         current = _on_gangs(workload, by_composition(expected_set, view), view, "labels")
-        return all(tags == right for tags in current.values())
+        return all(tags == expected_tags for tags in current.values())
 
     return check
 
@@ -379,7 +383,7 @@ def _mirrored(workload: Document, expected_set: Expected) -> Predicate:
 @predicate
 def _token(view: View, set_name: str) -> bool | Unmet:
     secrets = judging.part_of(view, "secrets", set_name).values()
-    return any(text(one, "data", "token") for one in secrets) or Unmet(f"no Secret of {set_name} has a token")
+    return any(text(secret, "data", "token") for secret in secrets) or Unmet(f"no Secret of {set_name} has a token")
 
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
@@ -397,7 +401,11 @@ def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
             clique.group for clique in expected_set.cliques.values() if clique.set_index == index and clique.group
         }
         later = [*(("podgangs", gang) for gang in gangs), *(("podcliquescalinggroups", group) for group in groups)]
-        early += [f"{resource}/{one}" for resource, one in later if first.get((resource, one), last) < last]
+        early += [
+            f"{resource}/{object_name}"
+            for resource, object_name in later
+            if first.get((resource, object_name), last) < last
+        ]
     return sorted(early)
 
 
@@ -407,6 +415,6 @@ def _pods_with_claims(run: Recorded[FullFeaturedSet]) -> list[tuple[Document, li
     for clique in run.scene.expected.cliques.values():
         for pod in predicates.pods_of(view, clique.name):
             index = expected_pods.index(pod)
-            right = expected_claims.of_pod(run.scene.workload, clique, -1 if index is None else index)
-            pods.append((pod, list(right)))
+            claim_names = expected_claims.of_pod(run.scene.workload, clique, -1 if index is None else index)
+            pods.append((pod, list(claim_names)))
     return pods

@@ -157,8 +157,12 @@ def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[C
     run.given("all cliques exist")
     view = run.at("all pods and Services exist")
     cliques = run.scene.expected.cliques.values()
-    right = {clique.name: _from_template(clique) for clique in cliques}
-    run.same("cliques, and the images of their pods", right, {clique.name: _actual(view, clique) for clique in cliques})
+    expected_cliques = {clique.name: _from_template(clique) for clique in cliques}
+    run.same(
+        "cliques, and the images of their pods",
+        expected_cliques,
+        {clique.name: _actual(view, clique) for clique in cliques},
+    )
 
 
 @requirement("CORE-006")
@@ -178,8 +182,8 @@ def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSet
     current = view.get("podgangs", gang)
     part = text(current, "metadata", "labels", labels.PART_OF)
     actual = {"owner": text(controller(current), "name"), "part of": part, "groups": cliques_of(current)}
-    right = {"owner": "a", "part of": "a", "groups": cliques_of(before.get("podgangs", gang))}
-    run.expect("the gang of the first set", right, actual)
+    expected_gang = {"owner": "a", "part of": "a", "groups": cliques_of(before.get("podgangs", gang))}
+    run.expect("the gang of the first set", expected_gang, actual)
 
 
 @requirement("RES-052", reaches="set refused, or it or its scaling group reports an error")
@@ -201,8 +205,8 @@ def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> Non
     view = run.at("all pods exist")
     for clique in run.scene.expected.cliques:
         hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
-        right = [f"{clique}-{index}" for index in range(len(hosts))]
-        run.expect(f"hostnames of {clique}", right, hosts)
+        hostnames = [f"{clique}-{index}" for index in range(len(hosts))]
+        run.expect(f"hostnames of {clique}", hostnames, hosts)
         run.expect(f"hostnames of {clique} that no DNS label can hold", [], [h for h in hosts if len(h) > 63])
 
 
@@ -234,7 +238,9 @@ def _actual(view: View, clique: Clique) -> dict[str, object]:
     template does not have, such as those of admission plugins, are of CORE-014."""
     current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
     own = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
-    containers = (one for pod in pods for one in items(pod, "spec", "containers") if text(one, "name") in own)
+    containers = (
+        container for pod in pods for container in items(pod, "spec", "containers") if text(container, "name") in own
+    )
     have = {
         "replicas": number(current, "spec", "replicas"),
         "minAvailable": number(current, "spec", "minAvailable"),

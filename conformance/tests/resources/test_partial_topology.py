@@ -73,15 +73,15 @@ class ConstraintsOfSomeLevels(Scene):
         """Return the constraints that the gangs of a set must have, and those that they have. A scaled gang of a group
         without a constraint is left out if the set has one (RES-062)."""
         expected_set = composition.by_composition(self.expected[set_name], view)
-        right = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
+        placements = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
         judged = [gang for gang in expected_set.gangs.values() if not _inherits(expected_set, gang, PARTS[set_name])]
         gangs = {gang.name: view.get("podgangs", gang.name) for gang in judged}
         actual: dict[str, object] = {name: of(gang, expected_topology.observed(gang)) for name, gang in gangs.items()}
-        return {name: replace(right[name], inherited=False) for name in gangs}, actual
+        return {name: replace(placements[name], inherited=False) for name in gangs}, actual
 
     def _translated(self, view: View) -> bool:
         pairs = [self.constraints(set_name, view) for set_name in PARTS]
-        return all(right == actual for right, actual in pairs)
+        return all(placements == actual for placements, actual in pairs)
 
 
 class BindingThatComesBack(Scene):
@@ -128,16 +128,16 @@ def test_constraints_of_some_levels_are_translated(run: Recorded[ConstraintsOfSo
 def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLevels]) -> None:
     """Two bindings are in the cluster, and the constraint may be on any level."""
     view = run.at("nothing moves")
-    right: dict[str, object] = {}
+    bindings: dict[str, object] = {}
     actual: dict[str, object] = {}
     for set_name in PARTS:
         placements, _ = run.scene.constraints(set_name, view)
         for gang, placement in placements.items():
             if placement.any:
-                right[gang] = f"{run.scene.binding}-other" if set_name == ELSEWHERE else run.scene.binding
+                bindings[gang] = f"{run.scene.binding}-other" if set_name == ELSEWHERE else run.scene.binding
                 current = view.get("podgangs", gang)
                 actual[gang] = of(current, observed.annotation(current, labels.TOPOLOGY))
-    run.same("the bindings that gangs name", right, actual)
+    run.same("the bindings that gangs name", bindings, actual)
 
 
 @requirement("RES-064", reaches=("gangs of the new replica exist", "pods of the new replica exist"))
@@ -146,10 +146,10 @@ def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBa
     view = run.at("new replica at rest")
     gangs = composition.by_composition(run.scene.expected, view).gangs
     current = {gang: view.get("podgangs", gang) for gang in gangs}
-    right: dict[str, object] = dict.fromkeys(gangs, Placement({}, {}, []))
+    placements: dict[str, object] = dict.fromkeys(gangs, Placement({}, {}, []))
     run.same(
         "constraints of the gangs",
-        right,
+        placements,
         {gang_name: of(g, expected_topology.observed(g)) for gang_name, g in current.items()},
     )
 

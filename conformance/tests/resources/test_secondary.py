@@ -34,9 +34,9 @@ class SecondaryResourcesOutOfOrder(Scene):
         selector = mapping(view.get("services", "kept-0"), "spec", "selector")
         env.patch("services", "kept-0", {"spec": {"selector": {"app": "other"}}})
         uids = {
-            (resource, object_name): text(one, "metadata", "uid")
+            (resource, object_name): text(item, "metadata", "uid")
             for resource in ("serviceaccounts", "roles", "rolebindings", "secrets")
-            for object_name, one in judging.part_of(view, resource, "kept").items()
+            for object_name, item in judging.part_of(view, resource, "kept").items()
         }
         for (resource, object_name), uid in uids.items():
             if uid:
@@ -117,7 +117,7 @@ class SetWithoutReplicas(Scene):
         workload = env.workload("frontend", setName="idle", replicas=0)
         env.create(workload)
         secondary = expected_secondary.secondary_resources(workload)
-        there = observed.all_of(*(observed.there(one.resource, [one.name]) for one in secondary))
+        there = observed.all_of(*(observed.there(entry.resource, [entry.name]) for entry in secondary))
         env.settle("account, role, binding and token Secret exist", there, 60)
         env.quiet(1)
         env.mark("nothing moves")
@@ -135,10 +135,10 @@ class EarlierTokenSecrets(Scene):
         workload = env.workload("frontend", setName="used")
         for clique in workload["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"]["volumes"] = [{"name": "token", "secret": {"secretName": self.used}}]
-        for one in (workload, env.workload("frontend", setName="loose", replicas=0)):
-            env.create(one)
+        for manifest in (workload, env.workload("frontend", setName="loose", replicas=0)):
+            env.create(manifest)
         env.wait_for("all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
-        current = [names.token_secret(one) for one in ("used", "loose")]
+        current = [names.token_secret(set_name) for set_name in ("used", "loose")]
         env.wait_for("current Secrets exist", observed.there("secrets", current))
         owner = env.history.view().get("podcliquesets", "used")
         env.create(_legacy("used", self.used, [_reference(owner)]))
@@ -250,7 +250,7 @@ def _reports(view: View, set_name: str, code: str) -> bool | Unmet:
 
 def _no_objects_of_replicas(view: View) -> bool | Unmet:
     kinds = ("services", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
-    existing = [f"{resource}/{one}" for resource in kinds for one in view.names(resource)]
+    existing = [f"{resource}/{object_name}" for resource in kinds for object_name in view.names(resource)]
     return not existing or Unmet(f"there is {', '.join(existing)}")
 
 

@@ -169,9 +169,9 @@ def _messages(span: Span) -> list[str]:
 def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str) -> None:
     """The gangs have the constraints that the levels of the binding allow."""
     view = run.at(step)
-    for gang, right in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
+    for gang, placement in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
         current = view.get("podgangs", gang)
-        run.expect(f"constraints of {gang}", right, of(current, expected_topology.observed(current)))
+        run.expect(f"constraints of {gang}", placement, of(current, expected_topology.observed(current)))
 
 
 def _expected_placements(
@@ -179,18 +179,20 @@ def _expected_placements(
 ) -> dict[str, Placement]:
     """Return the constraints that the gangs are to have. Upstream's documents and its code contradict each other in
     what a gang has whose scaling group has no constraint: it may have that of the set, or none."""
-    right = {}
+    placements = {}
     named = composition.by_composition(expected_set, view)
-    for gang, one in expected_topology.placements(workload, named, levels).items():
+    for gang, placement in expected_topology.placements(workload, named, levels).items():
         constraints = expected_topology.observed(view.get("podgangs", gang)).gang
-        right[gang] = replace(one, gang={} if one.inherited and not constraints else one.gang, inherited=False)
-    return right
+        placements[gang] = replace(
+            placement, gang={} if placement.inherited and not constraints else placement.gang, inherited=False
+        )
+    return placements
 
 
 @predicate
 def _placed(view: View, workload: Document, expected_set: Expected, levels: Levels, binding: str) -> bool:
-    right = _expected_placements(workload, expected_set, view, levels)
-    constrained = {gang: expected_topology.observed(view.get("podgangs", gang)) for gang in right} == right
+    placements = _expected_placements(workload, expected_set, view, levels)
+    constrained = {gang: expected_topology.observed(view.get("podgangs", gang)) for gang in placements} == placements
     named = _named(expected_set, view, constrained=binding != "")
     return constrained and set(named.values()) == {binding}
 

@@ -78,12 +78,12 @@ def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
 def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedByHand]) -> None:
     """A set that still needs it keeps it by its finalizer, or gets it again."""
     domain = run.at("nothing moves").get(DOMAINS, NAMED)
-    right = {"finalizer": True, "template": NAMED}
+    expected_report = {"finalizer": True, "template": NAMED}
     actual = {
         "finalizer": expected_domains.FINALIZER in finalizers(domain),
         "template": expected_domains.template_of(domain),
     }
-    run.expect("what the ComputeDomain says", right, of(domain, actual))
+    run.expect("what the ComputeDomain says", expected_report, of(domain, actual))
     run.expect("ComputeDomains", sorted(run.scene.domains), run.at("nothing moves").names(DOMAINS))
 
 

@@ -92,9 +92,9 @@ def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcess
     run.given("all pods bound", "deleted pod replaced", "its successor bound", "a fourth pod without a node")
     run.given("two pods in each clique")
     before, now = (run.at(step) for step in ("before the scale-in", "scaled in"))
-    right = {"assigned": "12", "aged": "12"}
-    stay = {role: {index: _uids(before, role).get(index) for index in indices} for role, indices in right.items()}
-    run.same("pods that stay", stay, {role: _uids(now, role) for role in right})
+    staying = {"assigned": "12", "aged": "12"}
+    expected = {role: {index: _uids(before, role).get(index) for index in indices} for role, indices in staying.items()}
+    run.same("pods that stay", expected, {role: _uids(now, role) for role in staying})
     phased = {"number": 2, "0": _uids(before, "phased").get("0")}
     remaining = _uids(now, "phased")
     run.same("the pod in phase Running stays", phased, {"number": len(remaining), "0": remaining.get("0")})

@@ -213,8 +213,8 @@ def _existing(view: View) -> Uids:
 def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the uids that objects had, and those that objects of the same names have now."""
     now = _existing(view)
-    right = {f"{kind}/{object_name}": uid for (kind, object_name), uid in before.items()}
-    return right, {f"{kind}/{object_name}": now.get((kind, object_name), "") for kind, object_name in before}
+    former = {f"{kind}/{object_name}": uid for (kind, object_name), uid in before.items()}
+    return former, {f"{kind}/{object_name}": now.get((kind, object_name), "") for kind, object_name in before}
 
 
 def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:

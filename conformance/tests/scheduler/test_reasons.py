@@ -72,10 +72,10 @@ def _unschedulable(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
     """Each pod has a condition that says that it cannot be scheduled, and why."""
     for clique in cliques:
         for pod in predicates.pods_of(view, clique.name):
-            one = condition(pod, CONDITION)
-            reported = [text(one, "status"), text(one, "reason")]
-            if reported != ["False", REASON] or not text(one, "message"):
-                return Unmet(f"{name(pod)} has {CONDITION}={reported[0]}, {reported[1]}: {text(one, 'message')!r}")
+            current = condition(pod, CONDITION)
+            reported = [text(current, "status"), text(current, "reason")]
+            if reported != ["False", REASON] or not text(current, "message"):
+                return Unmet(f"{name(pod)} has {CONDITION}={reported[0]}, {reported[1]}: {text(current, 'message')!r}")
     return True
 
 

@@ -72,11 +72,11 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
     """Judge the pods once all exist, and only if the sets become available with the init container."""
     for workload in run.scene.workloads:
         run.given(exist(workload))
-    right, actual, view = {}, {}, run.at("sets created")
+    expected_waiters, actual, view = {}, {}, run.at("sets created")
     for place in _places(run.scene.workloads):
         for pod in predicates.pods_of(view, place.clique.name):
-            right[name(pod)], actual[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
-    run.same(f"pods that have {startup.WAITER}", right, actual)
+            expected_waiters[name(pod)], actual[name(pod)] = bool(place.parents), bool(startup.waiter(pod))
+    run.same(f"pods that have {startup.WAITER}", expected_waiters, actual)
     for workload in run.scene.workloads:
         run.given(available(workload))
 
@@ -85,10 +85,10 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
     """START-009 judges the set whose names are alike."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name != ALIKE]
-    right = {waiting_pod.name: _arguments(waiting_pod.place.parents) for waiting_pod in waiting}
+    arguments = {waiting_pod.name: _arguments(waiting_pod.place.parents) for waiting_pod in waiting}
     run.same(
         f"arguments of {startup.WAITER}",
-        right,
+        arguments,
         {waiting_pod.name: waiting_pod.observed(_args) for waiting_pod in waiting},
     )
 
@@ -97,12 +97,12 @@ def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfE
 def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartupType]) -> None:
     """Other components may have added more mounts and volumes."""
     waiting = _waiting(run)
-    right = startup.MOUNTS
+    expected_mounts = startup.MOUNTS
     mounts = {
-        waiting_pod.name: waiting_pod.observed(lambda pod: _only(startup.mounts(startup.waiter(pod)), right))
+        waiting_pod.name: waiting_pod.observed(lambda pod: _only(startup.mounts(startup.waiter(pod)), expected_mounts))
         for waiting_pod in waiting
     }
-    run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, right), mounts)
+    run.same(f"mounts of {startup.WAITER}", dict.fromkeys(mounts, expected_mounts), mounts)
     expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.place.set.name) for waiting_pod in waiting}
     volumes = {waiting_pod.name: waiting_pod.observed(startup.observed_volumes) for waiting_pod in waiting}
     actual = {

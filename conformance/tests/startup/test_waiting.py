@@ -33,10 +33,10 @@ class GangsHeldBack(Scene):
         env.nodes("dgx-h100", 2)
         workload = hold(env.workload("chain", fronts=1, groups=3), "fe", "ld")
         expected_set = expected(workload)
-        self.base, one, self.other = (
+        self.base, first_scaled, self.other = (
             expected_set.of_gang(gang) for gang in ("chain-0", "chain-0-sg-0", "chain-0-sg-1")
         )
-        self.scaled = [*one, *self.other]
+        self.scaled = [*first_scaled, *self.other]
         env.create(workload)
         env.wait_for("base gang bound", predicates.all_bound(self.base))
         require_premises(env, workload)
@@ -54,7 +54,7 @@ class GangsHeldBack(Scene):
 
         break_down(env, _first_pod(env, expected_set, "0-fe"))
         release(env, _first_pod(env, expected_set, "sg-1-ld"))
-        env.wait_for("one scaled gang ready", are_ready(one))
+        env.wait_for("one scaled gang ready", are_ready(first_scaled))
         env.quiet(1)
         env.mark("the other scaled gang waits")
 

@@ -76,8 +76,8 @@ def test_a_termination_spares_gangs_and_services(run: Recorded[LostGangs]) -> No
 def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
     """Expect that objects with this prefix are the same before and after the terminations."""
     before, after = (incarnations.uids(run.at(step), resource) for step in ("no room for pods", "nothing moves"))
-    right = {name: own for name, own in before.items() if name.startswith(head)}
-    run.same(f"uids of {resource}", right, {name: after.get(name, "") for name in right})
+    expected = {name: own for name, own in before.items() if name.startswith(head)}
+    run.same(f"uids of {resource}", expected, {name: after.get(name, "") for name in expected})
 
 
 @requirement("TERM-004")
@@ -184,8 +184,8 @@ def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGan
     view = run.at("recovered")
     run.expect("replicas of the scaled group", 3, number(view.get(GROUPS, "strict-0-g"), "spec", "replicas"))
     indices = {n: sorted(label(pod, labels.POD_INDEX) for pod in predicates.pods_of(view, n)) for n in RECREATED}
-    right = {name: [str(index) for index in range(size)] for name, size in RECREATED.items()}
-    run.same("indices of the pods of recreated cliques", right, indices)
+    expected = {name: [str(index) for index in range(size)] for name, size in RECREATED.items()}
+    run.same("indices of the pods of recreated cliques", expected, indices)
 
 
 @requirement("TERM-013", reaches="replica with a crashed pod recreated")

@@ -65,8 +65,8 @@ def test_drift_of_a_topology_is_reported(run: Recorded[BindingsOfASchedulersTopo
         "other levels reported": DRIFTED,
         "equal levels reported": IN_SYNC,
     }
-    for step, right in steps.items():
-        run.expect(f"report of the binding ({step})", right, _report(run.at(step), run.scene.bound))
+    for step, expected in steps.items():
+        run.expect(f"report of the binding ({step})", expected, _report(run.at(step), run.scene.bound))
     status, _, in_sync = _report(run.at("missing topology reported"), run.scene.bound)
     run.expect("inSync without the topology", False, in_sync)
     run.expect("the condition is False without the topology", False, status == "False")

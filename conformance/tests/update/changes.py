@@ -194,7 +194,7 @@ def rest_reported(view: View, set_name: str) -> bool | Unmet:
     """After the end of an update, a set names no replica as being updated, and its counters are at their totals."""
     pcs = view.get(SETS, set_name)
     counts = updates.counts(pcs)
-    behind = [one for one, total in updates.COUNTERS if counts[one] != counts[total]]
+    behind = [counter for counter, total in updates.COUNTERS if counts[counter] != counts[total]]
     return not (behind or updates.turns(pcs)) or Unmet(f"{set_name} reports {dict(updates.progress(pcs))}")
 
 

@@ -107,7 +107,7 @@ class Update:
 
     def named(self, resource: str, part: str) -> set[str | int]:
         """Return the pods or replicas that a clique or a group has named as selected, now or before."""
-        return {one for record in self.span.records(resource, part) for one in updates.named(record.object)}
+        return {selected for record in self.span.records(resource, part) for selected in updates.named(record.object)}
 
 
 def replica(clique: str) -> str:

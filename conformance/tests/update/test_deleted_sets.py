@@ -73,8 +73,8 @@ def test_the_next_change_of_a_set_of_the_same_name_updates_it(
 ) -> None:
     """The change is another one than those of the sets before."""
     view, cliques = run.at("end"), [f"{set_name}-0-web" for set_name in NAMES]
-    right = {clique: ["4", "4"] for clique in cliques}
-    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in cliques})
+    tags = {clique: ["4", "4"] for clique in cliques}
+    run.same("templates of the pods", tags, {clique: changes.images(view, clique) for clique in cliques})
 
 
 test_invariants = invariants(UpdatedSetsAreDeletedAndCreatedAgain, "INV-001", "INV-004", "INV-005")

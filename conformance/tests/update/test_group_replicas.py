@@ -151,5 +151,5 @@ def _before(order: list[str], replica: str) -> list[str]:
 
 def _have_template(run: Recorded[GroupsInDifferentStates], set_name: str, replicas: Iterable[int], tag: str) -> None:
     """In the end the pods of the changed clique have this template, in each of these replicas of the group."""
-    right, view = {f"{set_name}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")
-    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})
+    expected, view = {f"{set_name}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")
+    run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})

@@ -41,8 +41,8 @@ class CollectorIsHeld(Scene):
         env.wait_for("set available", predicates.available("s", 1))
         pod = env.wait_for("a pod exists", _a_pod)
         try:
-            for one in (policy, binding):
-                env.create(one)
+            for manifest in (policy, binding):
+                env.create(manifest)
             _wait_for_policy(env, pod)
             before = changes.change(env, workload, "b", tag="2")
             env.settle("updated while the garbage collector was held", changes.done("s", before), HELD_SECONDS)

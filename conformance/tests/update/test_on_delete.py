@@ -77,9 +77,9 @@ def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllK
 def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
     """The change is about another clique than the change before."""
     view = run.at("end")
-    right = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
-    right |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
-    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})
+    expected = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
+    expected |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
+    run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})
     new = changes.uids(run.at("RollingRecreate: at rest"), "o-0-g-0-c")
     run.expect("deleted pods of the new template", [], sorted(new - changes.uids(view, "o-0-g-0-c")))
 

@@ -133,18 +133,18 @@ def _outdated(record: Record) -> bool:
 def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Mapping[str, int]) -> None:
     """Each pod that a change is about was replaced once, in its place, apart from permitted repetitions by clique."""
     span, sizes = Update(run, change).span, run.scene.sizes
-    right = {clique: sizes[clique] for clique in REPLACED.get(change, sizes)}
+    expected = {clique: sizes[clique] for clique in REPLACED.get(change, sizes)}
     created, view = replay.created(span), span.view()
-    once = {clique: created.get(clique, 0) - redone.get(clique, 0) for clique in right}
-    run.same("new pods by clique", right, once)
+    once = {clique: created.get(clique, 0) - redone.get(clique, 0) for clique in expected}
+    run.same("new pods by clique", expected, once)
     run.same("indices and host names", replay.places(span.begin(), sizes), replay.places(view, sizes))
     before, now = hashes(span.begin(), sizes), hashes(view, sizes)
     changed = [clique for clique in sizes if clique.rpartition("-")[2] in CHANGES[change].cliques]
     run.expect(
         "changed cliques with the hash of before", [], [clique for clique in changed if now[clique] == before[clique]]
     )
-    of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in right}
-    run.same("template hashes of the pods", {clique: {now[clique]} for clique in right}, of_pods)
+    of_pods = {clique: {changes.hash_of(pod) for pod in predicates.pods_of(view, clique)} for clique in expected}
+    run.same("template hashes of the pods", {clique: {now[clique]} for clique in expected}, of_pods)
 
 
 def _lacked_more_than_one(update: Update) -> dict[str, int]:

@@ -82,7 +82,7 @@ def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], set_
     pcs = run.at("updated").get(SETS, set_name)
     run.expect("replicas that are named as being updated", [], updates.turns(pcs))
     counts = updates.counts(pcs)
-    behind = [one for one, total in updates.COUNTERS if counts[one] != counts[total]]
+    behind = [counter for counter, total in updates.COUNTERS if counts[counter] != counts[total]]
     run.expect("counters that differ from their totals", [], behind)
 
 

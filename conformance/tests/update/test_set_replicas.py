@@ -226,5 +226,5 @@ def _turns(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | No
 
 def _have_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
     """In the end both pods of these cliques have this template."""
-    right, view = {clique: [tag] * 2 for clique in cliques}, run.at("end")
-    run.same("templates of the pods", right, {clique: changes.images(view, clique) for clique in right})
+    expected, view = {clique: [tag] * 2 for clique in cliques}, run.at("end")
+    run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})

@@ -88,8 +88,10 @@ def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]
     """An administrator moves a few pods away from a failing node in this way."""
     run.given("all pods Ready", "affinity: end reported")
     before, after = run.at("affinity: at rest"), run.at("affinity: replaced")
-    right = {name(pod): [run.scene.excluded] for pod in _new(before, after)}
-    run.same("nodes that the replacements exclude", right, {name(pod): _excluded(pod) for pod in _new(before, after)})
+    expected = {name(pod): [run.scene.excluded] for pod in _new(before, after)}
+    run.same(
+        "nodes that the replacements exclude", expected, {name(pod): _excluded(pod) for pod in _new(before, after)}
+    )
     unchanged = {
         clique: changes.uids(before, clique) - run.scene.lost <= changes.uids(after, clique) for clique in SIZES
     }

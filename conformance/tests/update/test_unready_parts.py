@@ -23,8 +23,8 @@ class PodsThatRunUnready(Scene):
         env.nodes("tiny", 1)
         weak = env.workload("waiting", setName="weak", pods=3, minAvailable=1)
         changes.template(weak, "web").pop("annotations")
-        one = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
-        frail = env.workload("kept", setName="frail", alone=1, groups=3, members=1, **one)
+        minimums = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
+        frail = env.workload("kept", setName="frail", alone=1, groups=3, members=1, **minimums)
         for workload in (weak, frail):
             env.create(workload)
         env.wait_for(

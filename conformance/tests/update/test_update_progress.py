@@ -179,7 +179,9 @@ def test_a_breach_is_unknown_during_an_update(
     for part_name in (f"s-{index}-{part}" for index in range(REPLICAS)):
         running = [record.object for record in span.records(resource, part_name) if updates.running(record.object)]
         reported = [condition(state, BREACHED) for state in running]
-        so = any((text(one, "status"), text(one, "reason")) == ("Unknown", "UpdateInProgress") for one in reported)
+        so = any(
+            (text(breach, "status"), text(breach, "reason")) == ("Unknown", "UpdateInProgress") for breach in reported
+        )
         run.holds(f"{part_name} reports Unknown, UpdateInProgress while it is updated", so)
 
 
@@ -187,9 +189,9 @@ def test_a_breach_is_unknown_during_an_update(
 @pytest.mark.parametrize("change", ["standalone", "all"])
 def test_a_breach_is_reported_again_after_an_update(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     """All pods are Ready when the update has ended, so that nothing is breached."""
-    right = dict.fromkeys((clique for clique in concerned(change) if clique in CLIQUES_ALONE), "False")
+    expected = dict.fromkeys((clique for clique in concerned(change) if clique in CLIQUES_ALONE), "False")
     statuses = breaches(Update(run, change).span.view())
-    run.same(f"{BREACHED} in the end", right, {clique: statuses[clique] for clique in right})
+    run.same(f"{BREACHED} in the end", expected, {clique: statuses[clique] for clique in expected})
 
 
 def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[Record]:
@@ -203,7 +205,9 @@ def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[R
 def _fits(record: Record, totals: Mapping[str, int]) -> bool:
     """Return whether no counter of a progress is above its total, and the totals are right or not counted yet."""
     counts = updates.counts(record.object)
-    return all(counts[one] <= counts[total] and counts[total] in (0, totals[total]) for one, total in updates.COUNTERS)
+    return all(
+        counts[counter] <= counts[total] and counts[total] in (0, totals[total]) for counter, total in updates.COUNTERS
+    )
 
 
 def _counts(record: Record) -> str:

@@ -168,8 +168,8 @@ def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> No
     run.given("groups exist", "pods exist")
     view = run.at("at rest")
     named = {clique.name: objects.named(view, clique) for clique in run.scene.cliques}
-    one = {clique_name: len(names) == 1 and "" not in names for clique_name, names in named.items()}
-    run.same("the Pods of a clique name one PodGroup", dict.fromkeys(one, True), one)
+    unanimous = {clique_name: len(names) == 1 and "" not in names for clique_name, names in named.items()}
+    run.same("the Pods of a clique name one PodGroup", dict.fromkeys(unanimous, True), unanimous)
     groups = [group for names in named.values() for group in names if group]
     run.expect("PodGroups of two cliques", [], sorted({group for group in groups if groups.count(group) > 1}))
 
