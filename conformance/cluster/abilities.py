@@ -1,7 +1,7 @@
-"""What a cluster plays of pods and nodes, beyond pods that are Ready at once: tried on any cluster within seconds.
+"""The abilities of a cluster to play pods and nodes, beyond pods that are Ready at once: probed within seconds.
 
-A KWOK with stages of its own makes a held pod, a crash loop and a waiting init container Ready like any other pod. What
-scenes do with them would then be judged as the doing of the implementation.
+A KWOK with stages of its own makes a held pod, a crash loop and a waiting init container Ready like any other pod.
+Scenes with such pods would then judge the implementation by them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from kube.client import Client
 from kube.resource import NODES, PODS
 
 NAMESPACE = "default"
-"""Where the pods are: it has a service account already."""
+"""The namespace of the pods: it has a service account already."""
 PROFILE = "dgx-h100"
 MARK = pod_behaviors.PREFIX + "preflight"
-"""The label of what is made."""
+"""The label of the created objects."""
 LOOK_EVERY = 0.1
 """Seconds between two looks."""
 UNORDERED = ("", "CliqueStartupTypeAnyOrder")
@@ -38,7 +38,7 @@ Object = Mapping[str, Any]
 
 
 class Ability(StrEnum):
-    """What a scene may need of the cluster."""
+    """An ability of the cluster that a scene may need."""
 
     BEHAVIORS = "pod behaviors"
     STARTUP = "init containers that wait for other pods"
@@ -46,23 +46,23 @@ class Ability(StrEnum):
 
 
 def needed(obj: object) -> set[Ability]:
-    """Return what an object, or a patch of one, needs of the cluster to have the effect that it should have."""
-    found = set()
+    """Return the abilities that an object, or a patch of one, needs of the cluster to have its effect."""
+    abilities = set()
     for key, value in _fields(obj):
         if key in _asking():
-            found.add(Ability.BEHAVIORS)
+            abilities.add(Ability.BEHAVIORS)
         elif key == LOST:
-            found.add(Ability.NODE_FAILURES)
+            abilities.add(Ability.NODE_FAILURES)
         elif key == "cliqueStartupType" and value not in UNORDERED:
-            found.add(Ability.STARTUP)
-    return found
+            abilities.add(Ability.STARTUP)
+    return abilities
 
 
 async def missing(client: Client, within: float, run: str = "") -> dict[Ability, str]:
-    """Return what a cluster lacks, each with what was seen instead, after at most `within` seconds.
+    """Return the abilities that a cluster lacks, each with the observed symptom, after at most `within` seconds.
 
-    Raises UsageError if it does not even play a node and a plain pod: nothing can be judged then. What is made for that
-    is removed, and has the label of `run` until then.
+    Raises UsageError if it does not even play a node and a plain pod: nothing can be judged then. The created objects
+    are removed, and have the label of `run` until then.
     """
     mark = f"preflight-{secrets.token_hex(3)}"
     fleet = [marked(node, run) for node in nodes.manifests(PROFILE, 2, mark, {MARK: mark})]
@@ -74,17 +74,19 @@ async def missing(client: Client, within: float, run: str = "") -> dict[Ability,
             raise _nobody(f"a fake node is not Ready after {within:g} s")
         await asyncio.gather(*(client.create(PODS, marked(_pod(probe, mark, first), run)) for probe in _PROBES))
         await client.patch(NODES, None, second, {"metadata": {"labels": {LOST: "yes"}}})
-        seen = dict[str, bool | None]()
-        decided, failed = partial(_decided, client, mark, seen), partial(_failed, client, second)
+        verdicts = dict[str, bool | None]()
+        decided, failed = partial(_decided, client, mark, verdicts), partial(_failed, client, second)
         _, fails = await asyncio.gather(until(decided), until(failed))
     finally:
         for probe in _PROBES:
             await client.delete(PODS, NAMESPACE, f"{mark}-{probe.name}", grace_seconds=0)
         await nodes.delete_nodes(client, (first, second))
-    if not seen.get(PLAIN):
+    if not verdicts.get(PLAIN):
         raise _nobody(f"a fake pod is not Ready after {within:g} s")
-    found = {probe.ability: probe.instead for probe in _PROBES if probe.ability is not None and not seen[probe.name]}
-    return found if fails else found | {Ability.NODE_FAILURES: f"a node with the label {LOST} stays Ready"}
+    lacking = {
+        probe.ability: probe.instead for probe in _PROBES if probe.ability is not None and not verdicts[probe.name]
+    }
+    return lacking if fails else lacking | {Ability.NODE_FAILURES: f"a node with the label {LOST} stays Ready"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ PLAIN = "plain"
 
 
 def _crashes(pod: Object) -> bool | None:
-    """Its restart, which comes later, need not be awaited."""
+    """Return whether a pod crashes: its restart, which comes later, need not be awaited."""
     crashed = any((status.get("lastState") or {}).get("terminated") for status in _list(pod, "containerStatuses"))
     return True if crashed else False if _condition(pod, "Ready") else None
 
@@ -114,7 +116,7 @@ def _held(pod: Object) -> bool | None:
 
 
 def _waits(pod: Object) -> bool | None:
-    """Only the fake cluster reads the arguments, and these are malformed."""
+    """Return whether a pod waits: only the fake cluster reads the arguments, and these are malformed."""
     states = [(status.get("state") or {}).get("waiting") or {} for status in _list(pod, "initContainerStatuses")]
     if any(state.get("reason") == "CrashLoopBackOff" for state in states):
         return True
@@ -143,16 +145,18 @@ _PROBES = (
 )
 
 
-async def _decided(client: Client, mark: str, seen: dict[str, bool | None]) -> bool:
+async def _decided(client: Client, mark: str, verdicts: dict[str, bool | None]) -> bool:
     """Update the verdicts of the probes, and return whether all are known."""
     pods = {pod["metadata"]["name"]: pod for pod in await client.list(PODS, NAMESPACE, selector=f"{MARK}={mark}")}
-    seen |= {probe.name: probe.verdict(pods.get(f"{mark}-{probe.name}", {})) for probe in _PROBES}
-    return None not in seen.values()
+    verdicts |= {probe.name: probe.verdict(pods.get(f"{mark}-{probe.name}", {})) for probe in _PROBES}
+    return None not in verdicts.values()
 
 
 async def _failed(client: Client, node: str) -> bool:
-    found = orjson.loads(await client.get(NODES, None, node))
-    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in _list(found, "conditions"))
+    current = orjson.loads(await client.get(NODES, None, node))
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "Unknown" for condition in _list(current, "conditions")
+    )
 
 
 async def _ready(client: Client, *names: str) -> bool:
@@ -160,7 +164,7 @@ async def _ready(client: Client, *names: str) -> bool:
 
 
 async def _until(true: Callable[[], Awaitable[bool]], deadline: float) -> bool:
-    """Ask until the answer is yes or time is up, and return the last answer."""
+    """Poll until the condition is true or time is up, and return its last value."""
     while True:
         if (answer := await true()) or time.monotonic() > deadline:
             return answer
@@ -186,7 +190,7 @@ def _pod(probe: _Probe, mark: str, node: str) -> Object:
 
 
 def _condition(pod: Object, kind: str) -> bool:
-    return any(each["type"] == kind and each["status"] == "True" for each in _list(pod, "conditions"))
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in _list(pod, "conditions"))
 
 
 def _list(obj: Object, field: str) -> list[Any]:

@@ -37,7 +37,7 @@ from conformance.errors import UsageError
 
 RECEIPT = "receipt.json"
 DIGEST = "digest.json"
-"""The end of the name of a file with the digest of another, and with what it was like when it was read."""
+"""The end of the name of a file with the digest of another, and with its state when it was read."""
 SETTLED = 2_000_000_000
 """Nanoseconds after which a further change of a file has another time, whatever the file system's clock."""
 APISERVER = "kube-apiserver"
@@ -82,10 +82,10 @@ def resolve_all(report: Report = silent, kubernetes: str = "") -> Assets:
 
     Raises UsageError for mistakes of the user, ChecksumMismatch for a wrong download, HarnessError for a failed build.
     """
-    wanted = programs(kubernetes)
-    check_variables(program.name for program in wanted)
+    needed = programs(kubernetes)
+    check_variables(program.name for program in needed)
     store = Store(data.cache())
-    return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in wanted})
+    return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in needed})
 
 
 def check_variables(names: Iterable[str]) -> None:
@@ -97,13 +97,13 @@ def check_variables(names: Iterable[str]) -> None:
 
 
 def sources(kubernetes: str = "") -> dict[str, str]:
-    """Return where each program came from, for people; "" for those that are not in the cache yet."""
+    """Return the origin of each program, for people; "" for those that are not in the cache yet."""
     store = Store(data.cache())
-    found = {}
+    origins = {}
     for program in programs(kubernetes):
         receipt = store.receipt(program)
-        found[program.name] = "path given" if _given(program) else receipt.source if receipt else ""
-    return found
+        origins[program.name] = "path given" if _given(program) else receipt.source if receipt else ""
+    return origins
 
 
 def programs(kubernetes: str = "") -> tuple[Program, ...]:
@@ -114,8 +114,8 @@ def programs(kubernetes: str = "") -> tuple[Program, ...]:
 def versions(kubernetes: str = "") -> dict[str, str]:
     """Return product → version of the programs of a cluster: `kubernetes`, `kwok` and `etcd`. Raises UsageError if
     this version of Kubernetes is not pinned."""
-    found = {program.group.product: program.group.version for program in programs(kubernetes)}
-    return found | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
+    pinned = {program.group.product: program.group.version for program in programs(kubernetes)}
+    return pinned | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
 
 
 def cache_key(kubernetes: str = "") -> str:
@@ -131,29 +131,31 @@ def cache_key(kubernetes: str = "") -> str:
 def served(kubernetes: str = "") -> dict[str, str]:
     """Return `versions`, that of Kubernetes as the API server will report it: a program of the user's own may be of
     another version than the pinned one. Raises UsageError if it does not say."""
-    found = versions(kubernetes)
+    reported = versions(kubernetes)
     server = next(program for program in programs(kubernetes) if program.name == APISERVER)
     if (given := _given(server)) is not None:
         try:
-            said = subprocess.run([given, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
+            output = subprocess.run(
+                [given, "--version"], capture_output=True, text=True, timeout=60, check=False
+            ).stdout
         except (OSError, subprocess.TimeoutExpired) as error:
-            said = str(error)
-        if (version := re.fullmatch(r"Kubernetes v(\S+)\s*", said)) is None:
+            output = str(error)
+        if (version := re.fullmatch(r"Kubernetes v(\S+)\s*", output)) is None:
             raise UsageError(
-                f"{given} --version does not name a version of Kubernetes: {said.strip()[:80]!r}",
+                f"{given} --version does not name a version of Kubernetes: {output.strip()[:80]!r}",
                 where=variable_of(APISERVER),
                 hint=f"name the file of {APISERVER}, or unset the variable",
             )
-        found[pins.KUBERNETES] = version[1]
-    return found
+        reported[pins.KUBERNETES] = version[1]
+    return reported
 
 
-def check_minor(served: str, wanted: str) -> None:
-    """Raise UsageError if an API server is not of the wanted minor version: flags, features and requirements are chosen
-    by that."""
-    if pins.minor_of(served) != pins.minor_of(wanted):
+def check_minor(served: str, expected: str) -> None:
+    """Raise UsageError if an API server is not of the expected minor version: flags, features and requirements are
+    chosen by that."""
+    if pins.minor_of(served) != pins.minor_of(expected):
         raise UsageError(
-            f"is Kubernetes {served}, and the cluster is one of {pins.minor_of(wanted)}",
+            f"is Kubernetes {served}, and the cluster is one of {pins.minor_of(expected)}",
             where=variable_of(APISERVER),
             hint=f"add --kubernetes {pins.minor_of(served)}, or unset the variable",
         )
@@ -179,7 +181,7 @@ class Store:
         with disk.errors(f"cache of programs {self._root}", HINT):
             self._sweep(program)
             if self.receipt(program) is None:
-                with locks.held(self._lock_file(program), report, within=locks.BUILD):
+                with locks.hold(self._lock_file(program), report, within=locks.BUILD):
                     if self.receipt(program) is None:  # else another process was faster
                         if self.path(program).exists():
                             report(program.name, "the one in the cache is not the one that was put there")
@@ -187,7 +189,7 @@ class Store:
         return self.path(program)
 
     def path(self, program: Program) -> Path:
-        """Return where `program` is, or would be, in the cache."""
+        """Return the path of `program` in the cache, also if it is missing."""
         return self._root / "assets" / program.name / program.group.version / pins.platform_name() / program.name
 
     def receipt(self, program: Program) -> Receipt | None:
@@ -207,8 +209,8 @@ class Store:
         scratch = Path(tempfile.mkdtemp(dir=self._scratch(program)))
         try:
             if downloaded := self._download(program, scratch, report):
-                for each in downloaded:
-                    self._shelve(each, scratch / each.name, each.url, each.digest)
+                for fetched in downloaded:
+                    self._shelve(fetched, scratch / fetched.name, fetched.url, fetched.digest)
             else:
                 file = scratch / program.name
                 marker = self._marker(program)
@@ -218,17 +220,17 @@ class Store:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _download(self, program: Program, folder: Path, report: Report) -> list[Program]:
-        """Download the program, and what else is missing and in the same archive. Return what is there now; nothing if
-        it has to be built."""
+        """Download the program, and all missing ones of the same archive. Return the downloaded ones; none if it has to
+        be built."""
         try:
             if program.digest:
-                self._sites.probe({one.site for one in _every() if one.digest})
-            wanted = [program, *(one for one in _every() if self._comes_with(one, program))]
-            fetch(wanted, folder, self._sites, report)
+                self._sites.probe({candidate.site for candidate in _every() if candidate.digest})
+            batch = [program, *(candidate for candidate in _every() if self._comes_with(candidate, program))]
+            fetch(batch, folder, self._sites, report)
         except Unavailable as reason:
             report(program.name, f"no official release is available ({reason})")
             return []
-        return wanted
+        return batch
 
     def _comes_with(self, other: Program, program: Program) -> bool:
         same = (other.url, other.digest) == (program.url, program.digest) and other.name != program.name
@@ -257,7 +259,7 @@ class Store:
         return self._root / "scratch" / program.group.name
 
     def _sweep(self, program: Program) -> None:
-        """Remove what a killed run left, unless another process is at work there."""
+        """Remove the files of a killed run, unless another process is at work there."""
         if any(self._scratch(program).glob("*/")):
             try:
                 with FileLock(self._lock_file(program), mode=0o600).acquire(blocking=False):
@@ -266,7 +268,7 @@ class Store:
                 return
 
     def _clear(self, program: Program) -> None:
-        """Remove everything that is running or left over. The caller holds the lock, so nobody else is at work."""
+        """Remove everything that is running or left over. The caller holds the lock, so no other process is at work."""
         marker = self._marker(program)
         processes.end(lambda environment: environment.get(processes.BUILD) == marker)
         shutil.rmtree(self._scratch(program), ignore_errors=True)

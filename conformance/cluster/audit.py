@@ -1,8 +1,8 @@
-"""The API server's audit log: which writes were made, by which clients, how often.
+"""The API server's audit log: the writes, their clients and their numbers.
 
 The log contains writes, and reads only if the settings of the cluster ask for them; never leases (see
 `settings.audit_policy`). A line appears shortly after the client has its answer: count up to a mark that was taken
-while the cluster was idle. The user of a request is the one whose act it was (see `identities`).
+while the cluster was idle. The user of a request is its actor (see `identities`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class AuditKey(NamedTuple):
 class Request(NamedTuple):
     """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
     since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated),
-    the user, and, where the log has bodies (empty elsewhere), the resource version that a write led to, what was sent,
-    and what was answered. A dry run stores nothing."""
+    the user, and, where the log has bodies (empty elsewhere), the resource version that a write led to, the request
+    body and the response body. A dry run stores nothing."""
 
     program: str
     code: int
@@ -60,7 +60,7 @@ class Request(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """Who made an accepted write. The agent is what the client says of itself."""
+    """The writer of an accepted write. The agent is the client's own claim."""
 
     user: str
     agent: str
@@ -198,7 +198,7 @@ class AuditTail:
 
 class AuditLog:
     """The audit log at `path`, which need not exist yet. `certificate`: the id of that of the cluster's components. All
-    methods raise HarnessError if anybody but the API server has written to it."""
+    methods raise HarnessError if another program than the API server has written to it."""
 
     def __init__(self, path: Path, certificate: str = "") -> None:
         self._log, self._identities, self._learned = Growing(path), Identities(certificate), 0
@@ -248,8 +248,9 @@ class AuditLog:
         }
 
     def refused_creations(self, namespace: str, since: int = 0) -> list[str]:
-        """Return what the API server said when it refused creations in a namespace since a mark, each text once."""
-        said = {
+        """Return the messages with which the API server refused creations in a namespace since a mark, without
+        repetitions."""
+        messages = {
             event.responseStatus.message: None
             for event in self._finished(since)
             if event.objectRef.namespace == namespace
@@ -257,10 +258,10 @@ class AuditLog:
             and event.responseStatus.code >= 400
             and event.responseStatus.code != CONFLICT
         }
-        return list(said)
+        return list(messages)
 
     def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
-        """Return who made accepted writes since a mark to cluster-scoped objects of these names, or to a whole
+        """Return the writers of accepted writes since a mark to cluster-scoped objects of these names, or to a whole
         collection."""
         return [
             Writer(event.user.username, event.userAgent)
@@ -295,7 +296,8 @@ class AuditLog:
             yield event, end
 
     def _learn(self) -> None:
-        """Note which tokens were issued since the last call. The API server logs that before it sends the token."""
+        """Record the tokens that were issued since the last call. The API server logs that before it sends the
+        token."""
         for line, end in self._log.lines(self._learned):
             self._learned = end
             if _OF_TOKENS not in line:

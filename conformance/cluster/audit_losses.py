@@ -16,7 +16,7 @@ _LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .
 PIECE = 1 << 20
 """Bytes that are read at once."""
 LONGEST = 1 << 16
-"""Bytes of a line that are looked at."""
+"""Bytes of a line that are read."""
 
 
 class Losses:
@@ -25,28 +25,28 @@ class Losses:
     def __init__(self, log: Path) -> None:
         self._log, self._rest = log, b""
         self._at = log.stat().st_size if log.exists() else 0
-        self._seen = ""
+        self._first = ""
 
-    def seen(self) -> str:
-        """Return the first accepted one of a user who is no component of the cluster, as a sentence; empty for none."""
+    def first(self) -> str:
+        """Return the first lost write of a user who is no component of the cluster, as a sentence; empty for none."""
         try:
             file = regular.OpenFile(self._log)
         except OSError:
-            return self._seen
+            return self._first
         if file.size < self._at:
             self._at, self._rest = 0, b""
-        while not self._seen and (piece := file.at(self._at, PIECE)):
+        while not self._first and (piece := file.at(self._at, PIECE)):
             self._at += len(piece)
             *lines, self._rest = (self._rest + piece).split(b"\n")
             self._rest = self._rest[-LONGEST:]
-            self._seen = next((said for line in lines if (said := _sentence(line))), "")
-        return self._seen
+            self._first = next((sentence for line in lines if (sentence := _sentence(line))), "")
+        return self._first
 
 
 def _sentence(line: bytes) -> str:
-    if b" AUDIT: " not in line or (found := _LOST.search(line[:LONGEST])) is None:
+    if b" AUDIT: " not in line or (match := _LOST.search(line[:LONGEST])) is None:
         return ""
-    verb, user, uri = (part.decode("utf-8", "replace") for part in found.groups())
+    verb, user, uri = (part.decode("utf-8", "replace") for part in match.groups())
     if user == users.SUITE or users.is_component(user):
         return ""
     return f"the user {user} has kept a request out of the audit log: {verb} {uri}"

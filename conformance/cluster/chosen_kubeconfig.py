@@ -1,8 +1,8 @@
-"""Which kubeconfig and context a command uses, as kubectl chooses them: `--kubeconfig`, `$KUBECONFIG` (several files),
-or `~/.kube/config`; and `--context`.
+"""The kubeconfig and the context of a command, chosen as kubectl chooses them: `--kubeconfig`, `$KUBECONFIG` (several
+files), or `~/.kube/config`; and `--context`.
 
 Programs that are given a kubeconfig use its current context. So where another one is chosen, or the parts lie in
-several files, there is a copy of what the context needs, readable by its user only, as long as the command runs.
+several files, there is a copy of the needed entries, readable by its user only, as long as the command runs.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ class Chosen:
 
 @contextmanager
 def chosen(given: Path | None, context: str, state: State | None = None) -> Iterator[Chosen]:
-    """Yield the kubeconfig that the options and the environment choose. Raises UsageError, which names what is missing
-    and where it was looked for."""
+    """Yield the kubeconfig that the options and the environment choose. Raises UsageError, which names the missing
+    entry and the files."""
     files, where = _files(given)
     contents = {file: documents.parse(file).value for file in files}
-    current = next((str(each["current-context"]) for each in contents.values() if each.get("current-context")), "")
+    current = next(
+        (str(document["current-context"]) for document in contents.values() if document.get("current-context")), ""
+    )
     file = ("--kubeconfig", str(files[0])) if len(files) == 1 else ()
     options = (*file, *(("--context", context) if context else ()))
     if len(files) == 1 and context in ("", current):
@@ -67,17 +69,17 @@ def minimal(files: Mapping[Path, Object], context: str, where: str) -> Object:
         what = f"has no context {context!r}" if context else "has no current context"
         raise UsageError(what, where=where, hint=hint)
     needs = entries["contexts"][context].get("context") or {}
-    found: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": context}
+    kubeconfig: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": context}
     for kind, name in (("clusters", needs.get("cluster")), ("users", needs.get("user")), ("contexts", context)):
         if name not in entries[kind]:
             what = f"context {context!r} names the {kind[:-1]} {name!r}, which does not exist"
             raise UsageError(what, where=where, hint=f"known: {', '.join(entries[kind]) or 'none'}")
-        found[kind] = [entries[kind][str(name)]]
-    return found
+        kubeconfig[kind] = [entries[kind][str(name)]]
+    return kubeconfig
 
 
 def _files(given: Path | None) -> tuple[list[Path], str]:
-    """Return the files, and what named them."""
+    """Return the files, and the option or variable that named them."""
     if given is not None:
         if not given.is_file():
             what, near = ("is a folder", "") if given.is_dir() else absent(given)
@@ -93,11 +95,11 @@ def _files(given: Path | None) -> tuple[list[Path], str]:
 
 
 def _named(kind: str, files: Mapping[Path, Object]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for path, document in files.items():
         for entry in _mappings(document.get(kind)):
-            found.setdefault(str(entry.get("name")), _absolute(kind, entry, path.parent))
-    return found
+            entries.setdefault(str(entry.get("name")), _absolute(kind, entry, path.parent))
+    return entries
 
 
 def _absolute(kind: str, entry: Object, folder: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _children: list[subprocess.Popen[bytes]] = []
 
 
 GAVE_UP = "failed to wait for apiserver being healthy"
-"""What the log of a component says that has ended because the API server did not answer in time."""
+"""The message in the log of a component that has ended because the API server did not answer in time."""
 
 
 class Components:
@@ -40,11 +40,11 @@ class Components:
 
     def named(self) -> dict[str, int]:
         """Return component → pid of all components that were started, including dead ones."""
-        found = {}
+        pids = {}
         for file in sorted((self.workspace / "pids").glob("*.pid")):
             if (pid := _pid_in(file)) is not None:
-                found[file.stem] = pid
-        return found
+                pids[file.stem] = pid
+        return pids
 
     def process(self, component: str) -> psutil.Process | None:
         """Return the running process of a component; None if it is dead. Its environment is read once: a pid and a
@@ -81,7 +81,7 @@ class Components:
 
     def require_alive(self) -> None:
         """Raise HarnessError if a component that was started is dead: nothing restarts it. One that has given up is
-        left to whoever starts it again."""
+        left for the caller to start again."""
         for name, pid in self.named().items():
             if processes.identity(pid) is None and not self._has_given_up(name):
                 raise self.failure(f"{name} died: {last_words(self.log(name))}")

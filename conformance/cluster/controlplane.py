@@ -41,13 +41,13 @@ __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
 _CANNOT_LIST = re.compile(r'failed to list [^"]+')
 LEAST = 64 << 20
-"""Bytes that etcd allocates at once: with less free space, the disk is what makes a start fail."""
+"""Bytes that etcd allocates at once: with less free space, a start fails because of the disk."""
 
 
 class Cluster(Facts):
     """A cluster that is, or was, running. Created by `Cluster.up`, `find` or `list_clusters`.
 
-    `monitor` tells which of its components run and are healthy.
+    `monitor` observes its components and their health.
     """
 
     def __init__(self, state: State, record: Record) -> None:
@@ -147,9 +147,9 @@ class Cluster(Facts):
 
     @contextmanager
     def busy(self, report: Report = silent) -> Iterator[None]:
-        """Hold the lock of the cluster: prune does not take it for dead meanwhile, and nobody else stops components.
-        Raises UsageError if somebody holds it for too long."""
-        with locks.held(self.lock, report):
+        """Hold the lock of the cluster: prune does not take it for dead meanwhile, and no other process stops
+        components. Raises UsageError if another process holds it for too long."""
+        with locks.hold(self.lock, report):
             yield
 
     def learn_new_kinds(self) -> None:
@@ -299,15 +299,15 @@ class Cluster(Facts):
         """Return the mistake about features for which a component has ended."""
         for component in features.COMPONENTS:
             if self.monitor.process(component) is None and (log := self.monitor.log(component)).exists():
-                found = features.explanation(component, log.read_text(errors="replace"))
-                if found is not None:
-                    return found
+                mistake = features.explanation(component, log.read_text(errors="replace"))
+                if mistake is not None:
+                    return mistake
         return None
 
     def _last_error(self, component: str) -> str:
         """Return the last complaint of a component about an API that it cannot list; empty if there is none."""
-        found = _CANNOT_LIST.findall(self.monitor.log(component).read_text(errors="replace"))
-        return str(found[-1]) if found else ""
+        complaints = _CANNOT_LIST.findall(self.monitor.log(component).read_text(errors="replace"))
+        return str(complaints[-1]) if complaints else ""
 
     def _write_configuration(self, settings: ClusterSettings, enabled: Features, assets: Assets) -> None:
         memory = psutil.virtual_memory().total >> 30

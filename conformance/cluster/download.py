@@ -32,7 +32,7 @@ def fetch(programs: Sequence[Program], folder: Path, sites: Sites, report: Repor
     if not first.member:
         file.rename(folder / first.name)
         return
-    found = archives.extract(file, members)
+    extracted = archives.extract(file, members)
     file.unlink()
-    if missing := members.keys() - found:
+    if missing := members.keys() - extracted:
         raise Unavailable(f"{first.url}: contains no file {min(missing)}")

@@ -23,7 +23,7 @@ def size(folder: Path) -> int:
 
 
 def whole(target: Path) -> Path | None:
-    """Return where the complete data are that belong to `target`, also if a replacement was interrupted."""
+    """Return the place of the complete data of `target`, also if a replacement was interrupted."""
     return next((path for path in (target, _new(target)) if path.exists()), None)
 
 
@@ -56,7 +56,7 @@ def remove(target: Path) -> None:
 
 
 def finish(target: Path) -> None:
-    """Finish a replacement that was interrupted after the old data were moved away, and remove what is left of one.
+    """Finish a replacement that was interrupted after the old data were moved away, and remove its remains.
     Raises OSError."""
     if not target.exists() and _new(target).exists():
         _new(target).rename(target)

@@ -1,4 +1,4 @@
-"""What is known of a cluster without a request: its names, paths, ports and the environment of its processes."""
+"""The facts of a cluster that take no request: its names, paths, ports and the environment of its processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Facts:
 
     @property
     def lock(self) -> Path:
-        """The lock of whoever stops components for a moment."""
+        """The lock of processes that stop components for a moment."""
         return self.directory / "lock"
 
     @property

@@ -41,9 +41,9 @@ class Requested:
         return bool(self.presets or self.gates or self.runtime_config)
 
     def options(self) -> list[str]:
-        """Return the options of a command that ask for the same."""
-        asked = ((PRESET, self.presets), (GATES, self.gates), (RUNTIME_CONFIG, self.runtime_config))
-        return [word for option, values in asked for value in values for word in (option, value)]
+        """Return the options of a command that request the same."""
+        groups = ((PRESET, self.presets), (GATES, self.gates), (RUNTIME_CONFIG, self.runtime_config))
+        return [word for option, values in groups for value in values for word in (option, value)]
 
 
 NOTHING = Requested()
@@ -82,8 +82,8 @@ def resolve(requested: Requested, minor: str, known: Known | None = None) -> Fea
             gates.setdefault(component, {}).update(switches)
         runtime_config.update(switched.runtime_config)
     for text, component, name, on in _switches(requested.gates, GATES):
-        for each in [component] if component else _knowing(text, name, minor, known):
-            gates.setdefault(each, {})[name] = on
+        for target in [component] if component else _knowing(text, name, minor, known):
+            gates.setdefault(target, {})[name] = on
     for text, component, name, on in _switches(requested.runtime_config, RUNTIME_CONFIG):
         if component:
             raise UsageError(

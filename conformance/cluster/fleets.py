@@ -1,4 +1,4 @@
-"""Fleets: nodes of one or several profiles, as a command line or a test asks for them.
+"""Fleets: nodes of one or several profiles, as requested by a command line or a test.
 
 tiny:10            ten nodes
 gb200-nvl72:2racks two full racks of 18
@@ -23,7 +23,7 @@ from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.suggestions import absent
 
-_WANTED = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
+_REQUEST = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
 _SUFFIXES = (".yaml", ".yml")
 OPTION = "--nodes"
 MOST = 10_000
@@ -32,8 +32,8 @@ EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A number of units of one profile: of nodes, racks or blocks. `size`: how many nodes a unit has."""
+class Request:
+    """A number of units of one profile: of nodes, racks or blocks. `size`: number of nodes of a unit."""
 
     kind: NodeProfile
     units: int
@@ -63,20 +63,20 @@ def names() -> list[str]:
     return sorted(path.stem for path in _fleets().glob("*.yaml"))
 
 
-def asked(
-    text: str, pool: str = "", keys: Keys = KEYS, *, taken: Collection[str] = (), where: str = OPTION
+def requested(
+    text: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), where: str = OPTION
 ) -> list[Manifest]:
-    """Return the nodes that an argument requests: the first ones whose names are not `taken`. Racks and blocks are new
-    as a whole. `where` names the argument in messages. Raises UsageError."""
-    wanted = _parsed(text, where)
-    if isinstance(wanted, Fleet):
-        found = manifests(wanted, pool, keys)
-        if any(manifest["metadata"]["name"] in taken for manifest in found):
-            raise UsageError(f"nodes of the fleet {wanted.name} exist", where=where, hint="a cluster has it once only")
-        return found
-    present = resizing.indices(nodes.node_stem(wanted.kind, pool), taken)
-    free = resizing.first_free(present, wanted.units, wanted.size)
-    return [nodes.node_manifest(wanted.kind, index, pool, keys=keys) for index in free]
+    """Return the nodes that an argument requests: the first ones whose names are not in `used_names`. Racks and blocks
+    are new as a whole. `where` names the argument in messages. Raises UsageError."""
+    request = _parsed(text, where)
+    if isinstance(request, Fleet):
+        all_nodes = manifests(request, pool, keys)
+        if any(manifest["metadata"]["name"] in used_names for manifest in all_nodes):
+            raise UsageError(f"nodes of the fleet {request.name} exist", where=where, hint="a cluster has it once only")
+        return all_nodes
+    present = resizing.indices(nodes.node_stem(request.kind, pool), used_names)
+    free = resizing.first_free(present, request.units, request.size)
+    return [nodes.node_manifest(request.kind, index, pool, keys=keys) for index in free]
 
 
 def chosen(text: str, names: Collection[str], pool: str = "", *, where: str = OPTION) -> list[str]:
@@ -86,37 +86,37 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, where: str = OP
         return [text]
     if ":" not in text and not text.endswith(_SUFFIXES) and text not in _kinds():
         raise UsageError(f"unknown node {text!r}", where=where, hint=documents.suggestion(text, (*names, *_kinds())))
-    wanted = _parsed(text, where)
-    if isinstance(wanted, Fleet):
-        found = [manifest["metadata"]["name"] for manifest in manifests(wanted, pool)]
-        found = [name for name in found if name in names]
-        if not found:
-            raise UsageError(f"no node of the fleet {wanted.name} exists", where=where)
-        return found
-    stem = nodes.node_stem(wanted.kind, pool)
+    request = _parsed(text, where)
+    if isinstance(request, Fleet):
+        members = [manifest["metadata"]["name"] for manifest in manifests(request, pool)]
+        members = [name for name in members if name in names]
+        if not members:
+            raise UsageError(f"no node of the fleet {request.name} exists", where=where)
+        return members
+    stem = nodes.node_stem(request.kind, pool)
     present = resizing.indices(stem, names)
-    last = resizing.last_whole(present, wanted.units, wanted.size)
-    if len(last) < wanted.units * wanted.size:
+    last = resizing.last_whole(present, request.units, request.size)
+    if len(last) < request.units * request.size:
         hint = f"ask for fewer than {text}" if last else "name nodes that exist, with their --pool"
         raise UsageError(f"only {len(last)} such nodes exist", where=where, hint=hint)
     return [f"{stem}-{index}" for index in last]
 
 
-def _parsed(text: str, where: str) -> Wanted | Fleet:
-    """Return what an argument requests. Raises UsageError."""
-    found = _WANTED.fullmatch(text)
-    if found is None:
+def _parsed(text: str, where: str) -> Request | Fleet:
+    """Return the request of an argument. Raises UsageError."""
+    match = _REQUEST.fullmatch(text)
+    if match is None:
         raise UsageError(f"{text!r} is not PROFILE:COUNT", where=where, hint=EXAMPLES)
-    name, count, unit = found["name"], found["count"], (found["unit"] or "").rstrip("s")
+    name, count, unit = match["name"], match["count"], (match["unit"] or "").rstrip("s")
     if name in names():
         if count is not None:
             raise UsageError(f"the fleet {name} has a size of its own", where=where, hint=f"write {name}")
         return fleet(name)
     kind = _own(Path(name).expanduser(), where) if name.endswith(_SUFFIXES) else _shipped(name, where)
-    wanted = Wanted(kind, int((count or "1")[:9]), _size(kind, unit))
-    if wanted.units * wanted.size > MOST or len(count or "") > 9:
+    request = Request(kind, int((count or "1")[:9]), _size(kind, unit))
+    if request.units * request.size > MOST or len(count or "") > 9:
         raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where=where, hint="ask for fewer")
-    return wanted
+    return request
 
 
 def _shipped(name: str, where: str) -> NodeProfile:
@@ -167,11 +167,11 @@ def load(path: Path) -> Fleet:
     return Fleet(path.stem, document.value["description"], tuple(parts))
 
 
-def manifests(wanted: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
+def manifests(fleet_: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
     """Return all nodes of a fleet, profile by profile."""
     return [
-        nodes.node_manifest(nodes.profile(part.profile), i, pool, fleet=wanted.name, block=part.block, keys=keys)
-        for part in wanted.parts
+        nodes.node_manifest(nodes.profile(part.profile), i, pool, fleet=fleet_.name, block=part.block, keys=keys)
+        for part in fleet_.parts
         for i in range(part.nodes)
     ]
 

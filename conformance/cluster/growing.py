@@ -1,4 +1,4 @@
-"""A file that one program appends to, and nobody else may change.
+"""A file that one program appends to, and no other program may change.
 
 It is read as it grows. Of each piece a digest is kept: one that reads otherwise later was changed, and is not believed.
 """
@@ -71,12 +71,12 @@ class Growing:
                 raise self.wrong(f"has a line of more than {LONGEST >> 20} MiB")
 
     def wrong(self, what: str) -> HarnessError:
-        """Return the error that the file is not what it should be."""
+        """Return the error for a file that was changed."""
         hint = "another program of this user has done that: run the suite apart from it"
         return HarnessError(what, where=str(self._path), hint=hint)
 
     def _pieces(self, place: int) -> Iterator[bytes]:
-        """Yield what there is from `place` on."""
+        """Yield the content from `place` on."""
         until = self._end
         for number in range(place // PIECE, -(-until // PIECE)):
             assert self._file is not None

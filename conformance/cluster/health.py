@@ -1,4 +1,4 @@
-"""Ask the components of a cluster over loopback whether they are healthy."""
+"""Health checks of the components of a cluster over loopback."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Health:
             self._connections.popitem()[1].close()
 
     def complaint(self, components: list[Port]) -> str:
-        """Return what is not healthy yet among `components`, including the service account of new pods; empty if all
-        is."""
+        """Return the first complaint about `components`, including the service account of new pods; empty if all are
+        healthy."""
         for port in components:
             if reason := self.ask(port):
                 return f"{COMPONENTS[port]}: {reason}"
@@ -59,7 +59,7 @@ class Health:
         return str(json.loads(body)["gitVersion"]).removeprefix("v")
 
     def ask(self, port: Port) -> str:
-        """Return why one component is unhealthy; empty if it is healthy. Takes at most two seconds."""
+        """Return the complaint about one component; empty if it is healthy. Takes at most two seconds."""
         try:
             status, body = self._get(port, _PATHS[port])
         except (OSError, http.client.HTTPException) as error:
@@ -67,11 +67,11 @@ class Health:
         return "" if status == 200 else f"HTTP {status} {body[:80]}"
 
     def _get(self, port: Port, path: str) -> tuple[int, str]:
-        kept = port in self._connections
+        reused = port in self._connections
         try:
             return self._request(port, path)
         except (ConnectionError, http.client.HTTPException):
-            if not kept:
+            if not reused:
                 raise
             return self._request(port, path)  # the component has closed an idle connection, or was restarted
 

@@ -1,4 +1,4 @@
-"""Whose act a request was, by its credential.
+"""The actor of a request, by its credential.
 
 A user name is no proof: a client that may ask for the token of a service account, or store a Secret that gets one, can
 act as a controller of Kubernetes. But the audit log has an id of the credential of each request, and of each token that
@@ -9,8 +9,8 @@ obtained:
 - the API server without an id, when it asks itself;
 - controllers with tokens that a component with a credential of its own has asked for. A token of a Secret has no id.
 
-Any other request in the name of a component is the act of the user who asked for the token, or of an unknown one. A
-credential that nobody uses is nobody's act: operators may store tokens.
+Any other request in the name of a component is the act of the user who asked for the token, or of an unknown one. An
+unused credential has no actor: operators may store tokens.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Identities:
         self._requesters: dict[str, str] = {}
 
     def issued(self, token: str, requester: str) -> None:
-        """Note whose act the request for a token was, by the id of the token."""
+        """Record the actor of the request for a token, by the id of the token."""
         self._requesters.setdefault(token, requester)
 
     def actor(self, user: str, credential: str) -> str:
-        """Return the user whose act a request was. `credential`: its id, empty if it has none."""
+        """Return the user who is the actor of a request. `credential`: its id, empty if it has none."""
         if not users.is_component(user) or (user, credential) in self._own:
             return user
         requester = self._requesters.get(credential, "") if credential else ""

@@ -64,10 +64,10 @@ def layer_digests(manifest: Any) -> Iterator[str]:
 
 
 def _list(document: Any, key: str) -> list[dict[str, Any]]:
-    found = document.get(key) if isinstance(document, dict) else None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    entries = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise Unavailable(f"a document of the image has no list `{key}`")
-    return found
+    return entries
 
 
 def _digest(entry: dict[str, Any]) -> str:

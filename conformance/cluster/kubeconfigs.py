@@ -23,7 +23,7 @@ def write(facts: Facts) -> None:
 
 
 def suite(facts: Facts) -> Path:
-    """Return the kubeconfig of the suite. It is written when it is first asked for."""
+    """Return the kubeconfig of the suite. It is written at the first call."""
     return _of(facts, SUITE, MASTERS)
 
 

@@ -1,4 +1,4 @@
-"""Record when a machine was too slow to blame anybody: the suite woke late, or a component answered late.
+"""Record the times in which a machine was too slow for a verdict: the suite woke late, or a component answered late.
 
 A late answer counts from the request until the next request that is answered in time: what happens between two
 requests is as slow as they are.
@@ -31,7 +31,7 @@ class Late:
 
 
 class Lateness:
-    """What was late, and when. Any thread may write and read."""
+    """The times in which something was late. Any thread may write and read."""
 
     def __init__(self, limit: float = LATE) -> None:
         self._limit = limit
@@ -57,7 +57,7 @@ class Lateness:
                 self._past.append(Late(component, end - begin, begin, end))
 
     def since(self, begin: float, now: float) -> list[Late]:
-        """Return what was late at some time from `begin` until now, the worst first."""
+        """Return the late components between `begin` and now, the worst first."""
         with self._lock:
             known = [*self._past, *self._lasting.values()]
         late = [span for span in known if span.begin < now and (span.end is None or span.end > begin)]

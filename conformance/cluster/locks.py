@@ -1,4 +1,4 @@
-"""Locks between processes: whoever waits longer than a second says for which process, and nobody waits for ever.
+"""Locks between processes: a process that waits for longer than a second reports the holder, and no wait is unlimited.
 
 Only a process that is stopped or hangs holds a lock for long, and it cannot say so itself: its pid is in the lock file.
 """
@@ -29,7 +29,7 @@ BUILD = 3600.0
 
 
 @contextmanager
-def held(path: Path, report: Report, *, within: float | None = None) -> Iterator[None]:
+def hold(path: Path, report: Report, *, within: float | None = None) -> Iterator[None]:
     """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds, by
     default MOMENT."""
     within = within or MOMENT
@@ -50,7 +50,7 @@ def held(path: Path, report: Report, *, within: float | None = None) -> Iterator
         report("lock", f"waiting for {_holder(path)} to release {path}{after}")
         patience = min(REMINDER, within)
     try:
-        with suppress(OSError):  # a full disk: whoever makes room needs the lock, too
+        with suppress(OSError):  # a full disk: a command that makes room needs the lock, too
             path.write_text(str(os.getpid()))
         yield
     finally:

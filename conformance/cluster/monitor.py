@@ -1,4 +1,4 @@
-"""Which components of a control plane run, and whether they are healthy."""
+"""The running components of a control plane, and their health."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Monitor:
             raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last}") from error
 
     def port_clash(self) -> str:
-        """Which component found its port taken; empty if none did."""
+        """The component whose port was in use; empty if there is none."""
         for port in self.ports():
             log = self.log(COMPONENTS[port])
             if log.exists() and "address already in use" in last_words(log, 4000):

@@ -1,10 +1,10 @@
 """Objects that let the API server change, under the name of any user, what that user writes or reads: policies and
 webhooks that mutate, webhooks that convert, and API services.
 
-Where an implementation may interfere is told by what its rules match, not by who made them when: the sets of users and
-the objects of Grove, pods, and the controllers of pods, as an operator, a gang scheduler or a service mesh does. Nodes,
-quotas and statuses are of the cluster and of its users. How a rule is narrowed by selectors and conditions does not
-matter, since it can be widened at any time.
+The permitted effects of an implementation are decided by the matches of its rules, not by their author: the sets of
+users and the objects of Grove, pods, and the controllers of pods, as an operator, a gang scheduler or a service mesh
+does. Nodes, quotas and statuses are of the cluster and of its users. How a rule is narrowed by selectors and conditions
+does not matter, since it can be widened at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PLURALS = (POLICIES, WEBHOOKS, CRDS.plural, API_SERVICES)
 CONTROLLERS = ("apps", "batch")
 """The groups of Kubernetes whose objects make pods."""
 METRICS = "metrics.k8s.io"
-"""The end of the groups of Kubernetes that others serve."""
+"""The end of the groups of Kubernetes that aggregated API servers serve."""
 GROVE = (PODCLIQUESETS.group, PODGANGS.group)
 """The groups of Grove."""
 
@@ -37,8 +37,8 @@ def resources() -> list[dict[str, Any]]:
 
 
 def effect(obj: Mapping[str, Any]) -> str:
-    """Return what such an object does that no implementation may have done, as the end of a sentence; empty if that is
-    nothing."""
+    """Return the effect of such an object that no implementation may have, as the end of a sentence; empty if there is
+    none."""
     match obj.get("kind"):
         case "MutatingAdmissionPolicy":
             changed = _changed(items(obj, "spec", "matchConstraints", "resourceRules"))
@@ -62,7 +62,9 @@ def _changed(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for rule in rules:
         if not set(texts(rule, "operations")) <= {"DELETE", "CONNECT"}:
             for group in texts(rule, "apiGroups"):
-                yield from (_named(group, each) for each in texts(rule, "resources") if not _permitted(group, each))
+                yield from (
+                    _named(group, resource) for resource in texts(rule, "resources") if not _permitted(group, resource)
+                )
 
 
 def _permitted(group: str, resource: str) -> bool:

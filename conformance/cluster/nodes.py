@@ -97,7 +97,7 @@ def load_profile(path: Path) -> NodeProfile:
             raise UsageError(
                 "is not in the capacity", where=document.where("allocatable", resource), hint="add it there too"
             )
-    found = NodeProfile(
+    loaded = NodeProfile(
         name=path.stem,
         description=data["description"],
         architecture=data["architecture"],
@@ -109,18 +109,19 @@ def load_profile(path: Path) -> NodeProfile:
         rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
         taints=data.get("taints", ()),
     )
-    count = found.labels.get("nvidia.com/gpu.count")
-    if count is not None and count != str(found.gpus):  # TP-33
+    count = loaded.labels.get("nvidia.com/gpu.count")
+    if count is not None and count != str(loaded.gpus):  # TP-33
         raise UsageError(
-            f"is {count}, but {found.gpus} are allocatable",
+            f"is {count}, but {loaded.gpus} are allocatable",
             where=document.where("labels", "nvidia.com/gpu.count"),
             hint="make them agree",
         )
-    return found
+    return loaded
 
 
 def node_stem(kind: NodeProfile, pool: str = "", fleet: str = "") -> str:
-    """Return what the names of nodes of one profile, fleet and pool have in common: a hyphen and the index follow."""
+    """Return the common beginning of the names of nodes of one profile, fleet and pool: a hyphen and the index
+    follow."""
     return "-".join(filter(None, (pool, fleet, kind.name)))
 
 
@@ -200,28 +201,28 @@ def bind_to(pool: str, workload: Manifest) -> None:
         pod["tolerations"] = [*pod.get("tolerations", []), toleration(pool)]
 
 
-async def create_nodes(client: Client, wanted: Sequence[Manifest]) -> None:
+async def create_nodes(client: Client, desired: Sequence[Manifest]) -> None:
     """Create all nodes, as many at once as the client allows. Raises kube.errors.ApiError."""
-    await asyncio.gather(*(client.create(NODES, manifest) for manifest in wanted))
+    await asyncio.gather(*(client.create(NODES, manifest) for manifest in desired))
 
 
-async def provide(client: Client, wanted: Sequence[Manifest], *, timeout: float = 60.0) -> None:
+async def provide(client: Client, desired: Sequence[Manifest], *, timeout: float = 60.0) -> None:
     """Create all nodes, and return when pods can be bound to them. Raises kube.errors.ApiError, HarnessError."""
-    await create_nodes(client, wanted)
-    await wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted], timeout=timeout)
+    await create_nodes(client, desired)
+    await wait_until_schedulable(client, [node["metadata"]["name"] for node in desired], timeout=timeout)
 
 
-async def add(client: Client, wanted: Sequence[Manifest], *, where: str) -> None:
-    """Create nodes that somebody asks for, and return when pods can be bound to them. `where` names the argument in
+async def add(client: Client, desired: Sequence[Manifest], *, where: str) -> None:
+    """Create requested nodes, and return when pods can be bound to them. `where` names the argument in
     messages. Raises UsageError if the API server refuses one, HarnessError."""
     try:
-        await create_nodes(client, wanted)
+        await create_nodes(client, desired)
     except ApiError as error:
         if error.status != 422 and not error.already_exists:
             raise
         hint = "correct the profile, or the options"
         raise UsageError(f"the API server refuses a node: {error.message}", where=where, hint=hint) from error
-    await wait_until_schedulable(client, [node["metadata"]["name"] for node in wanted])
+    await wait_until_schedulable(client, [node["metadata"]["name"] for node in desired])
 
 
 async def delete_nodes(client: Client, names: Iterable[str]) -> None:
@@ -232,17 +233,17 @@ async def delete_nodes(client: Client, names: Iterable[str]) -> None:
 async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeout: float = 60.0) -> None:
     """Return when all nodes are Ready and the taint of new nodes is gone. Raises HarnessError after `timeout` seconds,
     or later on an overloaded machine."""
-    wanted = set(names)
+    expected = set(names)
 
     async def missing() -> set[str]:
-        return wanted - {node["metadata"]["name"] for node in await client.list(NODES) if schedulable(node)}
+        return expected - {node["metadata"]["name"] for node in await client.list(NODES) if schedulable(node)}
 
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(timeout))(missing)
     except RetryError as error:
         late = sorted(error.last_attempt.result())
         raise HarnessError(
-            f"{len(late)} of {len(wanted)} nodes are not Ready after {timeout:g} s, the first: {late[0]}"
+            f"{len(late)} of {len(expected)} nodes are not Ready after {timeout:g} s, the first: {late[0]}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Record when a component of a cluster did not work, and when the recording process itself did not run.
+"""Record the times in which a component of a cluster did not work, or the recording process itself did not run.
 
 Nothing that happens during an outage says anything about an implementation. An outage that is over leaves no trace in
 the state of the cluster, so each component is observed continuously: its process and, over a connection that is kept
@@ -90,7 +90,7 @@ class Watcher:
         wall: Callable[[], float] = time.time,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`at_end` closes what the functions of the components have opened. A `time_scale` above 1 means a slow
+        """`at_end` closes the connections of the functions of the components. A `time_scale` above 1 means a slow
         machine: components may be silent, and this process late, for that many times longer."""
         silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED * max(1.0, time_scale)
         self._clock, self._wall, self._silence, self._at_end = clock, wall, silence, at_end
@@ -120,7 +120,7 @@ class Watcher:
             thread.start()
 
     def time(self, name: str, ask: Callable[[], object]) -> None:
-        """Note from now on how long the answers of something else take, whatever they are: it is no component, and may
+        """Record from now on the time that another server takes to answer, with any answer: it is no component, and may
         be stopped."""
 
         def page() -> str:
@@ -159,12 +159,15 @@ class Watcher:
         self.look()
         if outages := self.since(begin):
             return outages
-        asked = self._clock()
+        requested_at = self._clock()
         for hurry in self._hurry:
             hurry.set()
         with self._news:
             self._news.wait_for(
-                lambda: any(line.outage for line in self._lines) or all(line.good >= asked for line, _ in self._pages),
+                lambda: (
+                    any(line.outage for line in self._lines)
+                    or all(line.good >= requested_at for line, _ in self._pages)
+                ),
                 timeout=2 * self._silence + 2,
             )
         return self.since(begin)
@@ -182,7 +185,8 @@ class Watcher:
             return lasting()
 
     def slow(self, begin: float) -> tuple[float, list[Late]]:
-        """Return for how many seconds since `begin` the machine was too slow, and what was late, the worst first."""
+        """Return for how many seconds since `begin` the machine was too slow, and the late components, the worst
+        first."""
         now = self._clock()
         return self._lateness.seconds(begin, now), self._lateness.since(begin, now)
 
@@ -262,7 +266,7 @@ def of_process(name: str, owner: Owner) -> Component:
 
 
 def _asked(look: Callable[[], str]) -> str:
-    """Return the result of a check. A check that fails is a complaint: if its thread ended, nobody would notice."""
+    """Return the result of a check. A check that fails is a complaint: the end of its thread would go unnoticed."""
     try:
         return look()
     except Exception as error:

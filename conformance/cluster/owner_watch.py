@@ -1,6 +1,6 @@
 """A process of each cluster that takes the cluster down when the process that owns it has ended.
 
-It is started first and in a session of its own: whenever a run is killed from then on, with its process group or
+It is started first and in a session of its own: if a run is killed from then on, with its process group or
 without, nothing of its cluster is left a few seconds later. Before, there is a folder only, which `cluster prune`
 removes. A cluster without an owner has none.
 """
@@ -31,7 +31,7 @@ def command(root: Path, name: str, uid: str) -> list[str]:
 
 
 def take_down(state: State, name: str, uid: str) -> list[str]:
-    """End every process of a cluster except this one and remove its files. Return what was ended."""
+    """End every process of a cluster except this one and remove its files. Return the ended processes."""
     with state.lock():
         ended = processes.end(lambda environment: environment.get(processes.CLUSTER) == uid)
         record = state.read(name)

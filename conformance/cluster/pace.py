@@ -1,4 +1,4 @@
-"""How long to wait for what a cluster does by itself: longer on a machine with more to do than it can."""
+"""Patience with the work of a cluster: waits are longer on an overloaded machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOAD = Path("/proc/loadavg")
 
 
 def factor() -> float:
-    """Return how many times longer than usual things take on this machine at present."""
+    """Return the factor by which work takes longer than usual on this machine at present."""
     waiting = [os.getloadavg()[0]]
     with suppress(OSError, ValueError, IndexError):  # the number of the last minute lies behind that of this moment
         waiting.append(float(_LOAD.read_text(encoding="utf-8").split()[3].partition("/")[0]))
@@ -26,7 +26,7 @@ def factor() -> float:
 
 
 def patience(seconds: float) -> float:
-    """Return for how long to wait for what is done within so many seconds on a machine that is not overloaded."""
+    """Return the seconds to wait for work that takes so many seconds on a machine that is not overloaded."""
     return seconds * factor() * _stretched
 
 
@@ -37,5 +37,5 @@ def stretch(time_scale: float) -> None:
 
 
 def stop_after(seconds: float) -> Callable[[tenacity.RetryCallState], bool]:
-    """Return tenacity's condition that `patience` is over, which grows and shrinks with what the machine has to do."""
+    """Return tenacity's condition that `patience` is over, which grows and shrinks with the load of the machine."""
     return lambda state: (state.seconds_since_start or 0.0) >= patience(seconds)

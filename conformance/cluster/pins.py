@@ -30,14 +30,14 @@ _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "
 
 @dataclass(frozen=True)
 class Site:
-    """Where official releases are. `variable` is the setting that replaces it."""
+    """A site of official releases. `variable` is the setting that replaces it."""
 
     variable: str
     base: str
 
     @property
     def root(self) -> str:
-        """Return scheme and host, which are what answers or not."""
+        """Return scheme and host, by which the site is probed."""
         parts = urlsplit(self.base)
         return f"{parts.scheme}://{parts.netloc}"
 
@@ -78,7 +78,7 @@ class Group:
 
     @property
     def product(self) -> str:
-        """What it is a release of: `kubernetes`, `kwok` or `etcd`."""
+        """The product of the release: `kubernetes`, `kwok` or `etcd`."""
         return self.name.partition("-")[0]
 
     @property
@@ -117,8 +117,8 @@ def source() -> Path:
 def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
     """Return the programs of a cluster for `platform_`, in the order in which builds share most of the compile cache.
 
-    `kubernetes` is as for `release`. What its group lacks (kubectl works with a neighboring minor) is that of the
-    default version. Raises UsageError for an unknown version, a wrong file or a wrong site in the environment.
+    `kubernetes` is as for `release`. Programs that its group lacks (kubectl works with a neighboring minor) are those
+    of the default version. Raises UsageError for an unknown version, a wrong file or a wrong site in the environment.
     """
     programs = every(platform_)
     chosen = _matching(programs, kubernetes)
@@ -185,15 +185,15 @@ def every(platform_: str) -> tuple[Program, ...]:
 
 
 def _releases(programs: tuple[Program, ...]) -> tuple[Group, ...]:
-    found = dict.fromkeys(program.group for program in programs if program.group.product == KUBERNETES)
-    return tuple(sorted(found, key=lambda group: group.name != KUBERNETES))
+    groups = dict.fromkeys(program.group for program in programs if program.group.product == KUBERNETES)
+    return tuple(sorted(groups, key=lambda group: group.name != KUBERNETES))
 
 
 def _matching(programs: tuple[Program, ...], kubernetes: str) -> Group:
     groups = _releases(programs)
-    wanted = kubernetes.removeprefix("v")
+    version = kubernetes.removeprefix("v")
     for group in groups:
-        if wanted in ("", group.version, group.minor):
+        if version in ("", group.version, group.minor):
             return group
     pinned = ", ".join(group.version + " (default)" * (group.name == KUBERNETES) for group in groups)
     raise UsageError(f"Kubernetes {kubernetes!r} is not pinned", where="--kubernetes", hint=f"pinned: {pinned}")

@@ -43,7 +43,7 @@ class Behavior:
 @dataclass(frozen=True)
 class Behaviors:
     """The content of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code. `mixes`: behavior →
-    how it differs among pods that name none. `jobs`: parameters of pods of Jobs that name none, which exit."""
+    its variation among pods that name none. `jobs`: parameters of pods of Jobs that name none, which exit."""
 
     behaviors: Mapping[str, Behavior]
     forms: Mapping[str, str]
@@ -96,7 +96,7 @@ def read(path: Path) -> Behaviors:
         name: Behavior(name, entry["about"], tuple(entry["passes"]), entry["parameters"])
         for name, entry in data["behaviors"].items()
     }
-    mixes = dict(pod_mixes.read(document, {name: each.parameters for name, each in behaviors.items()}))
+    mixes = dict(pod_mixes.read(document, {name: parsed.parameters for name, parsed in behaviors.items()}))
     for name, mix in mixes.items():
         for number, failure in enumerate(mix.failures):
             for parameter, value in failure.parameters.items():
@@ -126,23 +126,25 @@ def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
 
     Raises UsageError for an unknown behavior or parameter, or a value of the wrong form.
     """
-    found = {BEHAVIOR: behavior} | {PREFIX + name.replace("_", "-"): str(value) for name, value in parameters.items()}
-    for mistake in mistakes(found):
+    annotations = {BEHAVIOR: behavior} | {
+        PREFIX + name.replace("_", "-"): str(value) for name, value in parameters.items()
+    }
+    for mistake in mistakes(annotations):
         raise mistake
-    return found
+    return annotations
 
 
-def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
-    """Yield what is wrong with those annotations of a pod that belong to the suite."""
+def mistakes(annotations: Mapping[str, str]) -> Iterator[UsageError]:
+    """Yield the mistakes in those annotations of a pod that belong to the suite."""
     behaviors = known()
-    behavior = behaviors.behaviors.get(found.get(BEHAVIOR, ""))
-    if BEHAVIOR in found and behavior is None:
+    behavior = behaviors.behaviors.get(annotations.get(BEHAVIOR, ""))
+    if BEHAVIOR in annotations and behavior is None:
         yield UsageError(
-            f"unknown behavior {found[BEHAVIOR]!r}",
+            f"unknown behavior {annotations[BEHAVIOR]!r}",
             where=BEHAVIOR,
-            hint=documents.suggestion(found[BEHAVIOR], behaviors.behaviors),
+            hint=documents.suggestion(annotations[BEHAVIOR], behaviors.behaviors),
         )
-    for key, value in found.items():
+    for key, value in annotations.items():
         name = key.removeprefix(PREFIX)
         if name == key or key == BEHAVIOR or name in behaviors.holds:
             continue
@@ -151,7 +153,7 @@ def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
             yield UsageError("unknown annotation", where=key, hint=hint)
         elif not re.fullmatch(_FORMS[behaviors.forms[name]], value):
             yield UsageError(f"{value!r} has the wrong form", where=key, hint=f"give {_WORDS[behaviors.forms[name]]}")
-        elif BEHAVIOR not in found and key not in implying():
+        elif BEHAVIOR not in annotations and key not in implying():
             yield UsageError("has no effect without a behavior", where=key, hint=f"add {BEHAVIOR}")
         elif behavior is not None and name not in behavior.parameters:
             hint = documents.suggestion(name, behavior.parameters)
@@ -159,7 +161,7 @@ def mistakes(found: Mapping[str, str]) -> Iterator[UsageError]:
 
 
 def mistakes_of_set(manifest: Mapping[str, Any]) -> Iterator[UsageError]:
-    """Yield what is wrong with the annotations that a PodCliqueSet gives its pods.
+    """Yield the mistakes in the annotations that a PodCliqueSet gives its pods.
 
     Parts of a wrong type are left out: it is for the API server to refuse them.
     """

@@ -1,7 +1,7 @@
-"""Mixes: how the pods of a cluster that ask for no behavior differ from each other. Pure.
+"""Mixes: the variation among the pods of a cluster that ask for no behavior. Pure.
 
 A pod draws by its uid: the first byte decides whether it fails, each further one a time. So the same pod has the same
-life whoever asks, in jq as KWOK does or here, and a pod that is created again has another one.
+life in jq, as KWOK computes it, and here, and a pod that is created again has another one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Mix:
     def failure(self, uid: str) -> Failure | None:
         """Return the failure of a pod; None if it has none."""
         first = _drawn(uid, 0)
-        return next((each for each in self.failures if each.first <= first < each.end), None)
+        return next((candidate for candidate in self.failures if candidate.first <= first < candidate.end), None)
 
 
 def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:

@@ -48,9 +48,9 @@ class Ports:
         """Return the first port of a free block. The block belongs to `directory` until it is released or the folder is
         gone."""
         with self._lock():
-            taken = self._valid()
+            used = self._valid()
             for first in range(FIRST, END - BLOCK + 1, BLOCK):
-                if first not in taken and all(is_free(first + place) for place in range(BLOCK)):
+                if first not in used and all(is_free(first + place) for place in range(BLOCK)):
                     disk.write(self._folder / str(first), str(directory))
                     return first
         raise HarnessError(
@@ -75,18 +75,18 @@ class Ports:
     def _lock(self) -> Iterator[None]:
         where, hint = f"claims of ports {self._folder}", "make room or make it writable, or move it with XDG_STATE_HOME"
         disk.make(self._folder, where=where, hint=hint, mode=0o700)
-        with disk.errors(where, hint), locks.held(self._folder / "lock", self._report):
+        with disk.errors(where, hint), locks.hold(self._folder / "lock", self._report):
             yield
 
     def _claims(self) -> dict[int, Path]:
-        found = {}
+        claims = {}
         for file in self._folder.iterdir():
             if file.name.isdecimal():
                 try:
-                    found[int(file.name)] = claimed(file)
+                    claims[int(file.name)] = claimed(file)
                 except OSError as error:
                     raise UsageError(f"cannot be read: {error.strerror}", where=str(file), hint="delete it") from error
-        return found
+        return claims
 
     def _valid(self) -> dict[int, Path]:
         claims = self._claims()

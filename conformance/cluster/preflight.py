@@ -47,7 +47,8 @@ Last = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Expected:
-    """What a cluster should have. `version` is that of PodGroups: empty if nothing of the Workload API is expected."""
+    """The features that a cluster should have. `version` is that of PodGroups: empty if nothing of the Workload API is
+    expected."""
 
     version: str
     topology: bool = False
@@ -57,11 +58,11 @@ class Expected:
 
     @classmethod
     def of(cls, features: Features, minor: str, scheduler: bool = True) -> Expected:
-        """Return what the preflight expects: a gate that one component has on must be on in all that need it."""
-        wanted = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
+        """Return the expectations of the preflight: a gate that one component has on must be on in all that need it."""
+        enabled = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
         newest = tuple(map(int, minor.split("."))) >= (1, 37)
         return cls(
-            version=FLAT[0 if newest else 1] if wanted else "",
+            version=FLAT[0 if newest else 1] if enabled else "",
             topology=features.on(TOPOLOGY),
             tree=features.on(COMPOSITE),
             preemption=features.on(PREEMPTION),
@@ -120,10 +121,10 @@ class _Preflight:
     async def _service_account(self) -> None:
         path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts/default"
 
-        async def made() -> bool:
+        async def exists() -> bool:
             return (await self._client.exchange("GET", path)).status == 200
 
-        if not await self._within_time(made):
+        if not await self._within_time(exists):
             what = f"makes no service account within {self._within:g} s"
             raise UsageError(what, where=CONTROLLER_MANAGER, hint="see its log")
 
@@ -153,17 +154,17 @@ class _Preflight:
     async def _kept_by_groups(self) -> None:
         """Fields of gates that are off are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
         expected = self._expected
-        wanted = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)
+        group = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)
         if expected.preemption:
-            wanted["spec"]["disruptionMode"] = "PodGroup"
-        stored = await self._dry(expected.pod_groups, wanted)
+            group["spec"]["disruptionMode"] = "PodGroup"
+        stored = await self._dry(expected.pod_groups, group)
         gates = {
             "schedulingConstraints": TOPOLOGY,
             "parentCompositePodGroupName": COMPOSITE,
             "disruptionMode": PREEMPTION,
         }
         for name, gate in gates.items():
-            if name in wanted["spec"] and stored["spec"].get(name) != wanted["spec"][name]:
+            if name in group["spec"] and stored["spec"].get(name) != group["spec"][name]:
                 raise _off(APISERVER, gate, f"it drops {name} of groups without an error")
 
     async def _dry(self, resource: Resource, body: Manifest) -> Manifest:
@@ -188,7 +189,7 @@ class _Preflight:
         for probe in probes:
             for name in probe.first:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
-        # Each was queued before the next is made, and the scheduler has written what it says of the last but one.
+        # Each was queued before the next is made, and the scheduler has written the condition of the last but one.
         for name in ("plain-0", "plain-1"):
             await self._create(PODS, self._pod(name))
             if not await self._judged([name]):
@@ -204,8 +205,8 @@ class _Preflight:
                 what = f"says nothing of a complete group within {self._within:g} s{self._cause(SCHEDULER)}"
                 raise UsageError(what, where=SCHEDULER, hint=f"start it with --feature-gates={probe.gate}=true")
         if self._expected.topology:
-            said = _condition(await self._read("flat-0"))
-            if "placement" not in str(said.get("message")):
+            condition = _condition(await self._read("flat-0"))
+            if "placement" not in str(condition.get("message")):
                 raise _off(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
 
     def _dead(self) -> UsageError:
@@ -220,10 +221,10 @@ class _Preflight:
         return f": {error}" if (error := self._last(component)) else ""
 
     async def _judged(self, names: Sequence[str]) -> bool:
-        async def said() -> bool:
+        async def reported() -> bool:
             return all([_condition(await self._read(name)) for name in names])
 
-        return await self._within_time(said)
+        return await self._within_time(reported)
 
     async def _read(self, name: str) -> Manifest:
         pod: Manifest = orjson.loads(await self._client.get(PODS, self._namespace, name))
@@ -237,14 +238,14 @@ class _Preflight:
         await self._create(resource, self._group("empty", 1))
         await self._client.delete(resource, self._namespace, "empty")
 
-        async def gone() -> bool:
+        async def deleted() -> bool:
             return await self._client.get_or_none(resource, self._namespace, "empty") is None
 
-        if not await self._within_time(gone):
+        if not await self._within_time(deleted):
             raise _off(CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._within:g} s")
 
     async def release(self) -> None:
-        """Take the finalizer off all groups: where nobody else does, the namespace would stay for ever."""
+        """Remove the finalizer of all groups: without a controller that does so, the namespace would stay for ever."""
         resource = self._expected.pod_groups
         with suppress(ApiError):  # it is not served, or a group has gone
             for group in await self._client.list(resource, self._namespace):
@@ -307,9 +308,9 @@ def _template(name: str) -> dict[str, str]:
 
 
 def _condition(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what the scheduler has said of a pod; empty if nothing."""
+    """Return the condition that the scheduler has set on a pod; empty if there is none."""
     conditions = pod.get("status", {}).get("conditions") or []
-    return next((each for each in conditions if each["type"] == "PodScheduled"), {})
+    return next((condition for condition in conditions if condition["type"] == "PodScheduled"), {})
 
 
 def _off(component: str, gate: str, what: str) -> UsageError:

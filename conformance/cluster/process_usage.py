@@ -28,14 +28,14 @@ def measured(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage
     families = {name: _family(pid) for name, pid in pids.items()}
     begin, before = time.monotonic(), {name: _cpu_seconds(family) for name, family in families.items()}
     time.sleep(seconds)
-    found = []
+    usages = []
     for process, family in families.items():
         with suppress(psutil.Error, IndexError):
             after = _cpu_seconds(family)
             cpu = max(0.0, after - before[process]) / (time.monotonic() - begin)
             uptime = time.time() - family[0].create_time()
-            found.append(ProcessUsage(process, pids[process], cpu, after, _memory(family), uptime))
-    return found
+            usages.append(ProcessUsage(process, pids[process], cpu, after, _memory(family), uptime))
+    return usages
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -21,7 +21,7 @@ BUILD = "GROVE_CONFORMANCE_BUILD"
 
 _YEARS = 1e9
 """Seconds: more than any uptime, less than the time since the epoch."""
-Wanted = Callable[[Mapping[str, str]], bool]
+Match = Callable[[Mapping[str, str]], bool]
 
 
 def identity(pid: int) -> float | None:
@@ -50,30 +50,30 @@ def alive(pid: int, started: float) -> bool:
 
 
 def _status(pid: int) -> list[bytes] | None:
-    """Return what /proc tells of a process, from its state on; None if it is gone, or the system has no /proc."""
+    """Return the fields of a process in /proc, from its state on; None if it is gone, or the system has no /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (OSError, ValueError):
         return None
 
 
-def marked(wanted: Wanted) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
-    """Yield living processes whose environment is `wanted`, but never this process or one of its ancestors."""
+def marked(matches: Match) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
+    """Yield living processes whose environment `matches`, but never this process or one of its ancestors."""
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
         if process.pid in spared:
             continue
         try:
             environment = process.environ()
-            if wanted(environment) and process.status() != psutil.STATUS_ZOMBIE:
+            if matches(environment) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, environment
         except (psutil.Error, OSError):
             continue  # gone, a zombie, or another user's: not ours either way
 
 
-def end(wanted: Wanted, *, wait_budget: float = 60.0) -> list[str]:
-    """Kill (SIGKILL) every `wanted` process with its descendants until two scans in a row find none; return them as
-    `name (pid)`. A descendant may have emptied its environment.
+def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
+    """Kill (SIGKILL) every process that `matches` with its descendants until two scans in a row find none; return them
+    as `name (pid)`. A descendant may have emptied its environment.
 
     Two scans, because the environment of a process reads as empty for an instant while it executes a new program.
     Raises tenacity.RetryError if some are alive after `wait_budget` seconds: on a busy machine, a killed API server
@@ -85,14 +85,14 @@ def end(wanted: Wanted, *, wait_budget: float = 60.0) -> list[str]:
     @retry(retry=retry_if_result(lambda clean: not clean), wait=wait_fixed(0.02), stop=stop_after_delay(wait_budget))
     def look() -> bool:
         nonlocal clean_looks
-        found = _families([process for process, _ in marked(wanted)])
-        for process in found:
+        targets = _families([process for process, _ in marked(matches)])
+        for process in targets:
             try:
                 ended.setdefault(process.pid, f"{process.name()} ({process.pid})")
                 process.kill()  # psutil compares the start time first
             except psutil.Error:
                 continue
-        clean_looks = 0 if found else clean_looks + 1
+        clean_looks = 0 if targets else clean_looks + 1
         return clean_looks >= 2
 
     look()
@@ -107,15 +107,15 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
         with suppress(psutil.Error):
             if process.status() != psutil.STATUS_ZOMBIE:
                 children[process.ppid()].append(process)
-    found = {head.pid: head for head in heads}
+    members = {head.pid: head for head in heads}
     waiting = list(heads)
     while waiting:
-        below = [child for child in children[waiting.pop().pid] if child.pid not in found]
-        found |= {child.pid: child for child in below}
+        below = [child for child in children[waiting.pop().pid] if child.pid not in members]
+        members |= {child.pid: child for child in below}
         waiting += below
     for mine in (psutil.Process(), *psutil.Process().parents()):
-        found.pop(mine.pid, None)
-    return list(reversed(found.values()))
+        members.pop(mine.pid, None)
+    return list(reversed(members.values()))
 
 
 def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:

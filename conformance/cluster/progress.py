@@ -1,4 +1,4 @@
-"""How long operations report progress: one callable, so that they know nothing of terminals."""
+"""Progress of long operations: one callable, so that they know nothing of terminals."""
 
 from __future__ import annotations
 

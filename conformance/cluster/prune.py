@@ -1,4 +1,4 @@
-"""Remove what killed runs left behind: of this checkout, or of every checkout of the user.
+"""Remove the remains of killed runs: of this checkout, or of every checkout of the user.
 
 Nothing is guessed: a process is ended if it has the marker of a dead cluster, a folder is removed if the owner in its
 record is dead.
@@ -18,21 +18,21 @@ from conformance.cluster.state import State, state_root
 
 @dataclass
 class Pruned:
-    """What was removed."""
+    """The removed clusters, processes and claims."""
 
     clusters: dict[str, str] = field(default_factory=dict)
-    """Name → why it was dead."""
+    """Name → the reason why it was dead."""
     processes: list[str] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     """First ports of blocks."""
-    kept: dict[str, int] = field(default_factory=dict)
+    alive: dict[str, int] = field(default_factory=dict)
     """Name → the living process that owns the cluster. That of a killed run may be taking it down just now."""
 
 
 def prune(state: State | None = None) -> Pruned:
-    """Remove dead clusters, and processes and port claims that belong to no cluster. Return what was removed.
+    """Remove dead clusters, and processes and port claims that belong to no cluster. Return the removed ones.
 
-    The clusters of another checkout may be of another version: what cannot be read there is left alone.
+    The clusters of another checkout may be of another version: unreadable records are left alone.
     """
     state = state or State()
     own = state.root == state_root()
@@ -45,7 +45,7 @@ def prune(state: State | None = None) -> Pruned:
                 pruned.clusters[name] = reason
         records = [state.read(name) for name in state.names() if name not in pruned.clusters]
         living = {record.uid for record in records if record is not None}
-        pruned.kept = {record.name: record.owner.pid for record in records if record is not None and record.owner}
+        pruned.alive = {record.name: record.owner.pid for record in records if record is not None and record.owner}
 
         def orphaned(environment: Mapping[str, str]) -> bool:
             uid = environment.get(processes.CLUSTER)
@@ -64,7 +64,7 @@ def prune(state: State | None = None) -> Pruned:
 
 
 def _dead(state: State, name: str, *, own: bool) -> str:
-    """Return why the cluster `name` is dead; empty if it is alive."""
+    """Return the reason why the cluster `name` is dead; empty if it is alive."""
     record = state.read(name)
     if record is None:
         return "its record cannot be read"

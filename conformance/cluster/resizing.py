@@ -1,4 +1,4 @@
-"""Which nodes of a profile come next, and which ones go first. Pure: names and indices.
+"""The next nodes of a profile to add, and the first ones to remove. Pure: names and indices.
 
 The `size` nodes of a unit (1, a rack or a block) have consecutive indices, the first a multiple of `size`: see
 `nodes.node_manifest`.
@@ -13,8 +13,8 @@ from itertools import count, islice
 
 def indices(stem: str, names: Iterable[str]) -> set[int]:
     """Return the indices of the nodes whose names consist of `stem`, a hyphen and an index."""
-    found = (name.removeprefix(f"{stem}-") for name in names if name.startswith(f"{stem}-"))
-    return {int(rest) for rest in found if rest.isascii() and rest.isdigit() and str(int(rest)) == rest}
+    suffixes = (name.removeprefix(f"{stem}-") for name in names if name.startswith(f"{stem}-"))
+    return {int(rest) for rest in suffixes if rest.isascii() and rest.isdigit() and str(int(rest)) == rest}
 
 
 def first_free(present: AbstractSet[int], units: int, size: int) -> list[int]:

@@ -45,7 +45,7 @@ _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
 
 class Reads(StrEnum):
-    """Which reads a cluster logs."""
+    """The reads that a cluster logs."""
 
     NONE = "none"
     IMPLEMENTATIONS = "those of implementations: not those of the suite and the components of the cluster"
@@ -58,12 +58,12 @@ class ClusterSettings:
 
     scheduler: whether kube-scheduler runs. scheduler_name: the name of its profile, so that a gang scheduler can serve
     `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. pods: the behavior of pods that ask for none; if
-    it is empty, they are Ready at once. audit: whether writes are logged; reads: which reads are, too, so that
-    requests without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
+    it is empty, they are Ready at once. audit: whether writes are logged; reads: which reads are, too, so that requests
+    without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
     apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
-    as 1.37 or 1.37.2; the default version if it is empty. features: what is enabled beside the defaults; preflight:
-    whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses and metrics.
-    policies: what it enforces.
+    as 1.37 or 1.37.2; the default version if it is empty. features: those that are enabled beside the defaults;
+    preflight: whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses and
+    metrics. policies: those that it enforces.
     """
 
     scheduler: bool = True
@@ -82,10 +82,10 @@ class ClusterSettings:
 
 
 def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
-    """Return the audit policy: writes without bodies unless they are wanted, and the wanted reads of resources. Leases
+    """Return the audit policy: writes without bodies unless requested, and the requested reads of resources. Leases
     are noise of the nodes (FC-106). Some writes have bodies: those of the statuses of pods, because admission can
-    change what the kubelet says, the few that let the API server do such things (`mutating`), and the tokens that the
-    components ask for, which tells which are theirs (`identities`)."""
+    change the status that the kubelet writes, the few that let the API server do such things (`mutating`), and the
+    tokens that the components request, by which those are identified (`identities`)."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
     rare = {"verbs": WRITES, "resources": mutating.resources()}
     tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
@@ -105,7 +105,7 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
             *([] if bodies else [{"level": "RequestResponse", **tokens}]),
-            # What the suite installs is known, and long.
+            # The objects that the suite installs are known, and long.
             *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **rare}]),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **rare}]),
             {"level": "Metadata"},
@@ -113,7 +113,7 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
     }
 
 
-def scheduler_configuration(name: str, *others: str) -> dict[str, Any]:
+def scheduler_configuration(name: str, *more_names: str) -> dict[str, Any]:
     """Return the configuration of kube-scheduler with a profile for each name (FC-011).
 
     The limits are repeated here, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
@@ -134,7 +134,7 @@ def scheduler_configuration(name: str, *others: str) -> dict[str, Any]:
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"qps": 5000, "burst": 10000},
         "percentageOfNodesToScore": 1,
-        "profiles": [{"schedulerName": each, "pluginConfig": plugins} for each in (name, *others)],
+        "profiles": [{"schedulerName": profile_name, "pluginConfig": plugins} for profile_name in (name, *more_names)],
     }
 
 
@@ -213,8 +213,8 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
     """Return the files that the configuration names: file name → document."""
     files = {"audit-policy.yaml": audit_policy(settings.reads, settings.bodies)} if settings.audit else {}
     if settings.scheduler:
-        others = (SECOND_SCHEDULER,) if settings.features else ()
-        files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name, *others)
+        more_names = (SECOND_SCHEDULER,) if settings.features else ()
+        files["scheduler-config.yaml"] = scheduler_configuration(settings.scheduler_name, *more_names)
     if configuration := settings.policies.configuration:
         files[_ADMISSION] = dict(configuration)
     if objects := settings.policies.without_namespace:

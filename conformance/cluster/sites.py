@@ -1,4 +1,4 @@
-"""Which release sites answer.
+"""Probes of release sites.
 
 Without a network, PATIENCE is spent once: all sites are probed at the same time, in threads (a name server that does
 not answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
@@ -20,11 +20,11 @@ PATIENCE = 2.4
 
 
 class Unavailable(Exception):
-    """No verified official file is available; `str()` says why. The caller builds the program instead."""
+    """No verified official file is available; `str()` gives the reason. The caller builds the program instead."""
 
 
 class Sites:
-    """Which release sites answer. Results are kept for the lifetime of this object."""
+    """The release sites that answer. Results are kept for the lifetime of this object."""
 
     def __init__(self) -> None:
         self._failed: dict[str, str] = {}

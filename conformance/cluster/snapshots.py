@@ -1,8 +1,8 @@
 """Snapshots of a cluster: everything that its API server stores, at one moment.
 
-A snapshot is a copy of etcd's data, made while etcd does not run, so it is consistent whatever was being written. For
+A snapshot is a copy of etcd's data, made while etcd does not run, so it is consistent. For
 about a second, requests to the API server wait or fail. A restore replaces the data while nothing runs: versions of
-objects go back, so whoever watches has to begin anew, and every component is started again. Callers hold the lock of
+objects go back, so watches have to begin anew, and every component is started again. Callers hold the lock of
 the cluster (`Cluster.busy`).
 """
 
@@ -99,7 +99,7 @@ def remove(cluster: Cluster, name: str) -> None:
 
 
 def _finish(cluster: Cluster) -> None:
-    """Finish what a killed command began: of a snapshot that it was replacing, the old or the new one is left."""
+    """Finish the work of a killed command: of a snapshot that it was replacing, the old or the new one is left."""
     with _on_disk(cluster):
         for target in etcd_data.interrupted(_folder(cluster)):
             etcd_data.finish(target)

@@ -1,10 +1,10 @@
 """Lifecycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
 
-Checks what KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md, section 2). Beyond what KWOK
-accepts, a list of behaviors in `matchAnnotations` creates a stage for each of them, and `${…}` stands for values of
-`kwok-profiles/behaviors.yaml`: `behavior`, the default of a parameter, `patterns`, and the annotations that ask for a
-behavior (`asked` in jq: the first that there is; `asking` in templates: all). `unnamed` is the behavior of pods that
-ask for none, and empty if they are Ready at once. `job` is the jq that is true for the pods of Jobs.
+Checks for errors that KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md, section 2). Beyond
+the syntax of KWOK, a list of behaviors in `matchAnnotations` creates a stage for each of them, and `${…}` stands for
+values of `kwok-profiles/behaviors.yaml`: `behavior`, the default of a parameter, `patterns`, and the annotations that
+ask for a behavior (`asked` in jq: the first that there is; `asking` in templates: all). `unnamed` is the behavior of
+pods that ask for none, and empty if they are Ready at once. `job` is the jq that is true for the pods of Jobs.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
     text = path.read_text("utf-8")
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
-        found = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+        contents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=where) from None
     schema = folder("kwok-profiles") / "stages.schema.json"
     stages: list[Stage] = []
-    for node, document in zip(nodes, found, strict=True):
+    for node, document in zip(nodes, contents, strict=True):
         line = node.start_mark.line + 1
         documents.check(Document(path, document, {(): line}), schema)
         _check(document["spec"], f"{path}:{line}")
@@ -102,24 +102,24 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
 
 def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], where: str) -> Stage:
     """Return a stage as that of one behavior."""
-    found: Stage = _filled(stage, {"behavior": name, **parameters}, where)
-    found["metadata"] = {**found["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
-    found["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
-    return found
+    expanded: Stage = _filled(stage, {"behavior": name, **parameters}, where)
+    expanded["metadata"] = {**expanded["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
+    expanded["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
+    return expanded
 
 
 def _of_unnamed(stage: Stage, which: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
     """Return the stage of a behavior for pods that do not name it: for those of which `which` (jq) returns something,
     and of which `drawn` (jq) holds."""
-    found = copy.deepcopy(stage)
-    found["metadata"]["name"] += suffix
-    selector = found["spec"]["selector"]
+    expanded = copy.deepcopy(stage)
+    expanded["metadata"]["name"] += suffix
+    selector = expanded["spec"]["selector"]
     del selector["matchAnnotations"]
     key = f'select(.metadata.annotations["{pod_behaviors.BEHAVIOR}"] == null) | {which}'
     first: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
     first += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
     selector["matchExpressions"] = [*first, *selector["matchExpressions"]]
-    return found
+    return expanded
 
 
 def _asked(annotations: Iterable[str]) -> str:
@@ -142,11 +142,11 @@ def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
 
 
 def _check(spec: Mapping[str, Any], where: str) -> None:
-    """Raise UsageError for what the schema permits and KWOK does not survive."""
+    """Raise UsageError for values that the schema permits and KWOK does not survive."""
     if not spec["selector"]:
         raise UsageError("spec.selector: is empty, and KWOK would ignore the stage", where=where)
     for number, expression in enumerate(spec["selector"].get("matchExpressions", [])):
         operator, values = expression["jq"]["operator"], expression["jq"].get("values", [])
         if bool(values) != _VALUED[operator]:
-            wanted = "needs values" if _VALUED[operator] else "takes no values"
-            raise UsageError(f"spec.selector.matchExpressions[{number}].jq.values: {operator} {wanted}", where=where)
+            rule = "needs values" if _VALUED[operator] else "takes no values"
+            raise UsageError(f"spec.selector.matchExpressions[{number}].jq.values: {operator} {rule}", where=where)

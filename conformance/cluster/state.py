@@ -1,4 +1,4 @@
-"""What is kept on disk about the clusters of this checkout: one folder and one record a cluster.
+"""The files of the clusters of this checkout: one folder and one record a cluster.
 
     <state root>/clusters/<name>/     folder of a cluster, 0700; its record is cluster.json
     <state root>/lock                 held for an instant to add, remove or prune a folder
@@ -86,7 +86,7 @@ class Record:
     served: str = ""
     """The version of Kubernetes that the API server reports; empty before it runs."""
     features: list[str] = field(default_factory=list)
-    """What is enabled beside the defaults, as options of `cluster up`."""
+    """The features that are enabled beside the defaults, as options of `cluster up`."""
     addons: bool = False
     """Whether the process `startup-order` serves metrics."""
     policies: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Record:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def abandoned(self) -> str:
-        """Return why the cluster is not needed any more; empty if its owner is alive, or if it has none."""
+        """Return the reason why the cluster is not needed any more; empty if its owner is alive, or if it has none."""
         if self.phase == "starting":
             return "" if self.creator.alive() else "the process that was starting it is gone"
         if self.owner is None or self.owner.alive():
@@ -122,7 +122,7 @@ class State:
         """Hold the lock for adding and removing folders. Not for long operations, except prune. Raises UsageError if
         the state root cannot be written."""
         self._make()
-        with self.errors(), locks.held(self.root / "lock", report):
+        with self.errors(), locks.hold(self.root / "lock", report):
             yield
 
     def require(self, size: int = SPACE) -> None:
@@ -191,7 +191,8 @@ class State:
             return None
 
     def abandoned(self, name: str) -> str:
-        """Return why a cluster is not needed any more, as `Record.abandoned`; empty if it has no readable record.
+        """Return the reason why a cluster is not needed any more, as `Record.abandoned`; empty if it has no readable
+        record.
 
         The record is read again after the owner was found dead: it may have given the cluster away as its last act.
         """
@@ -207,12 +208,12 @@ class State:
 
     def remove(self, name: str) -> None:
         """Remove the folder of a cluster atomically."""
-        gone = self.clusters / f".gone-{secrets.token_hex(4)}"
+        trash = self.clusters / f".gone-{secrets.token_hex(4)}"
         try:
-            self.directory(name).rename(gone)
+            self.directory(name).rename(trash)
         except FileNotFoundError:
             return
-        shutil.rmtree(gone, ignore_errors=True)
+        shutil.rmtree(trash, ignore_errors=True)
 
     def leftovers(self) -> list[Path]:
         """Return the folders of a killed add or remove. Only meaningful under the lock."""
@@ -235,8 +236,12 @@ def user_state() -> Path:
 def known_roots() -> list[Path]:
     """Return the state roots of every checkout of this user: those in the usual place, and those that port claims
     name."""
-    found = [*user_state().glob("*/clusters"), *_claimed()]
-    folders = (each for each in found if each.name == "clusters" and each.is_absolute() and each.is_dir())
+    candidates = [*user_state().glob("*/clusters"), *_claimed()]
+    folders = (
+        candidate
+        for candidate in candidates
+        if candidate.name == "clusters" and candidate.is_absolute() and candidate.is_dir()
+    )
     return sorted({folder.parent for folder in folders})
 
 
@@ -248,7 +253,7 @@ def _claimed() -> Iterator[Path]:
 
 
 def claimed(file: Path) -> Path:
-    """Return the folder that a claim of ports names. Whatever else it may contain names no folder. Raises OSError."""
+    """Return the folder that a claim of ports names. Any other content names no folder. Raises OSError."""
     return Path(os.fsdecode(regular.OpenFile(file).at(0, _MOST)))
 
 

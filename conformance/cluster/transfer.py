@@ -1,7 +1,7 @@
 """Download one file by HTTP and verify it by its digest.
 
-Follows redirects, and gets the anonymous token that a registry may ask for: a site, a mirror or whoever redirects need
-not be trusted, because nothing is used whose digest is not the expected one.
+Follows redirects, and gets the anonymous token that a registry may ask for: a site, a mirror or a redirect need not
+be trusted, because no file is used whose digest is not the expected one.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Transfers:
             reraise=True,
         )
         try:
-            found = attempts(self._stream, url, into, digest.partition(":")[0], accept)
+            actual = attempts(self._stream, url, into, digest.partition(":")[0], accept)
         except _Passing as error:
             raise self._sites.give_up(site, error) from error
-        if found != digest:
+        if actual != digest:
             into.unlink()
             raise ChecksumMismatch(
-                f"wrong checksum, so {self._program.name} is not installed: expected {digest}, found {found}",
+                f"wrong checksum, so {self._program.name} is not installed: expected {digest}, found {actual}",
                 where=url,
                 hint=f"a site or a proxy changed the file, or the pin in {pins.source()} is wrong; set {site.variable} "
                 f"to another site, or to {pins.NOT_DOWNLOADED} to build from source",
@@ -110,7 +110,7 @@ def _open(url: str, accept: str) -> http.client.HTTPResponse:
         token = _token(error.headers.get("WWW-Authenticate", "")) if error.code == 401 else ""
         if not token or error.url is None:
             raise
-        # Whoever asked for the token gets it, perhaps after a redirect, and no host to which that one redirects.
+        # The host that asked for the token gets it, perhaps after a redirect, and no host to which that one redirects.
         request = urllib.request.Request(error.url, headers=headers)  # noqa: S310 - redirects lead to http(s) only
         request.add_unredirected_header("Authorization", f"Bearer {token}")
         return _urlopen(request)

@@ -1,4 +1,4 @@
-"""What a cluster has and what pods request of it: nodes and resources by profile, pods by state. Pure."""
+"""Capacity and requests of a cluster: nodes and resources by profile, pods by state. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Amount:
 
 @dataclass
 class NodeGroup:
-    """The nodes of one profile. `ready`: how many pods can be bound to."""
+    """The nodes of one profile. `ready`: number of those to which pods can be bound."""
 
     profile: str
     nodes: int = 0
@@ -49,13 +49,13 @@ class Usage:
 
     def amount(self, resource: str) -> Amount:
         """Return the amount of a resource in the whole cluster."""
-        found = [group.amounts[resource] for group in self.groups if resource in group.amounts]
+        amounts = [group.amounts[resource] for group in self.groups if resource in group.amounts]
         zero = Decimal(0)
-        return Amount(sum((a.requested for a in found), zero), sum((a.allocatable for a in found), zero))
+        return Amount(sum((a.requested for a in amounts), zero), sum((a.allocatable for a in amounts), zero))
 
 
 def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
-    """Return what `nodes` have and what `pods` request of them. Nodes without a profile are in the group `-`."""
+    """Return the capacity of `nodes` and the requests of `pods`. Nodes without a profile are in the group `-`."""
     groups: dict[str, NodeGroup] = {}
     of_node: dict[str, NodeGroup] = {}
     for node in nodes:
@@ -77,7 +77,7 @@ def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
 
 
 def pod_state(pod: Document) -> str:
-    """Return the state of a pod as kubectl prints it, more precisely where a user wonders why: `Ready` or `NotReady`
+    """Return the state of a pod as kubectl prints it, with more detail for users: `Ready` or `NotReady`
     instead of Running, `Unschedulable` instead of Pending."""
     if terminating(pod):
         return "Terminating"

@@ -1,20 +1,20 @@
-"""Who is who on a cluster of ours: each has a user name of its own, proven by a certificate of the cluster.
+"""The users of a cluster of ours: each has a user name of its own, proven by a certificate of the cluster.
 
-Whoever is asked who did something answers by the user, which the API server has verified. A user agent is what a client
-says of itself. The user of an implementation's role has the role's name.
+The actor of a request is its user, which the API server has verified. A user agent is a claim of the client. The user
+of an implementation's role has the role's name.
 """
 
 from __future__ import annotations
 
 SUITE = "grove-conformance"
-"""The user of the suite: of its tests, its recorder and what it installs."""
+"""The user of the suite: of its tests, its recorder and its installations."""
 ADMINISTRATOR = "kubernetes-admin"
 """The user of the kubeconfig for people."""
 MASTERS = "system:masters"
-"""The group of both: what they may do depends on no object that somebody could delete."""
+"""The group of both: their rights depend on no object that could be deleted."""
 
 COMPONENT = "kwok-admin"
-"""kwokctl's own user, which nobody but its components has (FC-022)."""
+"""kwokctl's own user, which only its components have (FC-022)."""
 SERVER = "system:apiserver"
 """The API server's user, with which it asks itself."""
 COMPONENTS = (COMPONENT, SERVER)
@@ -25,5 +25,5 @@ _CONTROLLER = "system:serviceaccount:kube-system:"
 
 
 def is_component(user: str) -> bool:
-    """Return whether a user is a component of a cluster of ours. `identities` tells whether a request is its act."""
+    """Return whether a user is a component of a cluster of ours. `identities` decides whether a request is its act."""
     return user in COMPONENTS or user.startswith(_CONTROLLER)

@@ -88,13 +88,13 @@ def up(
     chosen = [samples.named(sample_name, "--sample") for sample_name in sample or ()]
     if chosen and not implementation:
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
-    manifests = [manifest for text in node or [] for manifest in fleets.asked(text, pool, keys)]
+    manifests = [manifest for text in node or [] for manifest in fleets.requested(text, pool, keys)]
     if len({manifest["metadata"]["name"] for manifest in manifests}) < len(manifests):
         raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
     if not node:
         for text in (text for entry in chosen for text in entry.nodes):
             used_names = {manifest["metadata"]["name"] for manifest in manifests}
-            manifests += fleets.asked(text, pool, keys, taken=used_names)
+            manifests += fleets.requested(text, pool, keys, used_names=used_names)
     if pods and pods not in (known := pod_behaviors.known().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
     enforced = policies.load(policies.chosen(policy or ()))
@@ -271,9 +271,9 @@ def prune(
             typer.echo(f"removed cluster {name}: {reason}")
         if pruned.processes:
             typer.echo(f"ended {', '.join(pruned.processes)}")
-        for name, pid in pruned.kept.items():
+        for name, pid in pruned.alive.items():
             typer.echo(f"kept cluster {name}: it ends with process {pid}, which is alive")
-    if not any(pruned.clusters or pruned.processes or pruned.kept for pruned in removed):
+    if not any(pruned.clusters or pruned.processes or pruned.alive for pruned in removed):
         typer.echo("nothing to remove")
 
 

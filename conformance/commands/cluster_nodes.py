@@ -38,7 +38,7 @@ def add(
         used_names = {node["metadata"]["name"] for node in await client.list(NODES)}
         added: list[nodes.Manifest] = []
         for text in texts:
-            more = fleets.asked(text, pool, keys, taken=used_names, where=_ARGUMENT)
+            more = fleets.requested(text, pool, keys, used_names=used_names, where=_ARGUMENT)
             used_names |= {manifest["metadata"]["name"] for manifest in more}
             added += more
         await nodes.add(client, added, where=_ARGUMENT)

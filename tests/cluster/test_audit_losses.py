@@ -27,7 +27,7 @@ def reported_loss(folder: Path, *lines: str) -> str:
     log.write_text("")
     losses = Losses(log)
     log.write_text("".join(lines))
-    return losses.seen()
+    return losses.first()
 
 
 def test_the_user_and_the_request_are_named(tmp_path: Path) -> None:
@@ -45,16 +45,16 @@ def test_nobody_else_is_accused(tmp_path: Path, text: str) -> None:
 def test_a_log_is_read_as_it_grows_and_after_a_new_start(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
     losses = Losses(log)
-    assert losses.seen() == ""
+    assert losses.first() == ""
     log.write_text("I1129 a long line before the next start of the API server\n" * 20)
-    assert losses.seen() == ""
+    assert losses.first() == ""
     log.write_text(lost("operator")[:-40])
-    assert losses.seen() == ""
+    assert losses.first() == ""
     log.write_text(lost("operator"))
-    assert "operator" in losses.seen()
+    assert "operator" in losses.first()
 
 
 def test_what_was_there_before_is_no_business_of_the_run(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
     log.write_text(lost("operator"))
-    assert Losses(log).seen() == ""
+    assert Losses(log).first() == ""

@@ -34,21 +34,21 @@ def labels(fleet: list[nodes.Manifest], key: str) -> Counter[str]:
     ],
 )
 def test_texts_ask_for_nodes_racks_blocks_and_fleets(text: str, count: int) -> None:
-    fleet = fleets.asked(text)
+    fleet = fleets.requested(text)
     assert len(fleet) == count and len({node["metadata"]["name"] for node in fleet}) == count
 
 
 @pytest.mark.parametrize("text", ["tiny:0", "tiny:two", "tinny:3", "tiny:2rocks", "mixed:3", "cpu:1rack", "", ":3"])
 def test_texts_that_ask_for_nothing_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        fleets.asked(text)
+        fleets.requested(text)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["tiny:99999999", "tiny:10001", "gb200-nvl72:9999racks", "tiny:" + "9" * 5000])
 def test_more_nodes_than_a_cluster_can_have_are_refused_at_once(text: str) -> None:
     with pytest.raises(UsageError, match="asks for more than 10,000 nodes"):
-        fleets.asked(text)
+        fleets.requested(text)
 
 
 OWN = """
@@ -65,13 +65,13 @@ racksPerBlock: 1
 def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
     file = tmp_path / "npu.yaml"
     file.write_text(OWN)
-    first, *_ = fleet = fleets.asked(f"{file}:2racks", pool="p")
+    first, *_ = fleet = fleets.requested(f"{file}:2racks", pool="p")
     assert [node["metadata"]["name"] for node in fleet] == [f"p-npu-{index}" for index in range(4)]
     assert first["metadata"]["labels"]["example.com/zone"] == "a" and len(labels(fleet, nodes.RACK)) == 2
     assert first["status"]["capacity"]["example.com/npu"] == "2"
     assert first["status"]["allocatable"]["ephemeral-storage"] == "10Gi"
     assert [taint["key"] for taint in first["spec"]["taints"]] == ["example.com/npu", nodes.POOL]
-    assert len(fleets.asked(str(file))) == 1
+    assert len(fleets.requested(str(file))) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "My_Nodes.yaml").write_text(OWN)
     with pytest.raises(UsageError, match=message):
-        fleets.asked(f"{tmp_path / name}:2")
+        fleets.requested(f"{tmp_path / name}:2")
 
 
 def test_racks_of_gb200_are_nvlink_domains_of_72_gpus_that_nobody_shares() -> None:
-    fleet = fleets.asked("gb200-nvl72:2racks")
+    fleet = fleets.requested("gb200-nvl72:2racks")
     assert gpus(fleet) == 144 and set(labels(fleet, CLIQUE).values()) == {18}
     assert labels(fleet, CLIQUE).keys() != labels(fleet, nodes.RACK).keys() and len(labels(fleet, nodes.RACK)) == 2
     assert sum(int(node["status"]["capacity"]["cpu"]) for node in fleet[:18]) == 2592  # TP-30
 
 
 def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
-    fleet = fleets.asked("mixed", pool="p")
-    assert gpus(fleet) == 152 and fleet == fleets.asked("mixed", pool="p")
+    fleet = fleets.requested("mixed", pool="p")
+    assert gpus(fleet) == 152 and fleet == fleets.requested("mixed", pool="p")
     assert labels(fleet, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
     assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one of the fours are those in no rack
     assert len(labels(fleet, nodes.ZONE)) == 1
@@ -105,7 +105,7 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
 def test_label_keys_are_parameters() -> None:
     keys = fleets.keys(["rack=example.com/nvlink-domain", "block=example.com/nvl-block"])
     assert keys == Keys(block="example.com/nvl-block", rack="example.com/nvlink-domain")
-    (node,) = fleets.asked("dgx-h100", keys=keys)
+    (node,) = fleets.requested("dgx-h100", keys=keys)
     assert nodes.RACK not in node["metadata"]["labels"]
     assert node["metadata"]["labels"]["example.com/nvlink-domain"] == "dgx-h100-rack-0"
     for wrong in ("row=x", "rack", "rack="):

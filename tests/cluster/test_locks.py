@@ -16,7 +16,7 @@ from tests.cluster.waiting import Spawn
 HOLD = """
 import pathlib, sys
 from conformance.cluster import locks
-with locks.held(pathlib.Path(sys.argv[1]), print):
+with locks.hold(pathlib.Path(sys.argv[1]), print):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -31,12 +31,12 @@ def test_a_stopped_holder_is_told_after_a_second_and_given_up_in_the_end(
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     holder.send_signal(signal.SIGSTOP)
     given_up = pytest.raises(UsageError, match=rf"process {holder.pid} \(.*stopped\) holds this lock .*kill -CONT")
-    with given_up, locks.held(tmp_path / "lock", lambda *words: reports.append(": ".join(words)), within=0.3):
+    with given_up, locks.hold(tmp_path / "lock", lambda *words: reports.append(": ".join(words)), within=0.3):
         raise AssertionError("two hold the lock")
     assert len(reports) == 1 and f"process {holder.pid}" in reports[0] and "which is stopped" in reports[0]
 
     holder.kill()
-    with locks.held(tmp_path / "lock", lambda *words: reports.append("again"), within=10):
+    with locks.hold(tmp_path / "lock", lambda *words: reports.append("again"), within=10):
         assert len(reports) == 1
 
 
@@ -50,7 +50,7 @@ def test_a_wait_for_a_build_says_that_it_takes_minutes(
     reported: list[str] = []
     with (
         pytest.raises(UsageError),
-        locks.held(tmp_path / "lock", lambda _, text: reported.append(text), within=locks.BUILD),
+        locks.hold(tmp_path / "lock", lambda _, text: reported.append(text), within=locks.BUILD),
     ):
         raise AssertionError("two hold the lock")
     assert reported[0].endswith("/lock, after it has downloaded or built a program: some minutes")
@@ -64,7 +64,7 @@ def test_a_long_wait_is_reported_again(tmp_path: Path, spawn: Spawn, monkeypatch
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with (
         pytest.raises(UsageError),
-        locks.held(tmp_path / "lock", lambda _, text: reported.append(text), within=0.5),
+        locks.hold(tmp_path / "lock", lambda _, text: reported.append(text), within=0.5),
     ):
         raise AssertionError("two hold the lock")
     assert len(reported) > 2 and len(set(reported)) == 1

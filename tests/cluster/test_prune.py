@@ -114,7 +114,7 @@ def test_a_cluster_that_its_living_owner_starts_stays(state: State) -> None:
     state.add(Record(name="mine", uid="mine", creator=me, owner=me))
     pruned = prune()
     assert not pruned.clusters and state.names() == ["mine"]
-    assert pruned.kept == {"mine": me.pid}
+    assert pruned.alive == {"mine": me.pid}
 
 
 def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: State, tmp_path: Path) -> None:

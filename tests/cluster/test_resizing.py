@@ -14,18 +14,18 @@ def names(manifests: list[nodes.Manifest]) -> list[str]:
 
 
 def test_new_nodes_get_the_first_free_names() -> None:
-    assert names(fleets.asked("tiny:2", taken={"tiny-0", "tiny-2", "dgx-h100-1"})) == ["tiny-1", "tiny-3"]
+    assert names(fleets.requested("tiny:2", used_names={"tiny-0", "tiny-2", "dgx-h100-1"})) == ["tiny-1", "tiny-3"]
 
 
 def test_new_racks_are_new_as_a_whole() -> None:
     assert first_free({0, 1, 5}, 2, 2) == [2, 3, 6, 7]
-    added = fleets.asked("tiny:1rack", taken={"tiny-0"})
+    added = fleets.requested("tiny:1rack", used_names={"tiny-0"})
     assert names(added) == ["tiny-2", "tiny-3"]
     assert {node["metadata"]["labels"][nodes.RACK] for node in added} == {"tiny-rack-1"}
 
 
 def test_nodes_of_another_pool_take_no_name() -> None:
-    assert names(fleets.asked("tiny", "a", taken={"tiny-0", "b-tiny-0"})) == ["a-tiny-0"]
+    assert names(fleets.requested("tiny", "a", used_names={"tiny-0", "b-tiny-0"})) == ["a-tiny-0"]
 
 
 def test_the_last_nodes_of_a_profile_go_first() -> None:
@@ -44,10 +44,10 @@ def test_names_that_are_no_index_of_the_stem_do_not_count() -> None:
 
 
 def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
-    there = set(names(fleets.asked("mixed")))
+    there = set(names(fleets.requested("mixed")))
     assert set(fleets.chosen("mixed", there)) == there
     with pytest.raises(UsageError, match="nodes of the fleet mixed exist"):
-        fleets.asked("mixed", taken=there)
+        fleets.requested("mixed", used_names=there)
 
 
 @pytest.mark.parametrize(

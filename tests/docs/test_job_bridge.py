@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
-from conformance.cluster.fleets import asked
+from conformance.cluster.fleets import requested
 from conformance.cluster.nodes import KEYS, create_nodes
 from conformance.data import PROJECT
 from kube.client import Client
@@ -103,7 +103,7 @@ async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None
         assert await bound("plain") == 3 and await bound("large") == 0
 
         # With a third node, the gang fits. Its PodGang goes with the Job.
-        third = [node for node in asked("tiny:3", "", KEYS) if node["metadata"]["name"] == "tiny-2"]
+        third = [node for node in requested("tiny:3", "", KEYS) if node["metadata"]["name"] == "tiny-2"]
         await create_nodes(client, third)
         await until(lambda: complete("large"))
         assert await bound("large") == 3

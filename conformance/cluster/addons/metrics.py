@@ -1,7 +1,7 @@
-"""The API `metrics.k8s.io`, for `kubectl top` and autoscalers: an HTTPS server on loopback that the API server asks.
+"""The API `metrics.k8s.io`, for `kubectl top` and autoscalers: an HTTPS server on loopback behind the API server.
 
-The API server authenticates and authorizes users, and connects with the certificate of the components; nobody else may.
-Each answer is computed from what the API server stores then, so a cluster whose metrics nobody reads pays nothing.
+The API server authenticates and authorizes users, and connects with the certificate of the components; all
+other clients are refused. Each answer is computed from the stored objects, so a cluster without readers pays nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Document = dict[str, Any]
 
 async def register(client: Client, port: int) -> None:
     """Tell the API server that the server listens on a port of loopback. The certificate of the components names no
-    Service, so it is not verified: whoever takes the port of a dead server could answer."""
+    Service, so it is not verified: any process that takes the port of a dead server could answer."""
     where = {"name": _NAME, "namespace": _NAMESPACE}
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
     await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": service})
@@ -82,7 +82,7 @@ async def wait_until_served(client: Client) -> None:
 
 @asynccontextmanager
 async def serving(client: Client, port: int, pki: Path, user: str) -> AsyncIterator[None]:
-    """Serve on 127.0.0.1 with the certificate in `pki`, for whoever has one of `user`."""
+    """Serve on 127.0.0.1 with the certificate in `pki`, for clients with one of `user`."""
     app = web.Application(middlewares=[_only(user)])
     server = _Server(client)
     app.add_routes(
@@ -138,7 +138,7 @@ class _Server:
         return _objects(request, "NodeMetrics", metrics)
 
     async def _list(self, resource: Resource, request: web.Request) -> list[Document]:
-        """List the objects that a request asks for."""
+        """List the requested objects."""
         params = {key: request.query[key] for key in _SELECTORS if key in request.query}
         if name := request.match_info.get("name"):
             params = {"fieldSelector": f"metadata.name={name}"}

@@ -29,8 +29,7 @@ class Namespace(msgspec.Struct):
 
 
 class NamespaceObjects:
-    """The objects that each namespace gets once. One that somebody deletes stays away until this process starts
-    again."""
+    """The objects that each namespace gets once. A deleted one stays away until this process starts again."""
 
     def __init__(self, client: Client, manifests: Sequence[Mapping[str, Any]]) -> None:
         """`manifests`: those of kinds that are not namespaced are ignored."""

@@ -53,7 +53,7 @@ def of_node(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any
 
 
 def _of_container(container: Document, pod: Document) -> Amounts:
-    """Return what one container uses. An annotation that is no quantity counts as absent."""
+    """Return the usage of one container. An annotation that is no quantity counts as absent."""
     annotations = pod["metadata"].get("annotations") or {}
     requests = (container.get("resources") or {}).get("requests") or {}
     used: Amounts = {}

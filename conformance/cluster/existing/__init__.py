@@ -1,1 +1,1 @@
-"""What a run does on a cluster that it has not started: who uses it, what a run leaves there, and KWOK's stages."""
+"""Runs on a cluster that they have not started: the claim, the objects that a run leaves there, and KWOK's stages."""

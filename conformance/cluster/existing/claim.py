@@ -1,7 +1,7 @@
 """One run at a time uses an existing cluster: two operators would both act on every set.
 
 The claim is a Lease that a run renews as long as it lives, by the rules of leader election (`kube.leases`): a run that
-was killed has lost it 15 s later, whatever the clocks of the machines say.
+was killed has lost it 15 s later, independent of the clocks of the machines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AGENT = "grove-conformance/claim"
 
 
 class Claim:
-    """The claim of one run. `lost` says who has taken the cluster meanwhile; empty as long as it is this run's."""
+    """The claim of one run. `lost` names the run that has taken the cluster meanwhile; empty while this run has it."""
 
     def __init__(self, kubeconfig: Path, run: str, terms: Terms = TERMS) -> None:
         self.lost = ""
@@ -99,7 +99,7 @@ class Claim:
 
 
 async def _delete(client: Client, identity: str) -> None:
-    """Delete the Lease, unless somebody else has it."""
+    """Delete the Lease, unless it has another holder."""
     with suppress(ApiError, aiohttp.ClientError, TimeoutError):
         lease = orjson.loads(await client.get(LEASES, NAMESPACE, NAME))
         if Record.of(lease).holder == identity:

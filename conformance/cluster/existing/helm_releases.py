@@ -31,12 +31,12 @@ def note(namespace: str, release: str, run: str) -> dict[str, Any]:
 
 def uninstall(kubeconfig: Path, release: str) -> None:
     """Uninstall a release, given as NAMESPACE/NAME. Raises HarnessError."""
-    namespace, _, found = release.partition("/")
-    words = ["helm", "uninstall", found, "--namespace", namespace, "--ignore-not-found"]
+    namespace, _, release_name = release.partition("/")
+    words = ["helm", "uninstall", release_name, "--namespace", namespace, "--ignore-not-found"]
     try:
         done = subprocess.run([*words, "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, timeout=WITHIN)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"helm uninstall failed: {error}", where=f"release {release}") from error
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        raise HarnessError(f"helm uninstall failed: {said}", where=f"release {release}", hint="run it by hand")
+        output = " ".join(done.stderr.split())
+        raise HarnessError(f"helm uninstall failed: {output}", where=f"release {release}", hint="run it by hand")

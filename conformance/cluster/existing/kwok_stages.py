@@ -55,9 +55,9 @@ async def require_unused(client: Client) -> None:
 async def install(client: Client, run: str) -> int:
     """Replace the Stages by ours, with the label of a run, and return how many others there were. Raises UsageError if
     this KWOK is too old for them; then its own are back."""
-    kept = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
+    backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     there = await client.list(STAGES)
-    if kept is None:
+    if backup is None:
         await client.create(CONFIG_MAPS, marked(_backup(there), run))
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in there))
     try:
@@ -70,7 +70,7 @@ async def install(client: Client, run: str) -> int:
             what = f"its KWOK does not take our Stages: {' '.join(error.message.split())}"
             raise UsageError(what, hint="use KWOK v0.8 or newer") from None
         raise
-    return len(there if kept is None else _of(kept))
+    return len(there if backup is None else _of(backup))
 
 
 async def keep(client: Client) -> None:
@@ -85,10 +85,10 @@ async def restore(client: Client) -> None:
     """Remove our Stages and put the former ones back. Safe to call again."""
     ours = await client.list(STAGES, selector=RUN)
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in ours))
-    kept = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
-    if kept is None:
+    backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
+    if backup is None:
         return
-    for stage in _of(kept):
+    for stage in _of(backup):
         try:
             await client.create(STAGES, stage)
         except ApiError as error:
@@ -112,8 +112,8 @@ def _backup(there: Sequence[Object]) -> Object:
 
 
 def _of(backup: bytes) -> list[Object]:
-    found: list[Object] = orjson.loads(orjson.loads(backup)["data"][_KEY])
-    return found
+    former: list[Object] = orjson.loads(orjson.loads(backup)["data"][_KEY])
+    return former
 
 
 async def _played(client: Client) -> list[Object]:

@@ -1,5 +1,5 @@
-"""What a run makes on an existing cluster beside the content of its namespaces, found by a label: to remove it at the
-end of the run, or later if the run was killed.
+"""The objects that a run creates on an existing cluster outside its namespaces, identified by a label: they are removed
+at the end of the run, or later if the run was killed.
 
 CRDs and the objects of `install.objects` stay after every run, so they have no such label.
 """
@@ -27,7 +27,7 @@ from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS, Resource
 
 WITHIN = 60.0
-"""Seconds within which what is removed must be gone, on a machine that is not overloaded."""
+"""Seconds within which removed objects must be gone, on a machine that is not overloaded."""
 LOOK_EVERY = 0.2
 """Seconds between two looks."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -44,7 +44,7 @@ class Left:
     namespace: str | None
     name: str
     run: str
-    kept: bool = False
+    retained: bool = False
     release: str = ""
     """The Helm release that it stands for, as NAMESPACE/NAME."""
 
@@ -54,36 +54,36 @@ class Left:
         return self.resource.group == "admissionregistration.k8s.io"
 
 
-def described(found: Iterable[Left]) -> str:
-    """Return what was left in a few words: `3 namespaces, 12 stages, of the run r1`."""
-    found = list(found)
-    counts = Counter(each.resource.plural for each in found)
-    runs = ", ".join(sorted({each.run for each in found}))
+def described(leftovers: Iterable[Left]) -> str:
+    """Describe leftovers in a few words: `3 namespaces, 12 stages, of the run r1`."""
+    leftovers = list(leftovers)
+    counts = Counter(leftover.resource.plural for leftover in leftovers)
+    runs = ", ".join(sorted({leftover.run for leftover in leftovers}))
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) + f", of the run {runs}"
 
 
 async def find(client: Client, run: str = "") -> list[Left]:
-    """Return what a run has left, or what all have: objects of any kind. Raises ApiError."""
+    """Return the leftovers of a run, or of all runs: objects of any kind. Raises ApiError."""
     resources = (await discovery.served(client, ("list", "delete"))).values()
-    found = await asyncio.gather(*(_of_kind(client, resource, run) for resource in resources))
-    return [left for lefts in found for left in lefts]
+    by_resource = await asyncio.gather(*(_of_kind(client, resource, run) for resource in resources))
+    return [left for lefts in by_resource for left in lefts]
 
 
-async def remove(client: Client, found: Sequence[Left], kubeconfig: Path) -> None:
-    """Remove what was found, and return when it is gone: webhooks first, which could reject the rest; KWOK gets its own
+async def remove(client: Client, leftovers: Sequence[Left], kubeconfig: Path) -> None:
+    """Remove leftovers, and return when they are gone: webhooks first, which could reject the rest; KWOK gets its own
     stages back before pods and nodes go. Raises HarnessError if something stays."""
-    hooks = [each for each in found if each.hook]
-    stages = [each for each in found if kwok_stages.concerns(each.resource, each.name)]
-    spaces = [each for each in found if each.resource == NAMESPACES]
-    fleet = [each for each in found if each.resource == NODES]
-    others = [each for each in found if each not in {*hooks, *stages, *spaces, *fleet}]
+    hooks = [leftover for leftover in leftovers if leftover.hook]
+    stages = [leftover for leftover in leftovers if kwok_stages.concerns(leftover.resource, leftover.name)]
+    spaces = [leftover for leftover in leftovers if leftover.resource == NAMESPACES]
+    fleet = [leftover for leftover in leftovers if leftover.resource == NODES]
+    rest = [leftover for leftover in leftovers if leftover not in {*hooks, *stages, *spaces, *fleet}]
     await _delete(client, hooks)
-    for each in found:
-        if each.release:
-            helm_releases.uninstall(kubeconfig, each.release)
+    for leftover in leftovers:
+        if leftover.release:
+            helm_releases.uninstall(kubeconfig, leftover.release)
     if stages:
         await kwok_stages.restore(client)
-    await _delete(client, others)
+    await _delete(client, rest)
     await _delete(client, spaces)  # their pods end on the nodes
     await _delete(client, fleet)
 
@@ -96,7 +96,7 @@ async def _of_kind(client: Client, resource: Resource, run: str) -> list[Left]:
         if error.status in UNREADABLE:
             return []
         raise
-    return [_left(resource, each["metadata"]) for each in orjson.loads(answer)["items"] or ()]
+    return [_left(resource, item["metadata"]) for item in orjson.loads(answer)["items"] or ()]
 
 
 def _left(resource: Resource, metadata: Object) -> Left:
@@ -111,12 +111,14 @@ def _left(resource: Resource, metadata: Object) -> Left:
     )
 
 
-async def _delete(client: Client, found: Sequence[Left]) -> None:
-    await asyncio.gather(*(client.delete(each.resource, each.namespace, each.name) for each in found))
-    begin, waiting = time.monotonic(), list(found)
+async def _delete(client: Client, leftovers: Sequence[Left]) -> None:
+    await asyncio.gather(
+        *(client.delete(leftover.resource, leftover.namespace, leftover.name) for leftover in leftovers)
+    )
+    begin, waiting = time.monotonic(), list(leftovers)
     while True:
-        there = await asyncio.gather(*(_there(client, each) for each in waiting))
-        waiting = [each for each, still in zip(waiting, there, strict=True) if still]
+        there = await asyncio.gather(*(_there(client, leftover) for leftover in waiting))
+        waiting = [leftover for leftover, still in zip(waiting, there, strict=True) if still]
         if not waiting:
             return
         if (passed := time.monotonic() - begin) > pace.patience(WITHIN):
@@ -125,7 +127,7 @@ async def _delete(client: Client, found: Sequence[Left]) -> None:
                 f"{len(waiting)} objects are still there after {passed:.0f} s, the first: {first}",
                 hint="see its finalizers",
             )
-        for space in (each.name for each in waiting if each.resource == NAMESPACES):
+        for space in (leftover.name for leftover in waiting if leftover.resource == NAMESPACES):
             await _end_pods(client, space)
             await _take_finalizers(client, space)
         await asyncio.sleep(LOOK_EVERY)
@@ -136,7 +138,7 @@ async def _there(client: Client, left: Left) -> bool:
 
 
 async def _end_pods(client: Client, namespace: str) -> None:
-    """Delete the pods whose nodes are gone: nobody plays them, and Kubernetes itself takes a minute to notice."""
+    """Delete the pods whose nodes are gone: no kubelet plays them, and Kubernetes itself takes a minute to notice."""
     nodes = {node["metadata"]["name"] for node in await client.list(NODES)}
     for pod in await client.list(PODS, namespace):
         if pod["spec"].get("nodeName", "") not in nodes:
@@ -155,9 +157,9 @@ async def _take_finalizers(client: Client, namespace: str) -> None:
             if error.status in UNREADABLE:
                 continue
             raise
-        items = [each["metadata"] for each in orjson.loads(answer)["items"] or ()]
-        held = [each["name"] for each in items if each.get("finalizers")]
-        await asyncio.gather(*(_freed(client, resource, namespace, name) for name in held))
+        items = [item["metadata"] for item in orjson.loads(answer)["items"] or ()]
+        blocked = [item["name"] for item in items if item.get("finalizers")]
+        await asyncio.gather(*(_freed(client, resource, namespace, name) for name in blocked))
 
 
 async def _freed(client: Client, resource: Resource, namespace: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The label by which a later command knows what a run has made on an existing cluster."""
+"""The label by which a later command identifies the objects of a run on an existing cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 RUN = "conformance.grove.io/run"
 """The label; its value is the id of the run."""
 KEPT = "conformance.grove.io/kept"
-"""The annotation of what a run was told to leave: it is no trace of a run that was killed."""
+"""The annotation of objects that a run is to leave: they are no trace of a run that was killed."""
 HELM = "conformance.grove.io/helm-release"
 """The annotation of an object that stands for a Helm release: NAMESPACE/NAME."""
 

@@ -1,7 +1,7 @@
-"""Find out whether somebody schedules pods under the scheduler name that is judged, before anything is started.
+"""Detect another scheduler that serves the judged scheduler name, before anything is started.
 
-Two schedulers of one name bind pods one by one that wait for a gang, and neither can be judged. A pod is made that fits
-on one fake node only: nobody may say anything of it.
+Two schedulers of one name bind pods one by one that wait for a gang, and neither can be judged. A pod is created that
+fits on one fake node only: no scheduler may report on it.
 """
 
 from __future__ import annotations
@@ -27,70 +27,70 @@ CORE_EVENTS = Resource("", "v1", "events", "Event")
 LOOK_EVERY = 0.1
 """Seconds between two looks."""
 REPORTS_WITHIN = 1.0
-"""Seconds that a scheduler has to report what it has done."""
+"""Seconds that a scheduler has to report its act."""
 
 Object = Mapping[str, Any]
 
 
 async def require_none(client: Client, scheduler: str, within: float, run: str = "") -> None:
-    """Raise UsageError if somebody binds, or looks at, a pod with a scheduler name within so many seconds. A scheduler
-    on an idle cluster needs milliseconds."""
+    """Raise UsageError if a scheduler binds, or looks at, a pod with a scheduler name within so many seconds. A
+    scheduler on an idle cluster needs milliseconds."""
     name = f"preflight-{secrets.token_hex(3)}"
     (node,) = nodes.manifests("single", 1, name, {MARK: name})
     try:
         await nodes.provide(client, [marked(node, run)])
         await client.create(PODS, marked(_pod(name, scheduler), run))
-        seen = await _seen(client, name, within)
-        who = await _who(client, name) if seen else ""
+        act = await _first_act(client, name, within)
+        who = await _reported_by(client, name) if act else ""
     finally:
         await client.delete(PODS, NAMESPACE, name, grace_seconds=0)
         await nodes.delete_nodes(client, [node["metadata"]["name"]])
-    if seen:
+    if act:
         raise UsageError(
-            f"another scheduler serves the scheduler name {scheduler!r}: it {seen} the pod {NAMESPACE}/{name}{who}",
+            f"another scheduler serves the scheduler name {scheduler!r}: it {act} the pod {NAMESPACE}/{name}{who}",
             hint="stop it, or give one of the two another scheduler name (schedulerName of the descriptor)",
         )
 
 
 def verdict(pod: Object) -> str:
-    """Return what a scheduler has done with a pod, as a verb; empty if none has."""
+    """Return the act of a scheduler on a pod, as a verb; empty if there is none."""
     if pod["spec"].get("nodeName"):
         return "bound"
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return "looked at" if any(each["type"] == "PodScheduled" for each in conditions) else ""
+    return "looked at" if any(condition["type"] == "PodScheduled" for condition in conditions) else ""
 
 
 def reporter(events: list[dict[str, Any]]) -> str:
-    """Return who reported on a pod, from its events: the component, and the program as its writes name it."""
+    """Return the reporter of events of a pod: the component, and the program as its writes name it."""
     for event in events:
         component = event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
         programs = [entry.get("manager", "") for entry in event["metadata"].get("managedFields") or ()]
         instance = event.get("reportingInstance") or (event.get("source") or {}).get("host", "")
-        said = [f"as {component}" if component else "", f"at {instance}" if instance else ""]
-        words = " ".join(filter(None, [next(filter(None, programs), ""), *said]))
+        origin = [f"as {component}" if component else "", f"at {instance}" if instance else ""]
+        words = " ".join(filter(None, [next(filter(None, programs), ""), *origin]))
         if words:
             return words
     return ""
 
 
-async def _seen(client: Client, name: str, within: float) -> str:
+async def _first_act(client: Client, name: str, within: float) -> str:
     deadline = time.monotonic() + within
     while True:
-        if found := verdict(orjson.loads(await client.get(PODS, NAMESPACE, name))):
-            return found
+        if act := verdict(orjson.loads(await client.get(PODS, NAMESPACE, name))):
+            return act
         if time.monotonic() > deadline:
             return ""
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _who(client: Client, name: str) -> str:
-    """Return who says in an event that it has scheduled a pod, in parentheses; empty if nobody says so in time."""
+async def _reported_by(client: Client, name: str) -> str:
+    """Return the reporter of an event about a pod, in parentheses; empty if there is none in time."""
     deadline = time.monotonic() + REPORTS_WITHIN
     params = {"fieldSelector": f"involvedObject.name={name},involvedObject.kind=Pod"}
     while True:
         answer = await client.request("GET", CORE_EVENTS.path(NAMESPACE), params=params)
-        if found := reporter(orjson.loads(answer)["items"]):
-            return f" (an event says: {found})"
+        if source := reporter(orjson.loads(answer)["items"]):
+            return f" (an event says: {source})"
         if time.monotonic() > deadline:
             return ""
         await asyncio.sleep(LOOK_EVERY)

@@ -1,1 +1,1 @@
-"""What the fake cluster plays of a kubelet beyond KWOK: waiting init containers, and node failures."""
+"""Parts of a kubelet that the fake cluster plays beyond KWOK: waiting init containers, and node failures."""

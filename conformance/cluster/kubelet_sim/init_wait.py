@@ -1,8 +1,9 @@
 """Grove's waiting init container as a pod's status shows it (spec OBJ-640 to OBJ-645). Pure.
 
-Fake pods run no program. This one decides when others start, so it is played, for any implementation: it is recognized
-by its arguments, not by its image or name. It waits until each clique in its arguments has at least the given number of
-Ready pods in its own gang. A pod's clique is read from its label, never from its name (OBJ-642 done right).
+Fake pods run no program. This one decides when other pods start, so it is played, for any implementation: it is
+recognized by its arguments, not by its image or name. It waits until each clique in its arguments has at least the
+given number of Ready pods in its own gang. A pod's clique is read from its label, never from its name (OBJ-642 done
+right).
 """
 
 from __future__ import annotations
@@ -161,15 +162,15 @@ def _pair(text: str) -> tuple[str, int] | None:
 def passed(pod: Pod, ready: Ready) -> set[str]:
     """Return the waiting init containers of a pod whose condition holds now. The caller remembers them: a wait that has
     ended stays ended (OBJ-643)."""
-    found = set()
+    ended = set()
     for container in pod.spec.init_containers or ():
         try:
             waited = parents(container)
         except MalformedError:
             continue
         if waited is not None and all(ready(clique) >= count for clique, count in waited.items()):
-            found.add(container.name)
-    return found
+            ended.add(container.name)
+    return ended
 
 
 def completed(pod: Pod) -> set[str]:

@@ -3,12 +3,12 @@
 KWOK plays the nodes without the label conformance.grove.io/lost (`settings`), and the pods on those: it ignores a node
 with the label, and every pod that is bound to it, now or later. But KWOK hears of nodes and of pods on two watches, and
 may learn of a pod first. Therefore each pod on a failed node gets a condition of the same name, in the same patch that
-makes it not Ready, and no stage plays a pod that has it. The node is reported as failed after its pods: whoever has
-seen Ready=Unknown can rely on nothing changing there any more.
+makes it not Ready, and no stage plays a pod that has it. The node is reported as failed after its pods: once
+Ready=Unknown is visible, nothing changes there any more.
 
-What the node controller would write 40 s later is written at once: conditions Unknown, pods not Ready. Taints and
-evictions come from the controller manager itself. When the label is removed, KWOK plays the node again, and its pods
-once their condition is gone.
+The changes that the node controller would write 40 s later are written at once: conditions Unknown, pods not Ready.
+Taints and evictions come from the controller manager itself. When the label is removed, KWOK plays the node again, and
+its pods once their condition is gone.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It watches the pods on nodes and ends the init containers that wait for others, 
 pod-starts holds such a pod back until its status says Initialized, and this process writes that. It also makes nodes
 fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing. On clusters of the
 suite, it creates the volumes of claims, too (`addons.provisioner`), it serves metrics on those that have them
-(`addons.metrics`), and it creates the objects that policies want in each namespace (`addons.namespace_objects`).
+(`addons.metrics`), and it creates the objects of policies in each namespace (`addons.namespace_objects`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Gang = tuple[str, str]
 
 def command(server: str, pki: Path, metrics: int, objects: Path | None = None) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate, `metrics` the
-    port on which it serves metrics, 0 for none; `objects` a file with what each namespace gets."""
+    port on which it serves metrics, 0 for none; `objects` a file with the objects of each namespace."""
     words = [server, str(pki), str(metrics), *([str(objects)] if objects else [])]
     return start.command("conformance.cluster.kubelet_sim.process", *words)
 
@@ -55,7 +55,7 @@ def command_elsewhere(kubeconfig: Path) -> list[str]:
 
 
 class Play:
-    """Which pods are Ready in each gang, which pods wait there, and whose wait is over. A change of a pod costs
+    """The Ready pods of each gang, its waiting pods, and the waits that are over. A change of a pod costs
     constant time, unless a pod waits in its gang."""
 
     def __init__(self, write: Callable[[Key], None]) -> None:
@@ -104,13 +104,14 @@ class Play:
         """End the waits of a gang whose condition holds now. If pods are lost later, the waits do not come back."""
         cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
         for uid, pod in self._waiting.get(gang, {}).items():
-            found = init_wait.passed(pod, lambda clique: len(cliques.get(clique, ())))
-            self._passed.setdefault(uid, set()).update(found)
+            ended = init_wait.passed(pod, lambda clique: len(cliques.get(clique, ())))
+            self._passed.setdefault(uid, set()).update(ended)
             self._write(pod.metadata.key)
 
 
 async def run(client: Client, *, own: bool, objects: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Play until cancelled. `own`: whether the cluster is one of the suite; `objects`: what each namespace gets."""
+    """Play until cancelled. `own`: whether the cluster is one of the suite; `objects`: the objects of each
+    namespace."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
     play = Play(queue.add)

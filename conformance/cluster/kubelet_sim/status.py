@@ -1,4 +1,4 @@
-"""Write statuses as a kubelet does: guarded by the state that was seen."""
+"""Write statuses as a kubelet does: guarded by the observed state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Object)
 
 
 async def change(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
-    """Patch the status of an object in the state in which it was seen. Raises ApiError."""
+    """Patch the status of an object in the observed state. Raises ApiError."""
     guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
     body = {"metadata": guard, "status": status}
     place = (item.metadata.namespace or None, item.metadata.name)

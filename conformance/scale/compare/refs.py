@@ -51,7 +51,7 @@ class Repository:
         tree = (self.folder / commit).absolute()
         key = hashlib.sha256(self.build.encode()).hexdigest()[:12]
         done = self.folder / f"{commit}.{key}.built"
-        with locks.held(self.folder / f"{commit}.lock", report, within=locks.BUILD):
+        with locks.hold(self.folder / f"{commit}.lock", report, within=locks.BUILD):
             if not self._complete(tree).exists():
                 self._add(tree, commit)
             if self.build and not done.exists():

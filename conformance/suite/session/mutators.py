@@ -39,7 +39,7 @@ class Mutators:
             writes = request.verb not in READS and request.code < 300 and not request.dry_run
             if not self._violation and writes and request.resource in mutating.PLURALS:
                 self._violation = self._of(request)
-        return self._violation or self._losses.seen()
+        return self._violation or self._losses.first()
 
     def _of(self, request: Request) -> str:
         if request.user == users.SUITE or not request.answer:

@@ -74,7 +74,7 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: Report = silent) 
     pace.stretch(terms.time_scale)
     with ExitStack() as stack:
         claim = stack.enter_context(claimed(kubeconfig, terms.run, report))
-        _require_clean([item for item in ask(leftovers.find) if not item.kept], terms)
+        _require_clean([item for item in ask(leftovers.find) if not item.retained], terms)
         stack.callback(_clear, kubeconfig, terms)
         lines, simulator = list[str](), None
         if terms.install_stages:
@@ -181,7 +181,7 @@ def _clear(kubeconfig: Path, terms: OccupationTerms) -> None:
         if terms.install_stages and terms.keep_stages:
             await kwok_stages.keep(client)
         items = await leftovers.find(client, terms.run)
-        await leftovers.remove(client, [item for item in items if not item.kept], kubeconfig)
+        await leftovers.remove(client, [item for item in items if not item.retained], kubeconfig)
 
     _ask(kubeconfig, clear)
 
