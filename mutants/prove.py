@@ -163,7 +163,7 @@ def with_progress(futures: Sequence[Future[Proof]], console: Console, every: flo
 
 
 def lines(proof: Proof) -> str:
-    """Return a proof as it is shown: one line, and what went wrong below it."""
+    """Return a proof as text: one line, and the mistakes below it."""
     trial = proof.trial
     claimed = f"{len(trial.ids)} requirements" if trial.kind == "reference" else ", ".join(trial.ids)
     text = [f"{proof.word:11}{trial.name:26}{proof.seconds:5.0f} s  {claimed}: {trial.text}"]

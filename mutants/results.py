@@ -1,4 +1,4 @@
-"""The result file of a shard of `make mutants`: what each trial has shown, kept while the shard still runs.
+"""The result file of a shard of `make mutants` with the outcome of each trial, written while the shard still runs.
 
 Proofs take hours by hand or in a matrix of jobs. A shard that was killed goes on where it was, as long as the code is
 the same; `mutants.combine` makes one answer of all shards.
@@ -34,7 +34,7 @@ RIGHT = frozenset({"killed", "passed"})
 
 
 class UnreadableError(Exception):
-    """A file is not a result file: one line with what, and where."""
+    """A file is not a result file. The message is one line with the mistake and its place."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Return whether it proves what it should."""
+        """Return whether the outcome is the right one."""
         return self.outcome in RIGHT
 
     @classmethod

@@ -22,7 +22,7 @@ from mutants import replacement
 from mutants.trials import USUAL, Bench, Trial
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-"""Forks the runs from a process that has imported and collected the suite: that would be a third of their CPU."""
+"""Forks the runs from a process that has imported and collected the suite, which would take a third of their CPU."""
 FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 
 WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
@@ -31,7 +31,7 @@ NO_VERDICT = (None, 2, 3)
 """Exit codes of runs without a verdict: killed, interrupted, and a failure of the suite or its cluster."""
 
 LANES_PER_CORE = 2
-"""Half of a run is waiting. More at the same time are not faster, but so slow that delays cannot be told apart."""
+"""Runs per core. Half of a run is waiting, but more runs at a time are too slow to tell delays apart."""
 
 LANE_MEMORY = 2 * 2**30
 """Bytes that the cluster of a lane may need in the end; the API server has most of them."""
@@ -167,7 +167,7 @@ def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int |
     outcomes = {entry["id"]: entry["outcome"] for entry in requirements}
     wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
     if trial.kind != "mutant":
-        # Any failure counts here, whatever requirement it is of; in whole profiles, so does what was not judged.
+        # A failure of any requirement counts here; in whole profiles, so does a requirement that was not judged.
         bad = ("failed", "blocked") if trial.profiles or trial.whole else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
     # A SHOULD or a seed decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.

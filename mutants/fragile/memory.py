@@ -1,4 +1,4 @@
-"""Operators that remember in the process what only the API server may remember."""
+"""Operators that keep state in the process that only the API server may keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 
 _known: set[str] = set()
-"""The uids of what this process has seen come into being."""
+"""The uids of objects whose creation this process has watched."""
 
 
 def _learn() -> None:

@@ -1,4 +1,4 @@
-"""Operators that do not try again, or not the right thing."""
+"""Operators that do not retry, or retry a wrong request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _failed_keys_dropped() -> None:
 
 
 def _swallowed(name: str, swallow: Any) -> None:
-    """Let a method of Writer take an error for success."""
+    """Let a method of Writer ignore an error."""
     right = getattr(Writer, name)
 
     async def swallowing(self: Writer, *arguments: Any, **named: Any) -> Any:

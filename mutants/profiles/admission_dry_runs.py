@@ -1,4 +1,4 @@
-"""Mutants whose webhooks do what they should only in dry runs, which is what a test of webhooks usually sends."""
+"""Mutants whose webhooks are correct only in dry runs, which tests of webhooks usually send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants in coherent updates that are interrupted, in what comes before and after them, and in what is rejected."""
+"""Mutants in interrupted coherent updates, in the steps before and after them, and in rejected changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants in whose turn it is in a coherent update, in what is reported, and in what survives losses and restarts."""
+"""Mutants in the order of replicas in a coherent update, in its reports, and in losses and restarts."""
 
 from __future__ import annotations
 

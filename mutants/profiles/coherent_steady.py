@@ -34,7 +34,7 @@ def _added_replicas_share_a_gang() -> None:
 
 
 Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
-"""Which of the replicas of a group stay, by entry, if so many are to stay."""
+"""A function from the replicas of a group, by entry, and a number to so many replicas that stay."""
 
 
 def _lowest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
@@ -78,9 +78,9 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
 
 right_fitted = fitting.fitted
 lowest_removed = _fitted_by(_lowest_removed)
-"""Removes the replicas with the lowest indices."""
+"""A fitting that removes the replicas with the lowest indices."""
 fitted_with_gaps = _fitted_by(_oldest_removed)
-"""Removes the replicas of the oldest entries first."""
+"""A fitting that removes the replicas of the oldest entries first."""
 
 
 def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:

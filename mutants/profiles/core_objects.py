@@ -159,7 +159,7 @@ def names_unlabelled() -> None:
 
 @mutant("deletion-unblocked", "operator", "lets no owner wait for what it controls", "CORE-035")
 def deletion_unblocked() -> None:
-    """Let no owner wait for what it controls."""
+    """Let no owner wait for the objects that it controls."""
 
     def owner_reference(reference: Manifest, *_: Any) -> Manifest:
         return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
@@ -192,7 +192,7 @@ def _gated_for_ever() -> None:
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
         status = right(clique, members, *rest)
-        # Statuses are written now and then: what none of them has said counts as well.
+        # Statuses are written now and then: a number that was never written counts as well.
         gated = most[clique.metadata.uid] = max(status.schedule_gated_replicas, most[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 

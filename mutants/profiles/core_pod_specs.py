@@ -1,4 +1,4 @@
-"""Mutants of what pods and cliques keep of the pod spec of their template: one for each class of fields."""
+"""Mutants of the fields of a template's pod spec in pods and cliques: one for each class of fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of what the operator reports about pods."""
+"""Mutants of the operator's reports about pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of PodGangMaps: what their entries say, and how gangs, cliques and pods follow them."""
+"""Mutants of PodGangMaps: of their entries, and of the gangs, cliques and pods that follow them."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def _entries_keep_their_generation() -> None:
 
 @mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
 def keep_generations_of_gangs() -> None:
-    """Keep the generation for which a gang was made in its labels."""
+    """Keep the generation for which a gang was created in its labels."""
     right = gangs.drift
 
     def drift(pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Mistakes that show only in histories off the beaten track: on some levels, for the second time, or just before."""
+"""Mistakes that show only in rare histories: on some levels, for the second time, or just before another event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of secondary resources: accounts and roles, autoscalers, claims, and what gangs copy from their set."""
+"""Mutants of secondary resources: accounts and roles, autoscalers, claims, and the fields that gangs copy from sets."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def _autoscaler_unlabelled() -> None:
 
 @mutant("autoscaler-misnamed", "operator", "names autoscalers after what they are", "RES-096")
 def autoscaler_misnamed() -> None:
-    """Name autoscalers after what they are."""
+    """Give names of autoscalers a suffix for their kind."""
 
     def manifest(right: Manifest, *_: Any) -> Manifest:
         metadata = right["metadata"]

@@ -1,4 +1,4 @@
-"""Mutants of large sets: what is right for a hundred replicas and wrong beyond."""
+"""Mutants of large sets, which behave correctly up to a hundred replicas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reference_impl.scheduler import cycle
 from reference_impl.scheduler.gang import Gang
 
 MANY = 100
-"""Proofs have a quarter of 500 replicas: more than that."""
+"""The number beyond which the mutants are wrong. Proofs have more replicas: a quarter of 500."""
 
 
 @mutant("first-gangs-only", "gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")

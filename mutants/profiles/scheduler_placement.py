@@ -155,7 +155,7 @@ def _capacity_counted_twice() -> None:
         right(self, node, requests, 2 * count, pod)
 
     replace(Capacity, "take", take)
-    # Also that of pods that are bound already: else the next cycle puts it right.
+    # Also the capacity of pods that are bound already: otherwise the next cycle corrects it.
     free = capacity._free
     replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 

@@ -1,4 +1,4 @@
-"""Mutants in what a ClusterTopologyBinding reports of the topologies of schedulers."""
+"""Mutants in the reports of a ClusterTopologyBinding about the topologies of schedulers."""
 
 from __future__ import annotations
 

@@ -95,13 +95,13 @@ def _unplaced_not_awaited() -> None:
 
 
 class _First:
-    """The first state of each object that the operator has seen, by UID."""
+    """The first state of each object that the operator has read, by UID."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Any] = {}
+        self._states: dict[str, Any] = {}
 
     def of(self, item: Any) -> Any:
-        return self._seen.setdefault(item.metadata.uid, copy.deepcopy(item))
+        return self._states.setdefault(item.metadata.uid, copy.deepcopy(item))
 
 
 @mutant("added-pods-old", "operator", "creates additional pods of a clique from its first template", "UPD-020")

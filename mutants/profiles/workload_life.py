@@ -227,7 +227,7 @@ def _shape_never_rebuilt() -> None:
 )
 def _deleted_not_repaired() -> None:
     def on_object(self: WorkloadBackend, kind: str, old: Any, item: Any) -> None:
-        """Hear nothing of the objects."""
+        """Watch no objects."""
 
     replace(WorkloadBackend, "_on_object", on_object)
 

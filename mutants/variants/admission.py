@@ -80,7 +80,7 @@ def _null_container_completed() -> None:
     replace(names, "violations", called_invalid)
 
 
-# -- how a refusal is told ---------------------------------------------------------------------------------------------
+# -- messages of refusals ----------------------------------------------------------------------------------------------
 
 UNKNOWN_BINDING = 'ClusterTopologyBinding "'
 """A part of the message about a binding that does not exist."""
@@ -226,7 +226,7 @@ def _required_within_preferred() -> None:
     alter(topology, "_inversions", inversions)
 
 
-# -- what is accepted and defaulted ------------------------------------------------------------------------------------
+# -- accepted and defaulted fields -------------------------------------------------------------------------------------
 
 
 @variant(

@@ -1,4 +1,4 @@
-"""Variants of coherent updates: what the proposal leaves open, or says in one of two ways."""
+"""Variants of coherent updates where the proposal is open or ambiguous."""
 
 from __future__ import annotations
 

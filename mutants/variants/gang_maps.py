@@ -1,4 +1,4 @@
-"""Variants of PodGangMaps: what the contract leaves open, or releases do in one of two ways."""
+"""Variants of PodGangMaps where the contract is open, or releases differ."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def _declared_replicas_return_to_the_tail() -> None:
 
 
 def _less(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
-    """The entry without these replicas of groups."""
+    """Return the entry without these replicas of groups."""
     for group, own in list(entry.groups.items()):
         entry = entry.with_indices(group, (index for index in own if (group, index) not in moved))
     return entry

@@ -1,4 +1,4 @@
-"""Variants of template hashes: what documents leave open."""
+"""Variants of template hashes where the documents leave them open."""
 
 from __future__ import annotations
 

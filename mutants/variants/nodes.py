@@ -1,4 +1,4 @@
-"""Variants of what an operator does when a node is cordoned or drained."""
+"""Variants of an operator's reactions to a node that is cordoned or drained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of when the operator works."""
+"""Variants of the times at which the operator works."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import pods
 
 EVERY, FOR = 20.0, 5.0
-"""Seconds between two working periods, and how long one lasts."""
+"""Seconds between two working periods, and the duration of one."""
 LATE = 12.0
-"""Seconds before a set is looked at for the first time."""
+"""Seconds before a set is reconciled for the first time."""
 
 
 @variant(

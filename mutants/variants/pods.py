@@ -1,4 +1,4 @@
-"""Variants of how pods are written."""
+"""Variants of pod manifests."""
 
 from __future__ import annotations
 

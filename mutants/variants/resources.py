@@ -1,4 +1,4 @@
-"""Variants of secondary resources, and of what cliques and scaling groups keep of others' changes."""
+"""Variants of secondary resources, and of foreign changes that cliques and scaling groups keep."""
 
 from __future__ import annotations
 

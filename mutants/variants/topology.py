@@ -1,4 +1,4 @@
-"""Variants of how topology constraints reach gangs, and of what a set says about them."""
+"""Variants of the translation of topology constraints into gangs, and of the reports of a set about them."""
 
 from __future__ import annotations
 
