@@ -73,13 +73,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of the operator from the reference. `text` says what it does; `seen_by` are tests in
+    """A difference of the operator from the reference. `text` says what it does; `caught_by` are tests in
     tests/reference/workload_api that fail with it: `module:function`, `#n` for row n of its parameters."""
 
     name: str
     text: str
     apply: Apply
-    seen_by: tuple[str, ...]
+    caught_by: tuple[str, ...]
 
 
 class Differences:
@@ -89,12 +89,12 @@ class Differences:
         self.all: dict[str, Difference] = {}
         self._judged, self._register = judged, register
 
-    def add(self, name: str, text: str, *seen_by: str) -> Callable[[Apply], Apply]:
+    def add(self, name: str, text: str, *caught_by: str) -> Callable[[Apply], Apply]:
         """Register the function as the difference of this name."""
 
         def register(apply: Apply) -> Apply:
             assert name not in self.all, name
-            self.all[name] = Difference(name, text, apply, seen_by)
+            self.all[name] = Difference(name, text, apply, caught_by)
             if ids := self._judged.get(name):
                 self._register(name, "operator", text, *ids, **SETTINGS.get(name, {}))(apply)
             return apply

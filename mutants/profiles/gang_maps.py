@@ -208,14 +208,14 @@ def _scaled_back_without_anchor() -> None:
 
 @mutant("anchor-runs-no-clique", "operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
 def _anchor_runs_no_clique() -> None:
-    def with_a_gone_epoch(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
+    def with_a_lost_epoch(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
         lost = epochs(1)
         return tuple(
             dataclasses.replace(entry, depends_on=(*lost, *entry.depends_on)) if entry.role is Role.TAIL else entry
             for entry in first(components, generation, epochs)
         )
 
-    replace(fitting, "first", with_a_gone_epoch)
+    replace(fitting, "first", with_a_lost_epoch)
     _keep_dependencies()
 
 

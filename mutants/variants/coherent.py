@@ -60,8 +60,8 @@ def _entries_reversed() -> None:
 def _odd_replicas_first() -> None:
     right = slots.slots
 
-    def mixed(found_layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        members = right(found_layout, key, observed, generation)
+    def mixed(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
+        members = right(layout, key, observed, generation)
         lost, sound = [slot for slot in members if not slot.available], [slot for slot in members if slot.available]
         return [*lost, *sound[1::2], *sound[::2]]
 

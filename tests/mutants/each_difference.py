@@ -42,7 +42,7 @@ def outcome(difference: Difference) -> int:
     """Put a difference in place, and return the first outcome of its tests that is not PASSED."""
     difference.apply()
     try:
-        for test_id in difference.seen_by:
+        for test_id in difference.caught_by:
             play(test_id)
     except AssertionError:
         return FAILED
@@ -56,7 +56,7 @@ def main() -> None:
     MUTANTS.all(), VARIANTS.all()  # an entry registers itself when its module is loaded
     outcomes: dict[str, int] = {}
     every = {**WRONG.all, **PERMITTED.all}
-    test_ids = [test_id for difference in every.values() for test_id in difference.seen_by]
+    test_ids = [test_id for difference in every.values() for test_id in difference.caught_by]
     for module in {test_id.partition(":")[0] for test_id in test_ids} - {"test_features"}:
         importlib.import_module(f"tests.reference.workload_api.{module}")
     gc.freeze()

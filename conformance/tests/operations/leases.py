@@ -53,7 +53,7 @@ def led_by_another(view: View, than: str) -> bool | Unmet:
     return current if isinstance(current, Unmet) else current != than or Unmet(f"its holder is still {than}")
 
 
-def taken_from(history: Records, former: str) -> Record | None:
+def takeover_from(history: Records, former: str) -> Record | None:
     """Return the write by which another operator took the Lease of `former`."""
     records = history.records(LEASES)
     indices = [i for i, record in enumerate(records) if holder(record) == former]
@@ -70,7 +70,7 @@ def holders(records: list[Record]) -> list[str]:
 def waited(history: Records, former: str) -> tuple[float, int]:
     """Return the seconds from the last renewal of `former` until another operator had the Lease, and its duration."""
     records = [record for record in history.records(LEASES) if holder(record) == former]
-    takeover = taken_from(history, former)
+    takeover = takeover_from(history, former)
     if not records or takeover is None:
         return float("inf"), 0
     return takeover.at - records[-1].at, number(records[-1].object, "spec", "leaseDurationSeconds") or 0

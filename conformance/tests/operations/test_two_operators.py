@@ -142,7 +142,7 @@ def _deleted(history: Records) -> list[str]:
 
 def _created_before_another_led(history: Records, former: str) -> list[Record]:
     """Return the pods that were created before another operator had the Lease."""
-    takeover = leases.taken_from(history, former)
+    takeover = leases.takeover_from(history, former)
     return [record for record in _created(history) if takeover is None or record.revision < takeover.revision]
 
 

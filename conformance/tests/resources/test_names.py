@@ -45,7 +45,7 @@ class LongNames(Scene):
     def play(self, env: SceneEnvironment) -> None:
         for length in (41, 36, 31, 26):
             workload = env.workload("chain", setName="n" * length, startup="CliqueStartupTypeAnyOrder")
-            if not _asked(env, workload).refused:
+            if not _admission_reply(env, workload).refused:
                 break
         self.expected = expected(workload)
         env.create(workload)
@@ -67,7 +67,7 @@ class TwoSetsWithOneGangName(Scene):
         self.gang = name(composition.gang_of(env.quiet(1), clique))
         self.contested = self.gang == names.base_gang("a-0-b", 0)
         env.mark("second set")
-        self.reply = _asked(env, second)
+        self.reply = _admission_reply(env, second)
         if not self.reply.refused:
             env.create(second)
         if self.reply.refused or not self.contested:
@@ -91,7 +91,7 @@ class TwoCliquesWithOneName(Scene):
         cliques.append({"name": "sg-0-leader", "spec": {**worker["spec"], "roleName": "namesake", "replicas": PODS}})
         workload["spec"]["template"]["podCliqueScalingGroups"][0]["replicas"] = 1
         self.other_cliques = [clique for clique in expected(workload).cliques if clique != self.contested]
-        self.reply = _asked(env, workload)
+        self.reply = _admission_reply(env, workload)
         if self.reply.refused:
             env.mark("set refused, or it or its scaling group reports an error")
             return
@@ -117,7 +117,7 @@ class TwoAutoscalersWithOneName(Scene):
         worker["name"] = group["name"]
         worker["spec"]["autoScalingConfig"] = group["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
         group["replicas"] = group["minAvailable"] = 1
-        self.reply = _asked(env, workload)
+        self.reply = _admission_reply(env, workload)
         if self.reply.refused:
             env.mark("set refused, or reports an error")
             return
@@ -251,7 +251,7 @@ def _actual(view: View, clique: Clique) -> dict[str, object]:
     return {key: have[key] or value for key, value in _from_template(clique).items()}
 
 
-def _asked(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
+def _admission_reply(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
     """Return the reply of admission to a set: a refusal because of its names is as good as a report."""
     return env.dry_run.ask(env.dry_run.create(dict(workload)))
 

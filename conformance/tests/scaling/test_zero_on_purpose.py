@@ -55,7 +55,7 @@ def test_an_idle_component_is_not_breached(run: Recorded[ScaledToZero]) -> None:
 def test_nothing_else_is_taken_down_and_the_zero_stays(run: Recorded[ScaledToZero]) -> None:
     for (resource, part), sizes in IDLE.items():
         before, after = run.at(f"before {part} is idle"), run.at(f"{part} idle for long")
-        run.same(f"PodCliques and Pods beside {part}", _others(before, sizes), _others(after, sizes))
+        run.same(f"PodCliques and Pods beside {part}", _other_uids(before, sizes), _other_uids(after, sizes))
         run.expect(f"replicas of {part}", 0, number(after.get(resource, part), "spec", "replicas"))
         run.expect(f"pods of {part}", 0, sum(len(predicates.pods_of(after, clique)) for clique in sizes))
 
@@ -72,13 +72,13 @@ def test_an_idle_component_wakes_up_with_its_minimum(run: Recorded[ScaledToZero]
     ends = [*(f"before {part} is idle" for _, part in list(IDLE)[1:]), "end"]
     for ((_, part), sizes), end in zip(IDLE.items(), ends, strict=True):
         before, after = run.at(f"{part} idle for long"), run.at(end)
-        run.same(f"PodCliques and Pods beside {part}", _others(before, sizes), _others(after, sizes))
+        run.same(f"PodCliques and Pods beside {part}", _other_uids(before, sizes), _other_uids(after, sizes))
 
 
 test_invariants = invariants(ScaledToZero, "INV-001", "INV-004", "INV-005")
 
 
-def _others(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
+def _other_uids(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
     """Return the UIDs of the PodCliques of the set that are not idle, and of their Pods."""
     rest = [clique for clique in SIZES if clique not in idle]
     return {

@@ -71,7 +71,7 @@ class GangsByHand(Scene):
         self.writers = writers.of_objects(env.audit, begin, env.namespace) if env.audit else None
         env.mark("nothing moves")
 
-    def by_others(self, resource: str, record: Record) -> bool:
+    def written_by_operator(self, resource: str, record: Record) -> bool:
         """Return whether the API server's audit log says that it was the operator alone who wrote an object: then its
         changes are not the scheduler's."""
         if self.writers is None:
@@ -98,7 +98,7 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
         record.name: rest
         for record in records
         if (rest := _rest(record.object.get("status"))) not in allowed
-        and not run.scene.by_others("podgangs/status", record)
+        and not run.scene.written_by_operator("podgangs/status", record)
     }
     run.expect("parts of a PodGang's status that are not the scheduler's", {}, strange)
 
@@ -143,7 +143,7 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
         old = before.get(record.uid)
         before[record.uid] = record
         ours = record.kind == DELETED or record.version in run.scene.ours
-        if old is not None and not ours and not run.scene.by_others(resource, record):
+        if old is not None and not ours and not run.scene.written_by_operator(resource, record):
             yield old, record
 
 

@@ -115,7 +115,9 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
     """Judge the arguments: only those with the minAvailable of the other clique are wrong."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name == ALIKE]
-    wrong = {waiting_pod.name: waiting_pod.observed(waiting_pod.place.taken_for_others) for waiting_pod in waiting}
+    wrong = {
+        waiting_pod.name: waiting_pod.observed(waiting_pod.place.arguments_of_namesakes) for waiting_pod in waiting
+    }
     run.same("arguments with the minAvailable of another clique", {key: [] for key in wrong}, wrong)
 
 
@@ -130,7 +132,7 @@ class _Place:
     clique: Clique
     parents: Mapping[str, int]
 
-    def taken_for_others(self, pod: Document) -> list[str]:
+    def arguments_of_namesakes(self, pod: Document) -> list[str]:
         """Return the arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
         namesakes = {
             f"--podcliques={parent}:{clique.min_available}"

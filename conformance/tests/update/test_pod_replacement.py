@@ -94,7 +94,7 @@ class CliquesInDifferentStates(Scene):
             env.settle(f"{set_name}: first pods replaced", replaced, 60)
         env.quiet(1, real=True)
         env.mark("first pods replaced")
-        self._release_others(env)
+        self._release_next_pods(env)
         self._change_again(env, sets)
 
         env.patch("nodes", nodes[0], {"metadata": {"labels": {LATE: "yes"}}})
@@ -108,7 +108,7 @@ class CliquesInDifferentStates(Scene):
         env.quiet(0.7)
         env.mark("end")
 
-    def _release_others(self, env: SceneEnvironment) -> None:
+    def _release_next_pods(self, env: SceneEnvironment) -> None:
         """Make pods Ready that are not the successor of a Ready pod, and scale two cliques."""
         first = self.first
         scale(env, CLIQUES, clique("grows"), 4)

@@ -40,7 +40,7 @@ class UpdateThatStandsStill(Scene):
         env.settle(BEGUN, _reported({CLIQUES: "True"}))
         changes.require_held(env, CLIQUE)
         env.settle(f"{BEGUN} by the set", _reported({SETS: "True"}))
-        env.wait_for("new pods wait", _held)
+        env.wait_for("new pods wait", _pods_wait)
         env.settle(STUCK, _stuck(CLIQUES), 30, real=True)
         env.settle(f"{STUCK} by the set", _stuck(SETS), 30, real=True)
         env.mark("standing still")
@@ -85,7 +85,7 @@ def _moving(view: View, kind: str) -> bool | Unmet:
     return status in ("True", "False") or Unmet(f"{CONDITION} is {status}")
 
 
-def _held(view: View) -> bool | Unmet:
+def _pods_wait(view: View) -> bool | Unmet:
     """At least one new pod waits to become Ready: an operator need not use its whole budget."""
     return bool(changes.held_pods(view, CLIQUE)) or Unmet("no new pod waits to become Ready")
 

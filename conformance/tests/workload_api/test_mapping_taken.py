@@ -43,7 +43,7 @@ class WorkloadOfSomebodyElse(Scene):
         )
         env.nodes("dgx-h100", 1)
         env.roles.restart("operator")
-        env.settle("bound or told", self._bound_or_told, 20)
+        env.settle("bound or told", self._bound_or_warned, 20)
         env.quiet(1, real=True)
         env.mark("at rest")
         env.delete("workloads", self.workload_name)
@@ -52,7 +52,7 @@ class WorkloadOfSomebodyElse(Scene):
     def _workload_deleted(self, view: View) -> bool | Unmet:
         return self.workload_name not in view.names("workloads") or Unmet(f"{self.workload_name} exists")
 
-    def _bound_or_told(self, view: View) -> bool | Unmet:
+    def _bound_or_warned(self, view: View) -> bool | Unmet:
         about = [event for event in view.list("events") if text(event, "type") == "Warning"]
         named = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in about}
         warned = name(objects.podgang(view, self.gang)) in named - {""}
