@@ -17,12 +17,12 @@ def faked(tmp_path: Path) -> Faked:
 
 @pytest.fixture
 def real(faked: Faked) -> Iterator[Real]:
-    """A run on a real cluster. Whatever it leaves is removed at the end."""
-    made = Real(faked)
-    yield made
-    if made.process is not None and made.process.poll() is None:
-        made.process.kill()
-        made.process.communicate()
+    """A run on a real cluster. Its remains are removed at the end."""
+    run = Real(faked)
+    yield run
+    if run.process is not None and run.process.poll() is None:
+        run.process.kill()
+        run.process.communicate()
     subprocess.run(
         [sys.executable, "-m", "conformance.cli", "cluster", "prune"], env=faked.environment(), capture_output=True
     )

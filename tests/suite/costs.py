@@ -21,19 +21,19 @@ FILE = data.folder("fixtures") / "costs" / "scenes.yaml"
 
 def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
     """Return what the scenes of a run took, and the tests with an environment of their own."""
-    found: dict[str, list[float]] = defaultdict(list)
+    measured: dict[str, list[float]] = defaultdict(list)
     repeat = 1
     for event in events:
         match event:
             case ledger.RunStarted():
                 repeat = event.repeat
             case ledger.ScenePlayed(ended_by=""):
-                found[unmarked(event.scene, repeat)].append(event.seconds)
+                measured[unmarked(event.scene, repeat)].append(event.seconds)
             case ledger.TestFinished(scene="", outcome="passed"):
-                found[unmarked(event.test, repeat)].append(sum(event.seconds.values()))
+                measured[unmarked(event.test, repeat)].append(sum(event.seconds.values()))
             case _:
                 pass
-    return found
+    return measured
 
 
 def document(known: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
@@ -53,8 +53,8 @@ def document(known: shards.Costs, measured: Iterable[dict[str, list[float]]]) ->
 
 def main(folders: list[str]) -> None:
     """Print the file."""
-    ledgers = sorted(each.parent for folder in folders for each in Path(folder).rglob("run.jsonl"))
-    sys.stdout.write(document(shards.costs(), (seconds(book.read(each)) for each in ledgers)))
+    ledgers = sorted(path.parent for folder in folders for path in Path(folder).rglob("run.jsonl"))
+    sys.stdout.write(document(shards.costs(), (seconds(book.read(path)) for path in ledgers)))
 
 
 if __name__ == "__main__":

@@ -31,22 +31,22 @@ class Case:
         self.history = History(self.log, "fake")
         self.checks = running.checks
         self.expect, self.holds = running.checks.expect, running.checks.holds
-    def until(self, ids, what, seen):
-        if seen is not True:
-            raise self.running.checks.fail(ids, what, what, seen, at=1.5)
+    def until(self, ids, what, result):
+        if result is not True:
+            raise self.running.checks.fail(ids, what, what, result, at=1.5)
         self.running.checks.passed(ids, what)
-    def tell(self, resource, name):
+    def record(self, resource, name):
         self.revision += 1
         about = dict(namespace="fake", name=name, uid=name, version=str(self.revision), raw=b"{}")
         self.log.append("ADDED", resource, **about)
     def mark(self, step, unmet=""):
         self.steps[step] = Step.now(step, self.history, unmet)
         self.after_step()
-    def settle(self, step, seen):
-        self.mark(step, "" if seen is True else seen)
-    def wait_for(self, step, seen):
-        if seen is not True:
-            raise SceneEnded(step, f"not seen within 1 s: {step}\\nnearest: {seen}", 1.5)
+    def settle(self, step, result):
+        self.mark(step, "" if result is True else result)
+    def wait_for(self, step, result):
+        if result is not True:
+            raise SceneEnded(step, f"not seen within 1 s: {step}\\nnearest: {result}", 1.5)
         self.mark(step)
     def refused(self):
         raise self.running.checks.broken("a set is accepted", "accepted", "refused")
@@ -84,7 +84,7 @@ FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", 
 
 @dataclass
 class Ran:
-    """What a run left."""
+    """The result of a run."""
 
     exit: int
     out: str
@@ -93,12 +93,12 @@ class Ran:
 
     @property
     def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = yaml.safe_load((self.folder / "report.yaml").read_text())
-        return found
+        content: dict[str, Any] = yaml.safe_load((self.folder / "report.yaml").read_text())
+        return content
 
     @property
     def checks(self) -> list[tuple[str, str]]:
-        """What was judged, in order: ids and outcomes."""
+        """Return the ids and outcomes of all checks, in order."""
         lines = [
             json.loads(line)
             for path in (self.folder / "ledger").glob("*.jsonl")
@@ -184,7 +184,7 @@ class Faked:
 
 
 def _forked(given: str, environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
-    """As `python faked.py GIVEN` in a process that has imported everything already."""
+    """Do as `python faked.py GIVEN` does, in a process that has imported everything already."""
     for number, path in ((1, out), (2, err)):
         with path.open("w") as file:
             os.dup2(file.fileno(), number)
@@ -209,7 +209,7 @@ def main(text: str) -> int:
     for name in ("profiles", "ids", "skip", "only", "part", "pytest_options", "roles", "features"):
         if name in given:
             given[name] = tuple(given[name])
-    settings = RunSettings(expected={each.id: each.reason for each in expected}, **given)
+    settings = RunSettings(expected={failure.id: failure.reason for failure in expected}, **given)
     who = ledger.Implementation(
         name="fake",
         version="1",

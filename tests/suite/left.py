@@ -1,4 +1,4 @@
-"""What a run on a real cluster has left behind."""
+"""Processes and folders that a run on a real cluster has left behind."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import psutil
 
 def left(state: Path) -> list[str]:
     """Return the processes with this state folder in their environment, and its folders of clusters."""
-    found = [str(path) for path in state.glob("*/clusters/*") if path.is_dir()]
+    remaining = [str(path) for path in state.glob("*/clusters/*") if path.is_dir()]
     for process in psutil.process_iter():
         try:
             if process.pid == os.getpid() or process.environ().get("GROVE_CONFORMANCE_STATE") != str(state):
                 continue
-            found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
+            remaining.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
         except psutil.Error:  # it ended between two looks: nothing is left of it
             continue
-    return found
+    return remaining

@@ -1,5 +1,5 @@
-"""What the code of a scene may call, followed through the modules of the conformance tests: by names, so rather too
-much than too little."""
+"""Names that the code of a scene may use, followed through the modules of the conformance tests by name: rather too
+many than too few."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ ROOMS = ("conformance.tests.", "conformance.testing.")
 
 def names(scene: type) -> frozenset[tuple[str, ...]]:
     """Return the names that each reached function uses, one tuple a function."""
-    seen: set[types.CodeType] = set()
-    found: set[tuple[str, ...]] = set()
-    waiting: list[Any] = [each for kind in scene.__mro__ if _ours(kind) for each in vars(kind).values()]
+    visited: set[types.CodeType] = set()
+    used: set[tuple[str, ...]] = set()
+    waiting: list[Any] = [member for kind in scene.__mro__ if _ours(kind) for member in vars(kind).values()]
     while waiting:
         for function in _functions(waiting.pop()):
             for code in _codes(function.__code__):
-                if code in seen:
+                if code in visited:
                     continue
-                seen.add(code)
-                found.add(code.co_names)
+                visited.add(code)
+                used.add(code.co_names)
                 waiting += _named(function, code)
-    return frozenset(found)
+    return frozenset(used)
 
 
 def _named(function: types.FunctionType, code: types.CodeType) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What an implementation has not made fails once, and blocks whatever asks about it."""
+"""An object that an implementation has not made fails once, and blocks each check about it."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> No
 
 
 def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
-    found = dict(judged(SetWithoutObjects().play()))
-    assert set(IDS) == set(found)
+    by_id = dict(judged(SetWithoutObjects().play()))
+    assert set(IDS) == set(by_id)
     # A set without objects lacks its objects and its pods; it exists itself, and publishes no selector.
-    failed = {id for id, outcomes in found.items() if "failed" in outcomes}
+    failed = {id for id, outcomes in by_id.items() if "failed" in outcomes}
     assert failed == {"CORE-001", "CORE-007", "CORE-013", "CORE-032"}
     assert all(
-        outcomes & {"unknown", "blocked"} for id, outcomes in found.items() if id not in ("CORE-001", "CORE-032")
+        outcomes & {"unknown", "blocked"} for id, outcomes in by_id.items() if id not in ("CORE-001", "CORE-032")
     )
-    blocked = {id for id, outcomes in found.items() if "blocked" in outcomes}
+    blocked = {id for id, outcomes in by_id.items() if "blocked" in outcomes}
     assert blocked == {f"CORE-{number:03}" for number in (10, 11, 12, 30)}, "no pods are Ready"
 
 
@@ -80,12 +80,14 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
             step: Step(step, last.seq, None, last.at, unmet="it is not")
             for step in ("all pods exist", "set available", PODS_READY, READY)
         }
-        verdicts = {each.id: Invariant(each.what, each.holds, str(each), None) for each in judge(story.history)}
+        verdicts = {
+            result.id: Invariant(result.what, result.holds, str(result), None) for result in judge(story.history)
+        }
         return Played("ready", self, story.history, steps, verdicts)
 
 
 def judged(played: Played) -> Iterator[tuple[str, set[str]]]:
-    """Each requirement that tests of the scene judge, with the outcomes of its checks."""
+    """Yield each requirement that tests of the scene judge, with the outcomes of its checks."""
     for module in (test_managed_objects, test_pods_of_a_set, test_gangs_of_a_set, test_ready_statuses):
         for test in vars(module).values():
             ids = [id for mark in getattr(test, "pytestmark", ()) if mark.name == MARK for id in mark.args]

@@ -62,12 +62,12 @@ def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) 
     faked.write(SCENES, ids=4)
     ran = faked.run(workers=2, repeat=repeat)
     assert ran.exit == 0, ran.err
-    found = events(ran)
-    played = [event for event in found if isinstance(event, ledger.ScenePlayed)]
+    ledger_events = events(ran)
+    played = [event for event in ledger_events if isinstance(event, ledger.ScenePlayed)]
     assert len(played) == 3 * repeat
     [worker] = {event.worker for event in played if "Load" in event.scene}
-    loads = [event for event in found if isinstance(event, ledger.ScenePlayed) and "Load" in event.scene]
-    rest = [event.wall for event in found if isinstance(event, ledger.WorkerEnded) and event.worker != worker]
+    loads = [event for event in ledger_events if isinstance(event, ledger.ScenePlayed) and "Load" in event.scene]
+    rest = [event.wall for event in ledger_events if isinstance(event, ledger.WorkerEnded) and event.worker != worker]
     assert len(rest) == 1
     assert max(rest) <= min(event.wall - event.seconds for event in loads)
 
@@ -83,8 +83,8 @@ def test_it_is_the_last_one_of_a_single_worker(faked: Faked) -> None:
 def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> None:
     faked.write(SCENES, ids=4)
     ran = faked.run()
-    [told] = ran.report["run"]["markers"]
-    assert told == {
+    [markers] = ran.report["run"]["markers"]
+    assert markers == {
         "scene": "test_fake.py::Load",
         "phases": [{"name": "deploy", "markers": {"pods-created": 1.25, "pods-ready": 2.5}}],
     }
@@ -99,11 +99,11 @@ class Line:
 
     def __init__(self) -> None:
         self.answers: list[object] = []
-        self.told: Callable[[object], None] = lambda message: None
+        self.callback: Callable[[object], None] = lambda message: None
 
-    def setcallback(self, told: Callable[[object], None], endmarker: object) -> None:
+    def setcallback(self, callback: Callable[[object], None], endmarker: object) -> None:
         assert endmarker is None
-        self.told = told
+        self.callback = callback
 
     def send(self, item: object) -> None:
         self.answers.append(item)
@@ -112,17 +112,17 @@ class Line:
 def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_path: Path) -> None:
     with book.Book(tmp_path) as written:
         workers, lines = (
-            Workers(RunSettings(run="r", directory="", implementation="x"), written, lambda found: None),
+            Workers(RunSettings(run="r", directory="", implementation="x"), written, lambda collected: None),
             {},
         )
         for name in ("gw0", "gw1", "gw2"):
             workers.add(name, line := Line(), {})
             lines[name] = line
-        lines["gw0"].told(other_workers.ALONE)
-        lines["gw1"].told(None)
+        lines["gw0"].callback(other_workers.ALONE)
+        lines["gw1"].callback(None)
         assert lines["gw0"].answers == []
-        lines["gw2"].told(ledger.encoded(ledger.WorkerEnded(worker="gw2")))
+        lines["gw2"].callback(ledger.encoded(ledger.WorkerEnded(worker="gw2")))
         assert lines["gw0"].answers == [other_workers.ALONE]
-        lines["gw2"].told(None)
-        lines["gw0"].told(other_workers.ALONE)  # at once
+        lines["gw2"].callback(None)
+        lines["gw0"].callback(other_workers.ALONE)  # at once
         assert lines["gw0"].answers == [other_workers.ALONE] * 2

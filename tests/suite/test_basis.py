@@ -1,4 +1,4 @@
-"""What requirements rest on: no MUST without a public document, no document that nobody quotes."""
+"""The basis of requirements: no MUST without a public document, no document without a quotation."""
 
 from __future__ import annotations
 

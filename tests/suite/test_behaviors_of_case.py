@@ -13,9 +13,9 @@ TESTS = """
     from conformance.grove import pods
     from conformance.history.query import Unmet
 
-    def ready(view, wanted):
-        found = sum(pods.ready(pod) for pod in view.list("pods"))
-        return found == wanted or Unmet(f"{found} pods are Ready")
+    def ready(view, expected):
+        count = sum(pods.ready(pod) for pod in view.list("pods"))
+        return count == expected or Unmet(f"{count} pods are Ready")
 
     @requirements("AA-001")
     def test_behaviors_and_node_failures(case):

@@ -1,5 +1,5 @@
-"""Against an implementation that does nothing, what demands something of one fails, soon and with the reason: a
-requirement that passes shows a check that cannot fail."""
+"""An implementation that does nothing fails each requirement that demands something, soon and with the reason: one
+that passes shows a check that cannot fail."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ BY_CRDS_ALONE = {
     ),
     *("COHR-001", "COHR-002", "COHR-003", "COHR-007", "COHR-008"),
 }
-"""What the API server judges by itself, with the CRDs that the blank implementation brings.
+"""Requirements that the API server meets by itself, with the CRDs that the blank implementation brings.
 
-ADM-044, ADM-051, ADM-059, ADM-061, ADM-062 and COHR-008 let whatever is accepted pass, COHR-007
-whatever is not defaulted."""
+ADM-044, ADM-051, ADM-059, ADM-061, ADM-062 and COHR-008 pass if an object is accepted, COHR-007
+if a field is not defaulted."""
 
 PART = () if THOROUGH else ("--shard=1/6",)
 """The whole suite takes six minutes."""
@@ -56,6 +56,6 @@ def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
     assert passed == BY_CRDS_ALONE & judged and passed
     assert report["verdict"]["counts"]["harness-error"] == 0
     # Many scenes fail, and their evidence is bounded: not all of it is whole, and none is without an index.
-    kept = {(folder / bundle.HISTORY).exists() for folder in (path.parent / "bundles").iterdir()}
-    assert kept == {True, False}
+    complete = {(folder / bundle.HISTORY).exists() for folder in (path.parent / "bundles").iterdir()}
+    assert complete == {True, False}
     assert all((folder / bundle.INDEX).is_file() for folder in (path.parent / "bundles").iterdir())

@@ -50,7 +50,7 @@ def test_what_stays_is_balanced(value: object, limit: int) -> None:
 
 
 def _without_strings(text: str) -> str:
-    kept, quoted, escaped = [], False, False
+    outside, quoted, escaped = [], False, False
     for character in text:
         if quoted:
             quoted = escaped or character != '"'
@@ -58,8 +58,8 @@ def _without_strings(text: str) -> str:
         elif character == '"':
             quoted = True
         else:
-            kept.append(character)
-    return "".join(kept)
+            outside.append(character)
+    return "".join(outside)
 
 
 @pytest.mark.parametrize("text", ["word " * 100])

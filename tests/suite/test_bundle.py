@@ -1,4 +1,4 @@
-"""What is kept of a failed test: everything that is needed to understand it, and an index that names it all."""
+"""The bundle of a failed test: everything that is needed to understand it, and an index that names it all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         logs={
             "gang-scheduler": (log, len("long before\n")),
             "cluster/kube-scheduler": (log, 0),
-            "operator": (tmp_path / "nobody.log", 0),
+            "operator": (tmp_path / "absent.log", 0),
         },
         reproduce=["# Runs this test again:", COMMAND],
         whole=getattr(request, "param", True),
@@ -79,7 +79,7 @@ def test_the_index_names_every_file_and_says_what_failed(folder: Path) -> None:
 
 def test_there_are_objects_picture_logs_of_the_window_and_the_command(folder: Path) -> None:
     objects = list(yaml.safe_load_all((folder / "objects.yaml").read_text()))
-    assert {each["metadata"]["name"] for each in objects} == {"s", "s-0", "a1", "b1"}
+    assert {document["metadata"]["name"] for document in objects} == {"s", "s-0", "a1", "b1"}
     words = ["".join(t.itertext()) for t in ElementTree.parse(folder / bundle.PICTURE).iter() if "text" in t.tag]
     assert "TORN: b has 0 of 1 bound" in words and TEST in words
     assert any(word.startswith("SCHED-007 failed: bound [pods]") for word in words)
@@ -98,9 +98,9 @@ def test_events_are_told_in_a_line_each(folder: Path) -> None:
 @pytest.mark.parametrize("folder", [False], indirect=True)
 def test_beyond_the_limit_only_what_is_small_is_kept(folder: Path) -> None:
     """The index says so, also after the bundle was written again."""
-    kept = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
-    assert kept >= {bundle.PICTURE, "timeline.txt", "checks.yaml", "reproduce.txt", "manifests", "events.txt"}
-    assert not kept & {bundle.HISTORY, "objects.yaml", "logs"}
+    names = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
+    assert names >= {bundle.PICTURE, "timeline.txt", "checks.yaml", "reproduce.txt", "manifests", "events.txt"}
+    assert not names & {bundle.HISTORY, "objects.yaml", "logs"}
     assert bundle.LEFT_OUT in (folder / bundle.INDEX).read_text()
 
 

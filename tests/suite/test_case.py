@@ -1,4 +1,4 @@
-"""What `case` makes of time and of its own writes, and of operators that do not start. No cluster, and no seconds."""
+"""Time, own writes, and operators that do not start, as `case` handles them. No cluster, and no seconds."""
 
 from __future__ import annotations
 
@@ -81,20 +81,22 @@ def play(
 
 
 def later(story: Story, moment: float, name: str, **how: Any) -> None:
-    def tell() -> None:
+    def append() -> None:
         story.keep_pace()
         story.pod(name, after=0, **how)
 
-    story.log.later(moment, tell)
+    story.log.later(moment, append)
 
 
-@pytest.mark.parametrize(("roles", "told"), [(("operator", "gang-scheduler"), False), (("gang-scheduler",), True)])
-def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: Any, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("roles", "is_lifeless"), [(("operator", "gang-scheduler"), False), (("gang-scheduler",), True)]
+)
+def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: Any, is_lifeless: bool) -> None:
     budget = WaitBudget(roles)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})  # of the operator, which is another one
     story.pod("a1", gang="s-0", clique="s-0-a")
     budget.timed_out(story.history)
-    assert budget.lifeless == ("the implementation has not bound any pod in this run" if told else "")
+    assert budget.lifeless == ("the implementation has not bound any pod in this run" if is_lifeless else "")
     story.pod("a1", gang="s-0", clique="s-0-a", node="n1")
     budget.timed_out(story.history)
     assert budget.lifeless == "" and budget.limit(30, 1) == 30
@@ -102,7 +104,7 @@ def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: A
 
 @pytest.mark.parametrize("looked", [False, True])
 def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, looked: bool) -> None:
-    """Whatever the suite, or somebody else, has deleted by then, and in an earlier test too."""
+    """An object counts that the suite, or somebody else, has deleted by then, and in an earlier test too."""
     budget = WaitBudget()
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.delete("podgangs", "s-0")
@@ -366,9 +368,11 @@ def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> Non
     case.expect("AA-001", "the state then", "x", "y", at=second)
     case.expect("AA-001", "nodes of pods", {"a1": "n1"}, {"a1": ""})  # only the last change is known
     case.expect("AA-001", "the state then", "x", "x", at=second)
-    where = [ledger.Deviation(f"pods/{each.name}", each.revision) for each in (second, first, second)]
+    where = [ledger.Deviation(f"pods/{record.name}", record.revision) for record in (second, first, second)]
     assert [check.deviation for check in case.checks.recorded] == [*where, None, None]
-    assert [check.at for check in case.checks.recorded[:3]] == [round(each.at, 3) for each in (second, first, second)]
+    assert [check.at for check in case.checks.recorded[:3]] == [
+        round(record.at, 3) for record in (second, first, second)
+    ]
 
 
 HELD = {"metadata": {"annotations": {"conformance.grove.io/hold-ready": "yes"}}}
@@ -376,10 +380,10 @@ HELD = {"metadata": {"annotations": {"conformance.grove.io/hold-ready": "yes"}}}
 
 def test_what_the_cluster_does_not_play_blocks_the_scene_before_anything_is_sent(story: Story) -> None:
     case = play(story, unplayed={"pod behaviors": "a held pod is Ready"})
-    held = {"apiVersion": "v1", "kind": "ConfigMap", **HELD}
+    held_object = {"apiVersion": "v1", "kind": "ConfigMap", **HELD}
     attempts: list[Callable[[], object]] = [
-        lambda: case.create(held),
-        lambda: case.create_all([held]),
+        lambda: case.create(held_object),
+        lambda: case.create_all([held_object]),
         lambda: case.patch("pods", "a", HELD),
     ]
     for attempt in attempts:

@@ -11,7 +11,7 @@ from conformance.grove import labels
 from conformance.suite.scenes.scene import Step
 from conformance.tests.gang_maps import test_lost_maps, test_new_sets, test_scaled_sets, test_updated_sets
 from tests.history.story import Story
-from tests.suite.told import failures
+from tests.suite.judging import failures
 
 TEMPLATE = {"cliques": [{"name": "a", "spec": {"replicas": 2, "minAvailable": 1, "podSpec": {"containers": []}}}]}
 
@@ -115,7 +115,7 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
 
 @pytest.mark.parametrize(("pods", "count"), ((2, 0), (1, 2)))
 def test_what_is_added_after_an_update_is_looked_for_in_maps(pods: int, count: int) -> None:
-    """That its Pods name a PodGang that exists is MAP-008."""
+    """MAP-008 judges whether its Pods name a PodGang that exists."""
     story = Sets()
     sets = (test_updated_sets.ROLLED, test_updated_sets.ON_DELETE)
     for name in sets:

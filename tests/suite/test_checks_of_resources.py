@@ -19,7 +19,7 @@ from conformance.tests.resources import (
     test_topology,
 )
 from tests.history.story import Story
-from tests.suite.told import failures
+from tests.suite.judging import failures
 
 
 def steps(story: Story, *names: str, unmet: str = "") -> dict[str, Step]:
@@ -41,10 +41,10 @@ def pack(**levels: str) -> dict[str, Any]:
 def test_of_a_lost_level_only_its_own_constraints_go(left: dict[str, dict[str, str]], failed: list[str]) -> None:
     """Constraints that stand in the wrong place are RES-060."""
     story, workload = Story(), workloads.load("packed", {"binding": "b"})
-    wanted = expected(workload)
+    desired = expected(workload)
 
     def gangs(of_gang: dict[str, str] | None = None, of_groups: dict[str, str] | None = None) -> None:
-        for gang in wanted.gangs.values():
+        for gang in desired.gangs.values():
             own = {"topologyConstraint": pack(**of_gang)} if of_gang else {}
             bundle = {"podGroupNames": [*gang.minimums], "topologyConstraint": pack(**(of_groups or {}))}
             bundles = {"topologyConstraintGroupConfigs": [bundle]} if of_groups else {}
@@ -52,24 +52,26 @@ def test_of_a_lost_level_only_its_own_constraints_go(left: dict[str, dict[str, s
             story.record("podgangs", gang.name, {"spec": spec})
 
     gangs({"required": "zone"}, {"required": "rack"})
-    made = steps(story, "gangs exist", test_topology.ON_RACKS)
+    recorded = steps(story, "gangs exist", test_topology.ON_RACKS)
     gangs(**left)
-    made |= steps(story, test_topology.WITHOUT_LEVEL)
-    found = failures(test_topology.test_constraints_are_removed_with_their_level, story, made, expected=wanted)
-    assert len(found) == len(wanted.gangs) * len(failed)
-    assert all(failed[0] in each for each in found)
+    recorded |= steps(story, test_topology.WITHOUT_LEVEL)
+    violations = failures(
+        test_topology.test_constraints_are_removed_with_their_level, story, recorded, expected=desired
+    )
+    assert len(violations) == len(desired.gangs) * len(failed)
+    assert all(failed[0] in text for text in violations)
 
 
 @pytest.mark.parametrize(("group", "count"), (("p-0-sg", 0), ("p-0-plain", 1)))
 def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(group: str, count: int) -> None:
-    """One of these scaling groups has no annotation. That those of a template are copied is RES-115."""
+    """One of these scaling groups has no annotation. RES-115 judges whether those of a template are copied."""
     story, workload = Story(), workloads.load("linked")
     domains = expected_domains.domains(workload)
     for domain in domains:
         story.record("computedomains", domain, {})
-    for each in ("p-0-sg", "p-0-plain", "p-1-sg", "p-1-plain"):
-        given = {labels.MNNVL: "none" if each.endswith("sg") else "wide"} if each != group else {}
-        story.record("podcliquescalinggroups", each, {"metadata": {"annotations": given}})
+    for name in ("p-0-sg", "p-0-plain", "p-1-sg", "p-1-plain"):
+        given = {labels.MNNVL: "none" if name.endswith("sg") else "wide"} if name != group else {}
+        story.record("podcliquescalinggroups", name, {"metadata": {"annotations": given}})
     scene = {"workload": workload, "expected": expected(workload), "domains": domains}
     test = test_compute_domains.test_the_nearest_annotation_says_the_group
     assert len(failures(test, story, steps(story, "nothing moves"), **scene)) == count
@@ -77,13 +79,15 @@ def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(gro
 
 @pytest.mark.parametrize(("gang", "count"), (("", 0), ("p-0-other", 0), ("mine", 1)))
 def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) -> None:
-    """Which PodGang a Pod names is the subject of others."""
+    """Other requirements judge the PodGang that a Pod names."""
     story, workload = Story(), workloads.load("full-featured")
     story.record("podcliques", "p-0-fe", {"metadata": {"labels": {"example.com/tier": "front"}}})
     story.pod("p-0-fe-0", clique="p-0-fe", gang=gang)
     scene = {"workload": workload, "expected": expected(workload)}
-    made = steps(story, test_full_featured_set.PRESENT)
-    assert len(failures(test_full_featured_set.test_labels_of_templates_are_passed_on, story, made, **scene)) == count
+    recorded = steps(story, test_full_featured_set.PRESENT)
+    assert (
+        len(failures(test_full_featured_set.test_labels_of_templates_are_passed_on, story, recorded, **scene)) == count
+    )
 
 
 @pytest.mark.parametrize(("role", "count"), (("prefill", 0), ("worker", 1)))
@@ -91,26 +95,26 @@ def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, co
     """Labels of the template are RES-023, defaults those of admission, and Pods CORE-007."""
     story, workload = Story(), workloads.load("namesakes")
     story.record("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
-    made = steps(story, "all cliques exist", "all pods and Services exist")
+    recorded = steps(story, "all cliques exist", "all pods and Services exist")
     test = test_names.test_a_clique_is_created_from_the_template_of_its_whole_name
-    assert len(failures(test, story, made, expected=expected(workload))) == count
+    assert len(failures(test, story, recorded, expected=expected(workload))) == count
 
 
-@pytest.mark.parametrize(("kept", "count"), ((True, 0), (False, 1)))
-def test_gangs_that_are_still_needed_are_those_of_before(kept: bool, count: int) -> None:
+@pytest.mark.parametrize(("remains", "count"), ((True, 0), (False, 1)))
+def test_gangs_that_are_still_needed_are_those_of_before(remains: bool, count: int) -> None:
     """Other requirements judge the contents of these PodGangs."""
     story = Story()
     for gang, cliques in {"a": ["p-0-fe"], "b": ["p-0-sg-1-wk"], "c": ["p-1-fe"], "d": ["p-0-sg-3-ld"]}.items():
         story.record("podgangs", gang, {"spec": {"podgroups": [{"name": clique} for clique in cliques]}})
-    made = steps(story, "nothing moves after the update")
-    for gang in "cd" if kept else "bcd":
+    recorded = steps(story, "nothing moves after the update")
+    for gang in "cd" if remains else "bcd":
         story.delete("podgangs", gang)
-    made |= steps(story, "gangs of removed replicas are deleted", "nothing moves after the removal")
-    assert len(failures(test_autoscalers.test_gangs_of_removed_replicas_are_deleted, story, made)) == count
+    recorded |= steps(story, "gangs of removed replicas are deleted", "nothing moves after the removal")
+    assert len(failures(test_autoscalers.test_gangs_of_removed_replicas_are_deleted, story, recorded)) == count
 
 
 @pytest.mark.parametrize(
-    ("test", "premise", "others"),
+    ("test", "premise", "later"),
     (
         (
             test_autoscalers.test_claims_of_removed_replicas_are_deleted,
@@ -124,8 +128,8 @@ def test_gangs_that_are_still_needed_are_those_of_before(kept: bool, count: int)
         ),
     ),
 )
-def test_what_was_never_created_is_not_missed_after_a_removal(test: Any, premise: str, others: tuple[str, ...]) -> None:
+def test_what_was_never_created_is_not_missed_after_a_removal(test: Any, premise: str, later: tuple[str, ...]) -> None:
     story = Story()
-    made = steps(story, premise, unmet="there are none") | steps(story, *others)
+    recorded = steps(story, premise, unmet="there are none") | steps(story, *later)
     with pytest.raises(Blocked):
-        failures(test, story, made, domains={"p-0-wide": None}, second=[])
+        failures(test, story, recorded, domains={"p-0-wide": None}, second=[])

@@ -21,32 +21,32 @@ WANTED = expected(dict(load("disaggregated", {})))
 
 
 def view(names: dict[str, str], *, without: str = "") -> View:
-    """The expected gangs with other names, and without the PodGroup of one clique."""
+    """Return a view of the expected gangs with other names, and without the PodGroup of one clique."""
     story = Story()
     for gang in WANTED.gangs.values():
         if gang.name in names:
-            held = sorted(gang.minimums.keys() - {without}, reverse=True)
-            groups = [{"name": each, "minReplicas": 0} for each in held]
+            cliques = sorted(gang.minimums.keys() - {without}, reverse=True)
+            groups = [{"name": clique, "minReplicas": 0} for clique in cliques]
             story.record("podgangs", names[gang.name], {"metadata": {}, "spec": {"podgroups": groups}})
-    found = View()
+    result = View()
     for record in story.history.records():
-        found.apply(record)
-    return found
+        result.apply(record)
+    return result
 
 
 def test_gangs_are_found_by_the_cliques_that_they_hold() -> None:
     names = {name: f"other-{number}" for number, name in enumerate(WANTED.gangs)}
-    found = by_composition(WANTED, view(names))
-    assert {each.name for each in found.gangs.values()} == set(names.values())
+    actual = by_composition(WANTED, view(names))
+    assert {gang.name for gang in actual.gangs.values()} == set(names.values())
     for old, new in names.items():
-        was, now = WANTED.gangs[old], found.gangs[new]
+        was, now = WANTED.gangs[old], actual.gangs[new]
         assert (now.minimums, now.owner, now.labels) == (was.minimums, was.owner, was.labels)
 
 
 def test_a_gang_that_is_not_there_keeps_its_name() -> None:
     first, *rest = WANTED.gangs
-    found = by_composition(WANTED, view({first: "other"}))
-    assert set(found.gangs) == {"other", *rest}
+    actual = by_composition(WANTED, view({first: "other"}))
+    assert set(actual.gangs) == {"other", *rest}
 
 
 def test_a_gang_that_lacks_a_clique_is_found_by_the_others() -> None:
@@ -58,17 +58,17 @@ def test_a_gang_that_lacks_a_clique_is_found_by_the_others() -> None:
 
 def test_one_gang_does_not_count_for_two() -> None:
     story = Story()
-    every = [{"name": each, "minReplicas": 0} for each in WANTED.cliques]
+    every = [{"name": clique, "minReplicas": 0} for clique in WANTED.cliques]
     story.record("podgangs", "all", {"metadata": {}, "spec": {"podgroups": every}})
-    found = by_composition(WANTED, story.history.view())
-    assert len(found.gangs) == len(WANTED.gangs) > 1 and "all" in found.gangs
+    actual = by_composition(WANTED, story.history.view())
+    assert len(actual.gangs) == len(WANTED.gangs) > 1 and "all" in actual.gangs
 
 
 def test_cliques_name_the_gangs_that_hold_them() -> None:
     names = {name: f"other-{number}" for number, name in enumerate(WANTED.gangs)}
-    found = by_composition(WANTED, view(names)).cliques
+    actual = by_composition(WANTED, view(names)).cliques
     for clique in WANTED.cliques.values():
-        now = found[clique.name]
+        now = actual[clique.name]
         assert now.gang == now.labels[labels.GANG] == names[clique.gang]
         assert now.base_gang == now.labels.get(labels.BASE_GANG, "") == names.get(clique.base_gang, "")
         assert {**now.labels, labels.GANG: "", labels.BASE_GANG: ""} == {
@@ -80,11 +80,14 @@ def test_cliques_name_the_gangs_that_hold_them() -> None:
 
 def test_a_gang_is_found_by_a_clique() -> None:
     first, *rest = WANTED.gangs
-    seen = view({first: "other"})
-    held, loose = sorted(WANTED.gangs[first].minimums), sorted(WANTED.gangs[rest[0]].minimums)
-    assert name(gang_of(seen, held[0])) == "other" and cliques_of(gang_of(seen, held[0])) == held
-    assert gang_of(seen, loose[0]) is None and cliques_of(None) == []
-    assert all_in_gangs(held)(seen) is True and none_in_gangs(loose)(seen) is True
-    assert str(all_in_gangs([*held, loose[0]])(seen)) == f"no gang has a PodGroup for {loose[0]}"
-    assert str(none_in_gangs([held[0], *loose])(seen)) == f"gangs still have PodGroups for {held[0]}"
-    assert str(initialized(held[0])(seen)) == f"gang of {held[0]}: Initialized is absent"
+    current = view({first: "other"})
+    held_cliques, loose = sorted(WANTED.gangs[first].minimums), sorted(WANTED.gangs[rest[0]].minimums)
+    assert (
+        name(gang_of(current, held_cliques[0])) == "other"
+        and cliques_of(gang_of(current, held_cliques[0])) == held_cliques
+    )
+    assert gang_of(current, loose[0]) is None and cliques_of(None) == []
+    assert all_in_gangs(held_cliques)(current) is True and none_in_gangs(loose)(current) is True
+    assert str(all_in_gangs([*held_cliques, loose[0]])(current)) == f"no gang has a PodGroup for {loose[0]}"
+    assert str(none_in_gangs([held_cliques[0], *loose])(current)) == f"gangs still have PodGroups for {held_cliques[0]}"
+    assert str(initialized(held_cliques[0])(current)) == f"gang of {held_cliques[0]}: Initialized is absent"

@@ -1,4 +1,4 @@
-"""What a test says of credentials does not get into what is kept of a run, nor on the terminal."""
+"""Credentials in the output of a test are neither in the files of a run nor on the terminal."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_no_output_of_a_run_has_a_private_key(faked: Faked) -> None:
         if path.is_file() and path.name != "run.json":
             texts[str(path.relative_to(ran.folder))] = path.read_text(errors="replace")
     assert {"report.yaml", "junit.xml", "ledger/run.jsonl"} <= texts.keys()
-    shown = [(name, text[: text.index(part)][-300:]) for name, text in texts.items() for part in PARTS if part in text]
-    assert not shown, shown
+    leaks = [(name, text[: text.index(part)][-300:]) for name, text in texts.items() for part in PARTS if part in text]
+    assert not leaks, leaks
 
 
 def test_an_error_of_a_command_has_no_private_key(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,5 +66,5 @@ def test_an_error_of_a_command_has_no_private_key(capsys: pytest.CaptureFixture[
         raise UsageError(PRINTED)
 
     cli.run(command)
-    said = capsys.readouterr().err
-    assert "REDACTED" in said and not [part for part in PARTS if part in said]
+    output = capsys.readouterr().err
+    assert "REDACTED" in output and not [part for part in PARTS if part in output]

@@ -1,4 +1,4 @@
-"""Which entries of a PodGangMap must have the generation hash of the set after an update (MAP-042)."""
+"""Entries of a PodGangMap that must have the generation hash of the set after an update (MAP-042)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.history.story import Story
 HELD: dict[str, object] = {"podCliques": {"a": 2}}
 
 
-def answer(**held: object) -> bool | Unmet:
-    """Return what is waited for, where an entry with these members has an old generation hash."""
+def answer(**fields: object) -> bool | Unmet:
+    """Return the result of the awaited predicate, where an entry with these fields has an old generation hash."""
     story = Story()
     story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "new"}})
     current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **HELD}
-    old = {"epoch": "2", "role": "ScaleOut", "podCliqueSetGenerationHash": "old", **held}
+    old = {"epoch": "2", "role": "ScaleOut", "podCliqueSetGenerationHash": "old", **fields}
     story.record("podgangmaps", "s-0", {"spec": {"podCliqueSetReplicaIndex": 0, "entries": [current, old]}})
     return _current("s", _of_entries)(story.history.view())
 

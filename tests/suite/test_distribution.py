@@ -15,7 +15,7 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 from conformance.suite.session.distribution import Distribution
 
 END = -1
-"""What a worker gets after its last test."""
+"""The item that a worker gets after its last test."""
 
 
 class Worker:

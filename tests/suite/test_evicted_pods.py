@@ -1,4 +1,4 @@
-"""Whether an operator replaces evicted pods is judged only where Kubernetes has evicted them."""
+"""The replacement of evicted pods is judged only where Kubernetes has evicted them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which scenes change something for everybody on their cluster: declared by each, and checked against its code."""
+"""Scenes that change something for everybody on their cluster: declared by each, and checked against its code."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def scenes() -> list[type[Scene]]:
 
 
 def _below(kind: type[Scene]) -> Iterator[type[Scene]]:
-    for each in kind.__subclasses__():
-        yield from _below(each)
-        if each.__module__.startswith("conformance.tests."):
-            yield each
+    for subclass in kind.__subclasses__():
+        yield from _below(subclass)
+        if subclass.__module__.startswith("conformance.tests."):
+            yield subclass
 
 
 def of_code(scene: type[Scene]) -> Exclusive | None:
-    """Return what the code of a scene may change for others."""
-    used = [set(each) for each in names(scene)]
-    if any("roles" in each and each & CONTROL for each in used):
+    """Return the kind of changes for others that the code of a scene may make."""
+    used = [set(function_names) for function_names in names(scene)]
+    if any("roles" in function_names and function_names & CONTROL for function_names in used):
         return Exclusive.ROLES
-    return Exclusive.NODES if any("fail_node" in each for each in used) else None
+    return Exclusive.NODES if any("fail_node" in function_names for function_names in used) else None
 
 
 def test_a_scene_says_what_it_changes_for_others() -> None:
-    found = [scene for scene in scenes() if scene.exclusive is not Exclusive.CLASSES]  # its code names no function
-    assert {scene: scene.exclusive for scene in found} == {scene: of_code(scene) for scene in found}
+    all_scenes = [scene for scene in scenes() if scene.exclusive is not Exclusive.CLASSES]  # its code names no function
+    assert {scene: scene.exclusive for scene in all_scenes} == {scene: of_code(scene) for scene in all_scenes}
 
 
 def test_most_scenes_change_nothing_for_others() -> None:
-    found = scenes()
-    assert 0 < sum(scene.exclusive is not None for scene in found) < len(found) / 5
+    all_scenes = scenes()
+    assert 0 < sum(scene.exclusive is not None for scene in all_scenes) < len(all_scenes) / 5

@@ -1,4 +1,4 @@
-"""What is asked of an existing cluster before a run on it."""
+"""Checks of an existing cluster before a run on it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
         existing.admit(bare_cluster.kubeconfig)
         begin = time.monotonic()
-        wanted = OccupationTerms("r1", ("--context", "theirs"))
+        terms = OccupationTerms("r1", ("--context", "theirs"))
         with (
             pytest.raises(
                 UsageError, match=r"^--context theirs: a fake node is not Ready after [0-9.]+ s: KWOK does not run"
             ),
-            occupied(bare_cluster.kubeconfig, wanted),
+            occupied(bare_cluster.kubeconfig, terms),
         ):
             pytest.fail("nothing plays the nodes")
         assert time.monotonic() - begin < 15 * pace.factor()

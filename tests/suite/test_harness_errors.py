@@ -17,10 +17,10 @@ FAILING = PASSING.replace("1, 1)", "1, 2)")
 
 
 def cases(ran: Ran) -> dict[str, list[str]]:
-    """The test cases of JUnit, by requirement if they have one, with what they have."""
+    """Return the elements of each test case of JUnit, by requirement if it has one."""
     listed = ET.parse(ran.folder / "junit.xml").iter("testcase")
-    found = {str(case.get("name")).partition(" It does")[0]: case for case in listed}
-    return {name: [part.tag for part in case if part.tag != "properties"] for name, case in found.items()}
+    by_name = {str(case.get("name")).partition(" It does")[0]: case for case in listed}
+    return {name: [part.tag for part in case if part.tag != "properties"] for name, case in by_name.items()}
 
 
 def closing_badly(faked: Faked, tests: str) -> Ran:

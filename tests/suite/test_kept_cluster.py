@@ -28,17 +28,17 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> No
     ran = real.run(keep_cluster=True)
     assert ran.exit == 1, ran.err
     assert ran.outcomes == {"AA-001": "failed", "AA-002": "not-run"}, "the run ends with the failure"
-    kept = re.search(r"cluster (\S+) was kept, with the namespace (\S+) of the test", ran.err)
-    assert kept is not None, ran.err
+    match = re.search(r"cluster (\S+) was kept, with the namespace (\S+) of the test", ran.err)
+    assert match is not None, ran.err
 
     def cluster(*words: str) -> str:
         command = [sys.executable, "-m", "conformance.cli", "cluster", *words]
         return subprocess.check_output(command, env=real.faked.environment(), text=True)
 
-    assert kept[1] in cluster("prune") + cluster("list"), "it belongs to nobody who could have gone"
-    seen = cluster("kubectl", kept[1], "--", "get", "namespaces,nodes", "-o", "name")
-    assert f"namespace/{kept[2]}" in seen and "node/" in seen
-    cluster("down", kept[1])
+    assert match[1] in cluster("prune") + cluster("list"), "it belongs to nobody who could have gone"
+    objects = cluster("kubectl", match[1], "--", "get", "namespaces,nodes", "-o", "name")
+    assert f"namespace/{match[2]}" in objects and "node/" in objects
+    cluster("down", match[1])
     assert real.left() == []
 
 

@@ -31,18 +31,18 @@ def test_it_tears_services_apart(tmp_path: Path) -> None:
     assert verdict["implementation"]["roles"] == ["gang-scheduler"]
     failures = {r["id"]: r["failures"] for r in verdict["requirements"] if r["outcome"] == "failed"}
     assert set(failures) >= set(TORN)
-    for id, seen in TORN.items():
+    for id, beginning in TORN.items():
         [failure] = failures[id]
-        assert failure["expected"] == "holds at every moment" and failure["seen"].startswith(seen)
-        shown(path.parent / failure["bundle"], id, failure["test"], (path.parent / "report.txt").read_text())
+        assert failure["expected"] == "holds at every moment" and failure["seen"].startswith(beginning)
+        assert_bundle(path.parent / failure["bundle"], id, failure["test"], (path.parent / "report.txt").read_text())
 
 
-def shown(folder: Path, id: str, test: str, out: str) -> None:
-    """The bundle has objects, picture, the words of those who acted, and the command."""
+def assert_bundle(folder: Path, id: str, test: str, out: str) -> None:
+    """Assert that a bundle has objects, picture, the logs and events of the components, and the command."""
     assert f"picture:    {folder}/timeline.svg" in out
     picture = (folder / "timeline.svg").read_text()
     assert "TORN: " in picture and f"{id} failed: " in picture
-    kinds = {each["kind"] for each in yaml.safe_load_all((folder / "objects.yaml").read_text())}
+    kinds = {document["kind"] for document in yaml.safe_load_all((folder / "objects.yaml").read_text())}
     assert {"PodCliqueSet", "PodGang", "PodClique", "Pod", "Node"} <= kinds
     assert "FailedScheduling" in (folder / "events.txt").read_text()
     assert (folder / "logs" / "operator.log").is_file()

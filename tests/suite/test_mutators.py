@@ -56,7 +56,7 @@ def descriptor(folder: Path, part: str = "", obj: dict[str, Any] | None = None) 
     return loading.load(str(path), {})
 
 
-def seen(folder: Path, *lines: str, judged: Descriptor | None = None) -> str:
+def reported(folder: Path, *lines: str, judged: Descriptor | None = None) -> str:
     (folder / "audit.log").write_text("".join(lines))
     return mutators(folder, judged).violation()
 
@@ -67,13 +67,13 @@ def mutators(folder: Path, judged: Descriptor | None = None) -> Mutators:
 
 
 def test_a_policy_on_nodes_is_named_with_its_user(tmp_path: Path) -> None:
-    said = "the MutatingAdmissionPolicy p changes nodes/status: the user operator has written it"
-    assert seen(tmp_path, written(policy("nodes/status"))) == said
-    assert seen(tmp_path, written(policy("pods"), verb="patch"), written(policy("pods/status"), verb="patch")) != ""
+    sentence = "the MutatingAdmissionPolicy p changes nodes/status: the user operator has written it"
+    assert reported(tmp_path, written(policy("nodes/status"))) == sentence
+    assert reported(tmp_path, written(policy("pods"), verb="patch"), written(policy("pods/status"), verb="patch")) != ""
 
 
 @pytest.mark.parametrize(
-    "made",
+    "text",
     [
         written(policy("nodes"), SUITE),
         written(policy("pods")),
@@ -83,8 +83,8 @@ def test_a_policy_on_nodes_is_named_with_its_user(tmp_path: Path) -> None:
     ],
     ids=["of the suite", "on pods", "refused", "a dry run", "a read"],
 )
-def test_what_changes_nothing_of_others_is_not_named(tmp_path: Path, made: str) -> None:
-    assert seen(tmp_path, made) == ""
+def test_what_changes_nothing_of_others_is_not_named(tmp_path: Path, text: str) -> None:
+    assert reported(tmp_path, text) == ""
 
 
 def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
@@ -106,21 +106,21 @@ def test_a_write_that_is_kept_out_of_the_audit_log_is_named(tmp_path: Path) -> N
 
 
 def test_a_declared_policy_may_change_no_more_than_another(tmp_path: Path) -> None:
-    assert seen(tmp_path, judged=descriptor(tmp_path, "objects", policy("pods"))) == ""
-    said = seen(tmp_path, judged=descriptor(tmp_path, "objects", policy("nodes")))
-    assert said == "the MutatingAdmissionPolicy p changes nodes"
+    assert reported(tmp_path, judged=descriptor(tmp_path, "objects", policy("pods"))) == ""
+    sentence = reported(tmp_path, judged=descriptor(tmp_path, "objects", policy("nodes")))
+    assert sentence == "the MutatingAdmissionPolicy p changes nodes"
 
 
 def test_only_a_declared_crd_converts(tmp_path: Path) -> None:
-    assert "converts podcliques.grove.io by a webhook" in seen(tmp_path, written(CRD, verb="patch"))
-    assert seen(tmp_path, written(CRD, verb="patch"), judged=descriptor(tmp_path, "crds", CRD)) == ""
+    assert "converts podcliques.grove.io by a webhook" in reported(tmp_path, written(CRD, verb="patch"))
+    assert reported(tmp_path, written(CRD, verb="patch"), judged=descriptor(tmp_path, "crds", CRD)) == ""
 
 
 def test_the_reference_is_not_accused(tmp_path: Path) -> None:
-    assert seen(tmp_path, judged=loading.load("reference", {})) == ""
+    assert reported(tmp_path, judged=loading.load("reference", {})) == ""
 
 
 def test_the_operator_that_writes_its_certificate_into_its_webhooks_is_not_accused(tmp_path: Path) -> None:
     text = (PROJECT / "fixtures/implementations/grove-operator/webhooks.yaml").read_text()
-    hook = next(each for each in yaml.safe_load_all(text) if each["kind"] == "MutatingWebhookConfiguration")
-    assert seen(tmp_path, written(hook, verb="update")) == ""
+    hook = next(document for document in yaml.safe_load_all(text) if document["kind"] == "MutatingWebhookConfiguration")
+    assert reported(tmp_path, written(hook, verb="update")) == ""

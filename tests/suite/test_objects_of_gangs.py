@@ -22,24 +22,24 @@ OF_GANG, OF_SET, NOBODY = "PodGang", "PodCliqueSet", ""
 
 
 def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
-    """A gang whose cliques have a Pod each, with a Workload, a composite and PodGroups that these kinds control; and
-    the same of somebody else. Pods name PodGroups only if they are `grouped`."""
+    """Return a view of a gang whose cliques have a Pod each, with a Workload, a composite and PodGroups that these
+    kinds control; and the same of somebody else. Pods name PodGroups only if they are `grouped`."""
     story = Story()
     groups = [{"name": clique, "minReplicas": 1} for clique in CLIQUES]
     owners = {OF_SET: story.owned("podcliquesets", "of-gangs", None).uid}
     owners[OF_GANG] = story.record("podgangs", GANG.name, {"spec": {"podgroups": groups}}).uid
 
-    def made(resource: str, each: str, spec: dict[str, Any]) -> None:
-        kind = "" if each.startswith("other") else controllers[resource]
+    def create(resource: str, object_name: str, spec: dict[str, Any]) -> None:
+        kind = "" if object_name.startswith("other") else controllers[resource]
         references = [{"kind": kind, "name": "any", "uid": owners[kind], "controller": True}] if kind else []
-        story.record(resource, each, {"metadata": {"ownerReferences": references}, "spec": spec})
+        story.record(resource, object_name, {"metadata": {"ownerReferences": references}, "spec": spec})
 
     for prefix in ("", "other-"):
         of = {"workloadRef": {"workloadName": f"{prefix}workload"}}
-        made("workloads", f"{prefix}workload", {})
-        made("compositepodgroups", f"{prefix}root", of)
+        create("workloads", f"{prefix}workload", {})
+        create("compositepodgroups", f"{prefix}root", of)
         for leaf in LEAVES:
-            made("podgroups", f"{prefix}{leaf}", {**of, "parentCompositePodGroupName": f"{prefix}root"})
+            create("podgroups", f"{prefix}{leaf}", {**of, "parentCompositePodGroupName": f"{prefix}root"})
     for clique, leaf in zip(CLIQUES, LEAVES, strict=True):
         group = {"schedulingGroup": {"podGroupName": leaf}} if grouped else {}
         story.record("pods", f"{clique}-x", {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": group})
@@ -57,10 +57,10 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
 )
 def test_objects_are_known_whoever_controls_them(controllers: dict[str, str]) -> None:
     view = _view(controllers)
-    found = objects.of_gang(view, GANG)
-    assert [name(each) for each in found.workloads] == ["workload"]
-    assert [name(each) for each in found.roots] == ["root"]
-    assert sorted(map(name, found.leaves)) == LEAVES
+    gang_objects = objects.of_gang(view, GANG)
+    assert [name(item) for item in gang_objects.workloads] == ["workload"]
+    assert [name(item) for item in gang_objects.roots] == ["root"]
+    assert sorted(map(name, gang_objects.leaves)) == LEAVES
     assert objects.tree_in_place(WANTED, GANG)(view) is True
 
 

@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def theirs(folder: Path) -> Iterator[Cluster]:
     """A cluster whose KWOK was installed by its chart, and whose owner has declared it disposable."""
-    with foreign_cluster(folder, by_api=True) as made:
-        yield made
+    with foreign_cluster(folder, by_api=True) as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim.Claim.__init__, "__defaults__", (QUICK,))
 
 
-def asked(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:
+def run_on(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:
     async def ask() -> T:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="test") as client:
             return await action(client)
@@ -61,15 +61,15 @@ def asked(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:
 
 def specs(cluster: Cluster) -> dict[str, Any]:
     """Return the Stages of a cluster: labels and spec by name."""
-    found = asked(cluster, lambda client: client.list(STAGES))
-    return {each["metadata"]["name"]: (each["metadata"].get("labels"), each["spec"]) for each in found}
+    stages = run_on(cluster, lambda client: client.list(STAGES))
+    return {stage["metadata"]["name"]: (stage["metadata"].get("labels"), stage["spec"]) for stage in stages}
 
 
 def left(cluster: Cluster) -> list[str]:
     """Return what runs have left on a cluster, and its Lease."""
-    found = [f"{each.resource} {each.name}" for each in asked(cluster, leftovers.find)]
-    leases = asked(cluster, lambda client: client.list(LEASES, claim.NAMESPACE))
-    return found + [each["metadata"]["name"] for each in leases if each["metadata"]["name"] == claim.NAME]
+    remaining = [f"{item.resource} {item.name}" for item in run_on(cluster, leftovers.find)]
+    leases = run_on(cluster, lambda client: client.list(LEASES, claim.NAMESPACE))
+    return remaining + [item["metadata"]["name"] for item in leases if item["metadata"]["name"] == claim.NAME]
 
 
 def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(theirs: Cluster) -> None:
@@ -77,12 +77,12 @@ def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(theirs: C
     assert set(before) == {"node-initialize", "pod-ready", "pod-delete"}
     with occupied(theirs.kubeconfig, OccupationTerms("r1", CHOSEN)) as plain:
         assert set(plain.unplayed) == set(abilities.Ability)
-    with occupied(theirs.kubeconfig, OccupationTerms("r2", CHOSEN, install_stages=True)) as found:
-        assert found.unplayed == {}
-        assert found.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
+    with occupied(theirs.kubeconfig, OccupationTerms("r2", CHOSEN, install_stages=True)) as session:
+        assert session.unplayed == {}
+        assert session.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
         assert "pod-starts" in specs(theirs)
-        assert found.simulator is not None and found.simulator.alive()
-    assert not found.simulator.alive()
+        assert session.simulator is not None and session.simulator.alive()
+    assert not session.simulator.alive()
     assert specs(theirs) == before
     assert left(theirs) == []
 
@@ -92,8 +92,8 @@ def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(theirs
     with occupied(theirs.kubeconfig, OccupationTerms("r3", CHOSEN, install_stages=True, keep_stages=True)):
         pass
     assert "pod-starts" in specs(theirs)
-    with occupied(theirs.kubeconfig, OccupationTerms("r4", CHOSEN)) as found:  # they are no trace of a killed run
-        assert abilities.Ability.BEHAVIORS not in found.unplayed
+    with occupied(theirs.kubeconfig, OccupationTerms("r4", CHOSEN)) as session:  # they are no trace of a killed run
+        assert abilities.Ability.BEHAVIORS not in session.unplayed
     assert "pod-starts" in specs(theirs)
     occupation.clean(theirs.kubeconfig)
     assert specs(theirs) == before
@@ -122,7 +122,7 @@ def test_a_run_that_is_killed_while_it_replaces_stages_loses_none(
         await kwok_stages.install(client, "r5")
 
     with pytest.raises(Killed):
-        asked(theirs, install)
+        run_on(theirs, install)
     occupation.clean(theirs.kubeconfig)
     assert specs(theirs) == before
     assert left(theirs) == []
@@ -134,12 +134,12 @@ def test_what_a_killed_run_has_left_is_named_and_removed(theirs: Cluster) -> Non
         await client.create(NAMESPACES, marked(space, "r6"))
         (node,) = nodes.manifests("single", 1, "left")
         await client.create(NODES, marked(node, "r6"))
-        held = {"name": "held", "namespace": "left-behind", "finalizers": ["grove.io/finalizer"]}
-        await client.create(kwok_stages.CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
+        metadata = {"name": "held", "namespace": "left-behind", "finalizers": ["grove.io/finalizer"]}
+        await client.create(kwok_stages.CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         for where in ("left-single-0", "gone"):
             await client.create(PODS, pod(f"on-{where}", "left-behind", where))
 
-    asked(theirs, leave)
+    run_on(theirs, leave)
     message = (
         r"^--context theirs: a run that was killed has left 1 namespaces, 1 nodes, of the run r6 — "
         r"grove-conformance cluster clean --context theirs$"
@@ -147,9 +147,9 @@ def test_what_a_killed_run_has_left_is_named_and_removed(theirs: Cluster) -> Non
     with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, OccupationTerms("r7", CHOSEN)):
         pytest.fail("it would be taken for what was there before")
     assert occupation.clean(theirs.kubeconfig, "another") == []
-    assert {each.name for each in occupation.clean(theirs.kubeconfig)} == {"left-behind", "left-single-0"}
+    assert {item.name for item in occupation.clean(theirs.kubeconfig)} == {"left-behind", "left-single-0"}
     assert left(theirs) == []
-    assert "left-behind" not in [each["metadata"]["name"] for each in asked(theirs, lambda c: c.list(NAMESPACES))]
+    assert "left-behind" not in [item["metadata"]["name"] for item in run_on(theirs, lambda c: c.list(NAMESPACES))]
 
 
 def test_two_runs_do_not_share_a_cluster(theirs: Cluster) -> None:
@@ -181,7 +181,7 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> No
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("terms", "message"),
     [
         (
             OccupationTerms("r12", install_stages=True),
@@ -194,7 +194,7 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> No
     ],
 )
 def test_stages_are_installed_only_where_they_change_nothing_for_others(
-    theirs: Cluster, wanted: OccupationTerms, message: str
+    theirs: Cluster, terms: OccupationTerms, message: str
 ) -> None:
     before = specs(theirs)
 
@@ -208,21 +208,21 @@ def test_stages_are_installed_only_where_they_change_nothing_for_others(
         await client.delete(PODS, "default", "theirs", grace_seconds=0)
         await client.delete(NODES, None, "single-0")
 
-    asked(theirs, make)
+    run_on(theirs, make)
     try:
-        with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, wanted):
+        with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, terms):
             pytest.fail("the pods of others would behave otherwise")
     finally:
-        asked(theirs, remove)
+        run_on(theirs, remove)
     assert specs(theirs) == before
 
 
 def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> None:
     message = r"^--install-stages: its KWOK reads no Stages from the API — start KWOK with --enable-crds=Stage"
     with (
-        foreign_cluster(tmp_path, by_api=False) as made,
+        foreign_cluster(tmp_path, by_api=False) as cluster,
         pytest.raises(UsageError, match=message),
-        occupied(made.kubeconfig, OccupationTerms("r14", CHOSEN, install_stages=True)),
+        occupied(cluster.kubeconfig, OccupationTerms("r14", CHOSEN, install_stages=True)),
     ):
         pytest.fail("KWOK would go on with its own")
 

@@ -1,4 +1,4 @@
-"""In which order tests run, and by which names they are selected."""
+"""The order of tests, and the names by which they are selected."""
 
 from __future__ import annotations
 

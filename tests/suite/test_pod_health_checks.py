@@ -1,4 +1,4 @@
-"""What a clique counts of its pods is judged apart from whether it calls its minimum breached, without a cluster."""
+"""The counts of a clique are judged apart from its condition MinAvailableBreached, without a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENV = cast(SceneEnvironment, SimpleNamespace(workload=lambda name, **sizes: dict
 
 
 def failed(status: Callable[[Health], dict[str, Any]]) -> set[str]:
-    """The requirements that a set fails whose cliques differ from the right status by this one."""
+    """Return the requirements that a set fails whose cliques differ from the right status by this one."""
     scene, story = PodsInAllStates(), Story()
     scene.cases = {case.name: case for case in health.cases()}
     scene.cliques = expected(test_pod_health._workload(ENV, scene.cases)).cliques

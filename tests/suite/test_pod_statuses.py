@@ -34,13 +34,13 @@ STORED = {
 SLOW = {"phase": "Pending", "conditions": conditions(Ready="False")}
 
 
-def altered(sent: dict[str, Any], stored: dict[str, Any], *others: dict[str, Any]) -> list[str]:
-    """Return what is said of a pod that is Pending and gets a status."""
+def altered(sent: dict[str, Any], stored: dict[str, Any], *later: dict[str, Any]) -> list[str]:
+    """Return the messages about a pod that is Pending and gets a status."""
     story = Story()
     story.record("pods", "a", {"status": {"phase": "Pending"}})
     version = story.record("pods", "a", {"status": stored}).version
-    bodies = [json.dumps({"status": each}).encode() for each in (sent, *others)]
-    return [said.partition(" of ")[0] for said in pod_statuses.altered(story.history, {version: bodies})]
+    bodies = [json.dumps({"status": status}).encode() for status in (sent, *later)]
+    return [message.partition(" of ")[0] for message in pod_statuses.altered(story.history, {version: bodies})]
 
 
 def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:

@@ -1,4 +1,4 @@
-"""Whoever deletes the nodes or the namespace of a test is named. No cluster."""
+"""The client that deletes the nodes or the namespace of a test is named. No cluster."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.suite.test_case import play
 
 @pytest.fixture
 def story() -> Story:
-    made = Story(Scripted())
-    made.node("n1", tags={POOL: "pool"})
-    made.node("other", tags={POOL: "another"})
-    return made
+    created = Story(Scripted())
+    created.node("n1", tags={POOL: "pool"})
+    created.node("other", tags={POOL: "another"})
+    return created
 
 
 SUITE, REAPER = ("grove-conformance", "grove-conformance/suite"), ("operator", "reaper/1 (linux)")

@@ -1,4 +1,4 @@
-"""What should be there of a set, and what is: the comparison of `implementation try`, without a cluster."""
+"""Desired and existing objects of a set: the comparison of `implementation try`, without a cluster."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ POD: dict[str, Any] = {
 
 
 def compared(story: Story, *, of: str = "frontend") -> list[Line]:
-    wanted = expected(dict(load(of)))
-    return lines(story.history.view(), "frontend", 1, wanted)
+    desired = expected(dict(load(of)))
+    return lines(story.history.view(), "frontend", 1, desired)
 
 
 def complete() -> Story:
@@ -43,8 +43,8 @@ def test_nothing_is_missing_of_a_complete_set() -> None:
 
 
 def test_everything_is_missing_where_nothing_was_made() -> None:
-    found = compared(Story())
-    assert len(found) == 8 and all(line.unmet for line in found)
+    missing = compared(Story())
+    assert len(missing) == 8 and all(line.unmet for line in missing)
 
 
 def test_what_is_missing_is_named_with_what_is_there() -> None:
@@ -76,8 +76,8 @@ def test_a_log_that_is_named_stays(tmp_path: Path) -> None:
     log.write_text("no such flag")
     other.write_text("")
     text = trial.with_kept_logs(f"its log ends with: no such flag (all of it: {log})", [log, other])
-    kept = Path(text.partition("(all of it: ")[2].removesuffix(")"))
+    copy = Path(text.partition("(all of it: ")[2].removesuffix(")"))
     log.unlink()
-    assert kept.read_text() == "no such flag" and [each.name for each in kept.parent.iterdir()] == ["operator.log"]
+    assert copy.read_text() == "no such flag" and [path.name for path in copy.parent.iterdir()] == ["operator.log"]
     assert trial.with_kept_logs("is not there", [other]) == "is not there"
-    shutil.rmtree(kept.parent)
+    shutil.rmtree(copy.parent)

@@ -1,4 +1,4 @@
-"""The pytest plugin in sessions of other people: with their options, and without a trace where nobody asks for it."""
+"""The pytest plugin in sessions of other people: with their options, and without a trace if they do not ask for it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PYTEST = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of somebody else's session, with clusters of its own."""
-    found = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state"), "COLUMNS": "200"}
+    """Return the environment of somebody else's session, with clusters of its own."""
+    variables = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state"), "COLUMNS": "200"}
     for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
-        found.pop(name, None)
-    return found
+        variables.pop(name, None)
+    return variables
 
 
 def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,30 +42,32 @@ def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_imports_nothing_of_the_suite() -> None:
-    """It is loaded by every session of an environment that has the package."""
+    """Every session of an environment that has the package loads the plugin."""
     code = "import pytest, sys; before = set(sys.modules); import grove_conformance.pytest_plugin"
     code += "; print(sorted({*sys.modules} - before))"
-    found = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert found.strip() == str(
+    output = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert output.strip() == str(
         ["grove_conformance", "grove_conformance.precedence", "grove_conformance.pytest_plugin"]
     )
 
 
 def test_a_session_that_does_not_ask_for_it_is_the_same_without_it(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_one(): pass\ndef test_two(): assert 0\n")
-    said = [session(tmp_path, "-v", "-p", "no:cacheprovider", *more) for more in ((), ("-p", "no:grove-conformance"))]
+    sessions = [
+        session(tmp_path, "-v", "-p", "no:cacheprovider", *more) for more in ((), ("-p", "no:grove-conformance"))
+    ]
 
-    def told(done: subprocess.CompletedProcess[str]) -> str:
+    def text_of(done: subprocess.CompletedProcess[str]) -> str:
         lines = [line for line in done.stdout.splitlines() if not line.startswith("plugins:")]
         return re.sub(r"=+|in [0-9.]+s", "", "\n".join(lines))  # the longer the time, the fewer the equals signs
 
-    assert "1 failed, 1 passed" in told(said[0])
-    assert told(said[0]) == told(said[1]) and said[0].stderr == said[1].stderr
+    assert "1 failed, 1 passed" in text_of(sessions[0])
+    assert text_of(sessions[0]) == text_of(sessions[1]) and sessions[0].stderr == sessions[1].stderr
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["test_mine.py"]
 
 
 def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_path: Path) -> None:
-    """Neither theirs from their tests, nor ours from us."""
+    """The folder hides neither theirs from their tests, nor ours from us."""
     (tmp_path / "conformance").mkdir()
     (tmp_path / "conformance" / "__init__.py").write_text("MINE = True\n")
     (tmp_path / "test_mine.py").write_text("from conformance import MINE\ndef test_mine(): assert MINE\n")
@@ -81,18 +83,20 @@ def test_a_cluster_beside_a_package_of_the_users_with_our_name_is_refused_in_one
     (tmp_path / "test_mine.py").write_text(
         "import conformance\ndef test_mine(grove_cluster): assert conformance.MINE\n"
     )
-    said = session(tmp_path).stdout
-    assert "1 error" in said and "was imported as conformance and hides the package" in said
+    output = session(tmp_path).stdout
+    assert "1 error" in output and "was imported as conformance and hides the package" in output
     assert (
-        "Traceback" not in said and "UsageError" not in said and ".py:" not in said.partition("short test summary")[0]
+        "Traceback" not in output
+        and "UsageError" not in output
+        and ".py:" not in output.partition("short test summary")[0]
     )
 
 
 def test_an_unknown_implementation_of_the_fixture_is_told_once_with_its_option(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_mine(grove_cluster): pass\n")
-    said = session(tmp_path, "--grove-implementation", "referense").stdout.partition("short test summary")[0]
-    assert said.count('--grove-implementation: unknown implementation "referense" — did you mean "reference"?') == 1
-    assert "During handling" not in said
+    output = session(tmp_path, "--grove-implementation", "referense").stdout.partition("short test summary")[0]
+    assert output.count('--grove-implementation: unknown implementation "referense" — did you mean "reference"?') == 1
+    assert "During handling" not in output
 
 
 @pytest.mark.parametrize(
@@ -185,15 +189,15 @@ def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Pat
         command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
-        said = list(takewhile(lambda line: "PASSED" not in line, process.stdout))
+        lines = list(takewhile(lambda line: "PASSED" not in line, process.stdout))
         os.killpg(process.pid, signal.SIGINT)
-        said += process.stdout
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, "".join(said)
+        lines += process.stdout
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, "".join(lines)
     (report,) = (tmp_path / "reports").glob("*/report.yaml")
     verdict = yaml.safe_load(report.read_text())["verdict"]
     assert (verdict["result"], verdict["complete"]) == ("interrupted", False)
     assert verdict["counts"]["passed"] and verdict["counts"]["not-run"] and not verdict["counts"]["harness-error"]
-    assert f"report: {report}" in "".join(said)
+    assert f"report: {report}" in "".join(lines)
     assert left(tmp_path / "state") == []
 
 

@@ -19,8 +19,8 @@ PROFILES = {"core", "gang", "startup", "scaling", "termination"}
 
 def plan(tmp_path: Path, **settings: object) -> launch.Plan:
     """Return the tests that such a run selects."""
-    asked = RunSettings(run="r", directory=str(tmp_path), implementation="reference", only=tuple(quick.TESTS))
-    return launch.collect(preparation.changed(asked, **settings))
+    base = RunSettings(run="r", directory=str(tmp_path), implementation="reference", only=tuple(quick.TESTS))
+    return launch.collect(preparation.changed(base, **settings))
 
 
 @pytest.mark.parametrize("features", [(), ("coherent", "topology")])

@@ -78,7 +78,7 @@ class Steps(dict[str, Step]):
 
 
 class OnlySteps(Checks):
-    """Whatever a test compares is as it should be."""
+    """Checks in which each comparison of a test holds."""
 
     def expect(self, id: str, what: str, expected: object, seen: object, **at: Any) -> bool:
         return True
@@ -100,7 +100,7 @@ def of_function(function: Callable[..., None], path: Path) -> Iterator[Test]:
     marks: list[pytest.Mark] = getattr(function, "pytestmark", [])
     sets = [list(given(mark)) for mark in marks if mark.name == "parametrize"]
     for scene, values in itertools.product(scenes_of(function), itertools.product(*sets)):
-        arguments = {name: value for each, _ in values for name, value in each.items()}
+        arguments = {name: value for parameters, _ in values for name, value in parameters.items()}
         [mark] = [mark for mark in (*marks, *(m for _, own in values for m in own)) if mark.name == MARK]
         reaches = tuple(step.format_map(arguments) for step in mark.kwargs.get("reaches", ()))
         where = f"{path.relative_to(TESTS).as_posix()}::{function.__name__}"
@@ -119,13 +119,15 @@ def given(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]
 
 
 def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) -> tuple[set[str], Exception | None]:
-    """Run a test: the names of its failed checks, and what ended it. A few tests cannot do without objects: they are
-    followed as far as they come."""
+    """Run a test; return the names of its failed checks, and the exception that ended it. A few tests cannot do
+    without objects: they are followed as far as they come."""
     checks = OnlySteps(test.name, [test.id], lambda check: None)
-    kept: Any = MagicMock(**{name: value for name, value in vars(test.scene).items() if isinstance(value, str | tuple)})
+    scene: Any = MagicMock(
+        **{name: value for name, value in vars(test.scene).items() if isinstance(value, str | tuple)}
+    )
     rules = {test.id: Invariant("its rule", True, None, None)}
-    played = Played(test.name, kept, HISTORY, steps, rules, ended=ended, neighbor=HISTORY)
-    run = Recorded(played, kept, checks, test.reaches)
+    played = Played(test.name, scene, HISTORY, steps, rules, ended=ended, neighbor=HISTORY)
+    run = Recorded(played, scene, checks, test.reaches)
     try:
         with contextlib.suppress(TypeError, ValueError, KeyError, IndexError):
             test.function(**{RUN: run, **test.arguments})
@@ -139,8 +141,8 @@ ALL = [test for test in every() if "invariant" not in test.arguments]
 
 
 @cache
-def asked(test: Test) -> list[str]:
-    """The steps that a test asks for, and those that its requirement is about."""
+def steps_of(test: Test) -> list[str]:
+    """Return the steps that a test asks for, and those that its requirement is about."""
     steps = Steps()
     assert judged(test, steps) == (set(), None), test
     return list(dict.fromkeys([*steps, *test.reaches]))
@@ -149,20 +151,20 @@ def asked(test: Test) -> list[str]:
 @pytest.mark.parametrize("goes_on", [False, True], ids=["the scene ends", "the scene goes on"])
 def test_only_a_step_that_the_requirement_is_about_fails_it(goes_on: bool) -> None:
     wrong = []
-    for each, step in [(test, step) for test in ALL for step in asked(test)]:
+    for case, step in [(test, step) for test in ALL for step in steps_of(test)]:
         ended = None if goes_on else SceneEnded(step, "not seen within 1 s", 1.0)
-        failed, problem = judged(each, Steps(unmet=step) if goes_on else Steps(missing=step), ended)
+        failed, problem = judged(case, Steps(unmet=step) if goes_on else Steps(missing=step), ended)
         blocked = isinstance(problem, Blocked) and problem.cause == "implementation"
-        right = failed == {step} if step in each.reaches else not failed and (blocked or goes_on)
-        wrong += [] if right else [f"{each}: {step}: failed {failed}, {problem!r}"]
+        right = failed == {step} if step in case.reaches else not failed and (blocked or goes_on)
+        wrong += [] if right else [f"{case}: {step}: failed {failed}, {problem!r}"]
     assert wrong == [] and len(ALL) > 400
 
 
 def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> None:
     ended = SceneEnded("an earlier step", "not seen within 1 s", 1.0)
-    found = {str(test): judged(test, {}, ended) for test in ALL if asked(test)}
-    wrong = {test: seen for test, seen in found.items() if seen[0] or not isinstance(seen[1], Blocked)}
-    assert wrong == {} and len(found) > 400
+    results = {str(test): judged(test, {}, ended) for test in ALL if steps_of(test)}
+    wrong = {test: result for test, result in results.items() if result[0] or not isinstance(result[1], Blocked)}
+    assert wrong == {} and len(results) > 400
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -170,35 +172,35 @@ def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> N
 
 def test_every_step_is_one_of_the_scene() -> None:
     """A name that no scene of the test's modules gives to a step would only be found by a run."""
-    unknown = {(str(test), step) for test in ALL for step in asked(test) if not known(step, test.scene)}
+    unknown = {(str(test), step) for test in ALL for step in steps_of(test) if not known(step, test.scene)}
     assert unknown == set()
 
 
 def known(step: str, scene: type[Scene]) -> bool:
-    """Whether the modules of a scene, or one that these import, can name a step so."""
-    own = {each.__module__ for each in scene.__mro__ if issubclass(each, Scene) and each is not Scene}
+    """Return whether the modules of a scene, or one that these import, can name a step so."""
+    own = {kind.__module__ for kind in scene.__mro__ if issubclass(kind, Scene) and kind is not Scene}
     return any(re.fullmatch(pattern, step) for module in own for pattern in patterns(module, imports=True))
 
 
 @cache
 def patterns(module: str, imports: bool = False) -> frozenset[str]:
-    """What strings of a module match, apart from those in tests and their decorators."""
+    """Return patterns of the strings of a module, apart from those in tests and their decorators."""
     tree = ast.parse(Path(str(sys.modules[module].__file__)).read_text("utf-8"))
-    found: set[str] = set()
+    result: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             continue
         if imports and isinstance(node, ast.ImportFrom) and node.module and "conformance.test" in node.module:
             for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
-                found |= patterns(name) if name in sys.modules else set()
+                result |= patterns(name) if name in sys.modules else set()
         for part in ast.walk(node):
             if isinstance(part, ast.JoinedStr):
-                found.add(
+                result.add(
                     "".join(re.escape(str(v.value)) if isinstance(v, ast.Constant) else ".+" for v in part.values)
                 )
             elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-                found.add(re.escape(part.value))
-    return frozenset(found - {".+"})
+                result.add(re.escape(part.value))
+    return frozenset(result - {".+"})
 
 
 def test_a_misspelt_step_is_found() -> None:

@@ -69,7 +69,7 @@ def test_a_test_of_a_rule_asks_for_its_result() -> None:
         if isinstance(node, ast.FunctionDef) and _recorded(node) and _literals(node) & rules
     ]
     asking = ("run.invariant()", "run.unbroken()")
-    assert [node.name for node in tests if not any(each in ast.unparse(node) for each in asking)] == []
+    assert [node.name for node in tests if not any(call in ast.unparse(node) for call in asking)] == []
     assert len(tests) > 10
 
 
@@ -113,7 +113,9 @@ def test_each_requirement_says_what_is_wrong_where_it_does_not_hold() -> None:
     ],
 )
 def test_a_sentence_with_a_word_of_another_level_is_found(text: str, words: list[str]) -> None:
-    entry = next(each for each in requirement.load().requirements.values() if each.level is requirement.Level.MUST)
+    entry = next(
+        candidate for candidate in requirement.load().requirements.values() if candidate.level is requirement.Level.MUST
+    )
     assert wrong_words(replace(entry, text=text)) == words
 
 
@@ -130,9 +132,9 @@ def test_an_unknown_field_names_file_line_and_field(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["quotes", "contradicts"])
 def test_a_document_that_is_not_listed_names_file_line_and_field(tmp_path: Path, field: str) -> None:
     text = HEAD + ENTRY.replace("basis: code", f"basis: code, {field}: [[pull-567, Title, Some words.]]")
-    said = broken(tmp_path, text)
-    assert said.startswith(f"core.yaml:6: requirements[0].{field}[0]: 'pull-567' is not a listed document")
-    assert 'did you mean "pull-566"?' in said
+    message = broken(tmp_path, text)
+    assert message.startswith(f"core.yaml:6: requirements[0].{field}[0]: 'pull-567' is not a listed document")
+    assert 'did you mean "pull-566"?' in message
 
 
 def test_the_page_names_what_contradicts_a_requirement(tmp_path: Path) -> None:

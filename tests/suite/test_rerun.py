@@ -1,4 +1,4 @@
-"""What is run again of an earlier run, from its ledger."""
+"""Tests of an earlier run that are run again, from its ledger."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def earlier(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("named", ["reports/r1", "r1"])
 def test_it_is_judged_as_it_was(earlier: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str) -> None:
     monkeypatch.chdir(tmp_path)
-    found = rerun.settings_of(named, Path("reports"))
-    assert found.only == ("a.py::u", "a.py::v")
-    assert (found.implementation, found.profiles, found.seed) == ("mine.yaml", ("core",), 7)
-    assert not found.shard and not found.part, "the tests say it all"
+    settings = rerun.settings_of(named, Path("reports"))
+    assert settings.only == ("a.py::u", "a.py::v")
+    assert (settings.implementation, settings.profiles, settings.seed) == ("mine.yaml", ("core",), 7)
+    assert not settings.shard and not settings.part, "the tests say it all"
 
 
 def test_a_run_that_is_not_there_is_told(earlier: Path) -> None:

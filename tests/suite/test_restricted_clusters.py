@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 FOLDER = Path(__file__).parent
 FEW_IDS = ("--id", "CORE-001", "--id", "CORE-022", "--id", "START-001")
 WHOLE = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
-"""What is judged: all of a profile, or a ready set, a lost pod and pods with a waiting init container."""
+"""Selected requirements: all of a profile, or a ready set, a lost pod and pods with a waiting init container."""
 LIMITS = {"defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
 ENOUGH, FEW = "500", "3"
 

@@ -1,4 +1,4 @@
-"""How a test asks for the rule of its requirement: alone (`invariant`), or beside other checks (`unbroken`)."""
+"""Ways to ask for the rule of the requirement of a test: alone (`invariant`), or beside other checks (`unbroken`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.suite.scenes.scene import Invariant, Played, Scene, SceneEnded
 ENDED = SceneEnded("pods Ready", "not seen within 60 s", 1.0)
 
 
-def asked(way: str, holds: bool | None, ended: Exception | None = None) -> list[str]:
-    """The outcomes of the checks that a test makes."""
+def outcomes_of(way: str, holds: bool | None, ended: Exception | None = None) -> list[str]:
+    """Return the outcomes of the checks that a test makes."""
     history = History(Log(), "space")
     history.end()
     checks = Checks("test", ["AA-001"], lambda check: None)
@@ -27,16 +27,16 @@ def asked(way: str, holds: bool | None, ended: Exception | None = None) -> list[
 @pytest.mark.parametrize("ended", [None, ENDED])
 @pytest.mark.parametrize("way", ["invariant", "unbroken"])
 def test_a_violation_is_a_failure_although_the_scene_ended_early(way: str, ended: Exception | None) -> None:
-    assert asked(way, False, ended) == ["failed"]
+    assert outcomes_of(way, False, ended) == ["failed"]
 
 
 def test_a_rule_alone_is_judged_over_whole_scenes() -> None:
-    assert asked("invariant", True) == ["passed"]
-    assert asked("invariant", None) == ["unknown"]
+    assert outcomes_of("invariant", True) == ["passed"]
+    assert outcomes_of("invariant", None) == ["unknown"]
     with pytest.raises(Blocked, match="pods Ready"):
-        asked("invariant", True, ENDED)
+        outcomes_of("invariant", True, ENDED)
 
 
 def test_a_rule_beside_other_checks_leaves_them_to_decide() -> None:
-    assert asked("unbroken", True) == asked("unbroken", True, ENDED) == ["passed"]
-    assert asked("unbroken", None) == asked("unbroken", None, ENDED) == []
+    assert outcomes_of("unbroken", True) == outcomes_of("unbroken", True, ENDED) == ["passed"]
+    assert outcomes_of("unbroken", None) == outcomes_of("unbroken", None, ENDED) == []

@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_installed_is_a_mistake_of_the_user(
     text: str,
     words: str,
 ) -> None:
-    """It is found before a cluster is started, and is no failure of the implementation."""
+    """The mistake is found before a cluster is started, and is no failure of the implementation."""
     (tmp_path / "file.yaml").write_text(text)
     head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Implementation\nname: mine\nversion: '0'\n"
     rest = f"roles: [operator]\nschedulerName: s\nstart: running\ninstall: {{{part}: ['${{here}}/file.yaml']}}\n"
@@ -195,8 +195,8 @@ def test_the_command_that_reproduces_asks_for_what_the_run_was_asked_for() -> No
 
 
 def test_the_command_that_reproduces_names_another_version_and_features() -> None:
-    asked = Requested(("workload-api",), ("kube-scheduler:A=true",))
-    settings = RunSettings(run="r", directory="", implementation="mine", kubernetes="1.37.2", cluster_features=asked)
+    features = Requested(("workload-api",), ("kube-scheduler:A=true",))
+    settings = RunSettings(run="r", directory="", implementation="mine", kubernetes="1.37.2", cluster_features=features)
     command = reproduction.command(settings)
     assert "--features workload-api --feature-gates kube-scheduler:A=true --kubernetes 1.37.2 " in command
     settings = msgspec.structs.replace(settings, kubernetes="1.36.3", cluster_features=Requested())
@@ -204,8 +204,8 @@ def test_the_command_that_reproduces_names_another_version_and_features() -> Non
 
 
 def test_settings_with_features_reach_the_workers(tmp_path: Path) -> None:
-    asked = Requested(("workload-api",), ("A=true",), ("a/v1=true",))
-    settings = RunSettings(run="r", directory=str(tmp_path), implementation="x", cluster_features=asked)
+    features = Requested(("workload-api",), ("A=true",), ("a/v1=true",))
+    settings = RunSettings(run="r", directory=str(tmp_path), implementation="x", cluster_features=features)
     assert decoded(settings.save().read_bytes()) == settings
 
 
@@ -301,11 +301,11 @@ def test_a_full_disk_is_told_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("cores", "gigabytes", "tests", "wanted"), [(2, 24, 99, 3), (4, 16, 99, 5), (1, 64, 99, 1), (2, 24, 2, 2)]
+    ("cores", "gigabytes", "tests", "expected"), [(2, 24, 99, 3), (4, 16, 99, 5), (1, 64, 99, 1), (2, 24, 2, 2)]
 )
 def test_there_are_three_workers_for_two_cores_as_far_as_the_memory_reaches(
-    cores: int, gigabytes: int, tests: int, wanted: int, monkeypatch: pytest.MonkeyPatch
+    cores: int, gigabytes: int, tests: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=gigabytes * 2**30))
-    assert commands._how_many(None, tests) == wanted
+    assert commands._how_many(None, tests) == expected

@@ -282,7 +282,7 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
     assert ran.exit == 3, ran.err
     assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
     assert "worker gw0 died during test_fake.py::test_one" in ran.out
-    # What it had judged until then is kept.
+    # Its verdicts until then are kept.
     assert '"outcome":"passed"' in (ran.folder / "ledger" / "run.jsonl").read_text()
 
 
@@ -333,7 +333,7 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
 def test_a_run_whose_output_nobody_reads_ends_with_its_report(
     faked: Faked, tests: str, code: int, result: str, workers: int
 ) -> None:
-    """As with `… 2>&1 | head -1`, and after the end of a terminal where that signal is ignored."""
+    """Examples are `… 2>&1 | head -1`, and the end of a terminal where that signal is ignored."""
     faked.write(tests)
     read, write = os.pipe()
     os.close(read)

@@ -19,9 +19,9 @@ SCENE = """
 
         def play(self, env):
             self.early = "early"
-            env.tell("pods", "one")
+            env.record("pods", "one")
             env.wait_for("first", True)
-            env.tell("pods", "two")
+            env.record("pods", "two")
             env.wait_for("second", SECOND)
             self.late = "late"
             env.wait_for("third", True)
@@ -122,17 +122,17 @@ def test_an_implementation_that_dies_in_a_scene_leaves_evidence_of_what_it_block
     text = place.read_text().replace('env.wait_for("second", True)', 'raise Blocked("panic: nil", "implementation")')
     place.write_text("from conformance.suite.outcomes.checks import Blocked\n" + text)
     ran = faked.run()
-    found = {r["id"]: r.get("bundle") for r in ran.report["verdict"]["requirements"]}
+    bundles = {r["id"]: r.get("bundle") for r in ran.report["verdict"]["requirements"]}
     blocked = dict.fromkeys(["AA-001", "AA-002", "AA-003", "AA-005"], "bundles/one")
-    assert found == {**blocked, "AA-004": None}
+    assert bundles == {**blocked, "AA-004": None}
     assert "evidence: " in ran.out + ran.err and (ran.folder / "bundles" / "one").is_dir()
 
 
 def test_what_is_blocked_by_a_process_that_exited_says_so(faked: Faked) -> None:
     write(faked)
     place = faked.folder / "tests" / "test_fake.py"
-    seen = "mine: the operator exited with code 7\\nnot seen within 1 s: second\\nnearest: no pod"
-    text = place.read_text().replace('env.wait_for("second", True)', f'raise SceneEnded("second", "{seen}", 1.5)')
+    message = "mine: the operator exited with code 7\\nnot seen within 1 s: second\\nnearest: no pod"
+    text = place.read_text().replace('env.wait_for("second", True)', f'raise SceneEnded("second", "{message}", 1.5)')
     place.write_text("from conformance.suite.scenes.scene import SceneEnded\n" + text)
     reasons = {r.get("reason") for r in faked.run().report["verdict"]["requirements"] if r["outcome"] == "blocked"}
     assert reasons == {'the scene ended in waiting for "second": mine: the operator exited with code 7'}
@@ -174,12 +174,12 @@ def test_a_premise_that_does_not_come_blocks(faked: Faked, unmet: str) -> None:
     goes_on = "settle" in unmet
     expected = {"AA-006": "blocked", "AA-007": "passed" if goes_on else "blocked", "AA-008": "failed"}
     assert {id: ran.outcomes[id] for id in expected} == expected
-    found = ran.report["verdict"]["requirements"][5]
-    assert "second" in found["reason"] and "two of three" in found["reason"] and not found.get("failures")
+    entry = ran.report["verdict"]["requirements"][5]
+    assert "second" in entry["reason"] and "two of three" in entry["reason"] and not entry.get("failures")
 
 
 def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
-    others = """
+    further = """
     @requirement("AA-006")
     def test_by_itself(case):
         case.expect("AA-006", "x", 1, 1)
@@ -195,7 +195,7 @@ def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
     def test_other_again(run: Recorded[Other]):
         pass
     """
-    write(faked, more=others, ids=7)
+    write(faked, more=further, ids=7)
     ran = faked.run(workers=3)
     assert ran.exit == 0, ran.err
     assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
@@ -209,7 +209,7 @@ def test_each_repetition_plays_its_own_scene(faked: Faked) -> None:
 
 
 def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> None:
-    others = """
+    further = """
     class Other(Shortage):
         pass
 
@@ -217,14 +217,14 @@ def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> N
     def test_other(run: Recorded[Other]):
         pass
     """
-    write(faked, more=others, ids=6)
+    write(faked, more=further, ids=6)
     ran = faked.run(ids=["AA-006"])
     assert played(ran) == ["test_fake.py::Other"]
     assert ran.outcomes["AA-006"] == "passed" and ran.outcomes["AA-001"] == "not-run"
 
 
 def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
-    others = """
+    further = """
     class Other(Shortage):
         pass
 
@@ -232,7 +232,7 @@ def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
     def test_both(run: Recorded[Shortage | Other]):
         pass
     """
-    write(faked, more=others, ids=6)
+    write(faked, more=further, ids=6)
     ran = faked.run()
     assert ran.exit == 0, ran.err
     assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
@@ -257,7 +257,7 @@ def test_a_step_that_no_scene_has_is_a_harness_error(faked: Faked) -> None:
 
 
 def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked) -> None:
-    others = """
+    further = """
     class Other(Shortage):
         pass
 
@@ -265,7 +265,7 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
     def test_other(run: Recorded[Other]):
         pass
     """
-    write(faked, second='"nothing"', more=others)
+    write(faked, second='"nothing"', more=further)
     ran = faked.run(fail_fast=True, ids=["AA-002"])
     assert ran.exit == 1
     assert played(ran) == ["test_fake.py::Shortage"]

@@ -47,8 +47,8 @@ def recorded(played: Played) -> Recorded[Scene]:
 def test_each_namespace_has_its_own_state_at_a_step(played: Played) -> None:
     run = recorded(played)
     uids = {step: [r.at(step).get("pods", "a") for r in (run, run.neighbor)] for step in ("first", "both")}
-    seen = {step: [found and found["metadata"]["uid"] for found in pair] for step, pair in uids.items()}
-    assert seen == {"first": [ONE, None], "both": [ONE, OTHER]}
+    states = {step: [pod and pod["metadata"]["uid"] for pod in pair] for step, pair in uids.items()}
+    assert states == {"first": [ONE, None], "both": [ONE, OTHER]}
     assert [len(r.whole().records("pods")) for r in (run, run.neighbor)] == [2, 1]
 
 

@@ -1,4 +1,4 @@
-"""Which tests run, by what an implementation claims."""
+"""Tests that run, by the claims of an implementation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] 
 
 @pytest.mark.parametrize("profiles", [(), ("operations",)])
 def test_what_is_about_a_feature_runs_for_who_claims_it(profiles: tuple[str, ...]) -> None:
-    """Also where only the invariants of another profile are asked for."""
+    """The same holds if only the invariants of another profile are asked for."""
     declared = ("OPS-003", "OPS-004", "INV-004")
     assert REGISTRY.requirements["OPS-003"].feature == "leader-election"
     assert chosen("leader-election", profiles=profiles).takes(declared)
@@ -60,41 +60,41 @@ DECLARED = {
 }
 
 
-def found(**how: Any) -> tuple[set[str], dict[str, int]]:
-    """Return which of the tests run, and in how many others an invariant would be judged."""
+def selected(**how: Any) -> tuple[set[str], dict[str, int]]:
+    """Return the tests that run, and the number of other tests in which an invariant would be judged."""
     tests = scope(REGISTRY, how.pop("profiles", ("core",)), how.pop("ids", ()), BOTH, (), **how).tests(DECLARED, SCENES)
     return set(tests.selected), dict(tests.elsewhere)
 
 
 def test_a_profile_plays_its_own_scenes_and_judges_its_invariants_there() -> None:
     """Most of a run would else be scenes of other profiles, which show the same invariant again."""
-    tests, elsewhere = found()
+    tests, elsewhere = selected()
     assert tests >= {"own", "own too"} and not tests & {"far", "farther"}
     assert elsewhere == {"INV-004": 1}, "the report says where it could be judged as well"
 
 
 def test_an_invariant_that_no_scene_of_its_profile_shows_selects_scenes() -> None:
-    """Else it would not be judged at all, and the profile would have no verdict."""
-    assert "lonely" in found()[0]
+    """The invariant would else not be judged at all, and the profile would have no verdict."""
+    assert "lonely" in selected()[0]
 
 
 def test_all_scenes_are_played_for_the_invariants_of_a_profile_if_that_is_asked_for() -> None:
-    assert found(everywhere=True) == ({"own", "own too", "farther", "lonely"}, {})
+    assert selected(everywhere=True) == ({"own", "own too", "farther", "lonely"}, {})
 
 
 def test_invariants_that_are_asked_for_by_id_are_judged_everywhere() -> None:
-    assert found(ids=("INV-004",)) == ({"own too", "farther"}, {})
+    assert selected(ids=("INV-004",)) == ({"own too", "farther"}, {})
 
 
 def test_a_run_of_everything_plays_everything() -> None:
-    assert found(profiles=()) == (set(SCENES), {})
+    assert selected(profiles=()) == (set(SCENES), {})
 
 
 def test_what_is_skipped_selects_no_test_and_is_not_judged() -> None:
-    assert "own" not in found(skip=("CORE-001",))[0]
+    assert "own" not in selected(skip=("CORE-001",))[0]
     assert "CORE-001" not in scope(REGISTRY, (), (), BOTH, (), skip=("CORE-001",)).judged
     with pytest.raises(UsageError, match="unknown requirement 'CORE-00'"):
-        found(skip=("CORE-00",))
+        selected(skip=("CORE-00",))
 
 
 def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() -> None:
@@ -109,10 +109,10 @@ def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() ->
 
 def test_a_violated_rule_counts_whatever_was_selected() -> None:
     """Every test judges it, and a test of something else may show the violation."""
-    found = chosen(profiles=("startup",)).with_violated(REGISTRY, ["GANG-024", "INV-004", "CORE-001"])
-    assert found.judged >= {"GANG-024", "INV-004"}
-    assert "CORE-001" not in found.judged
-    assert found.profiles == ("startup",)
+    widened = chosen(profiles=("startup",)).with_violated(REGISTRY, ["GANG-024", "INV-004", "CORE-001"])
+    assert widened.judged >= {"GANG-024", "INV-004"}
+    assert "CORE-001" not in widened.judged
+    assert widened.profiles == ("startup",)
 
 
 def test_a_profile_that_needs_another_cluster_runs_only_if_it_is_selected() -> None:
@@ -126,9 +126,9 @@ def test_a_profile_that_needs_another_cluster_runs_only_if_it_is_selected() -> N
 def test_a_promise_is_judged_from_the_version_that_makes_it(version: str, judged: bool) -> None:
     entry = REGISTRY.requirements["WAPI-050"]
     assert entry.kubernetes == "1.37"
-    found = scope(REGISTRY, (), ("WAPI-001", entry.id), BOTH, ("workload-api",), version)
-    assert "WAPI-001" in found.judged and (entry.id in found.judged) is judged
-    assert judged or found.unclaimed[entry.id] == "holds from Kubernetes 1.37"
+    of_version = scope(REGISTRY, (), ("WAPI-001", entry.id), BOTH, ("workload-api",), version)
+    assert "WAPI-001" in of_version.judged and (entry.id in of_version.judged) is judged
+    assert judged or of_version.unclaimed[entry.id] == "holds from Kubernetes 1.37"
 
 
 def test_what_holds_for_other_releases_is_not_judged() -> None:

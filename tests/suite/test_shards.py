@@ -36,7 +36,7 @@ def test_a_scene_is_never_divided(scenes: dict[str, str], number: int, costs: di
 
 @given(scenes=SCENES, number=st.integers(1, 9), costs=COSTS)
 def test_every_machine_computes_the_same(scenes: dict[str, str], number: int, costs: dict[str, float]) -> None:
-    """In whatever order it has collected the tests."""
+    """The order in which a machine has collected the tests does not matter."""
     backwards = dict(reversed(scenes.items()))
     assert shards.divide(backwards, number, costs) == shards.divide(scenes, number, costs)
 
@@ -94,8 +94,8 @@ def test_the_costs_are_those_of_the_suite(tmp_path: Path) -> None:
 
 def test_costs_are_medians_of_what_was_played_to_its_end() -> None:
     played = [
-        ledger.ScenePlayed(scene="a.py::Scene", worker="w", seconds=taken, steps={}, ended_by=end)
-        for taken, end in ((2.2, ""), (8.4, ""), (7.7, ""), (500.0, "pods Ready"))
+        ledger.ScenePlayed(scene="a.py::Scene", worker="w", seconds=duration, steps={}, ended_by=end)
+        for duration, end in ((2.2, ""), (8.4, ""), (7.7, ""), (500.0, "pods Ready"))
     ]
     alone = ledger.TestFinished(test="b.py::t[x]", outcome="passed", worker="w", seconds={"setup": 1.0, "call": 2.2})
     judged = ledger.TestFinished(test="a.py::t", outcome="passed", worker="w", scene="a.py::Scene", seconds={"call": 9})

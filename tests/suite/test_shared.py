@@ -57,11 +57,11 @@ class Answers(Line):
 def workers(tmp_path: Path) -> Iterator[tuple[Workers, dict[str, Line]]]:
     settings = RunSettings(run="r1", directory=str(tmp_path), implementation="reference")
     book = Book(tmp_path / "ledger")
-    found = Workers(settings, book, lambda collected: None)
+    pool = Workers(settings, book, lambda collected: None)
     lines = {name: Line() for name in (FIRST, "gw1", "gw2")}
     for name, line in lines.items():
-        found.add(name, line, {})
-    yield found, lines
+        pool.add(name, line, {})
+    yield pool, lines
     book.close()
 
 

@@ -1,4 +1,4 @@
-"""What stops a run stops it once, and never its report."""
+"""A signal stops a run once, and never its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def send(number: signal.Signals) -> None:
 
 @pytest.fixture(autouse=True)
 def not_ignored() -> Iterator[None]:
-    """Whoever started the tests may ignore the end of the terminal, as `nohup` does; then runs do, too."""
+    """Do not ignore the end of the terminal, as runs do if the parent of the tests does, for example `nohup`."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)

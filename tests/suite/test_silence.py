@@ -27,7 +27,7 @@ REFUSED = Request("mine", 403, "create", SPACE)
 
 
 class Requests:
-    """What the implementation asks for, and when."""
+    """The requests of the implementation, and their times."""
 
     def __init__(self, story: Story, *moments: float, request: Request = MINE) -> None:
         self._log, self._moments, self._request = story.log, list(moments), request
@@ -84,8 +84,8 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
     case = play(story, silence=silence(story, Requests(story)))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
-    seen = case.checks.recorded[-1].seen
-    assert (nearest(seen), SILENT in seen) == ("not yet", True)
+    observed = case.checks.recorded[-1].seen
+    assert (nearest(observed), SILENT in observed) == ("not yet", True)
 
 
 def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
@@ -95,9 +95,9 @@ def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: 
     assert story.log.now() == pytest.approx(30, abs=2)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a third thing", lambda view: Unmet("not yet"))
-    seen = str(case.checks.recorded[-1].seen).splitlines()
-    assert seen[0] == f"not seen within {story.log.now():.0f} s: a third thing"
-    assert seen[-1] == f"{SILENT} {story.log.now():.0f} s"
+    lines = str(case.checks.recorded[-1].seen).splitlines()
+    assert lines[0] == f"not seen within {story.log.now():.0f} s: a third thing"
+    assert lines[-1] == f"{SILENT} {story.log.now():.0f} s"
 
 
 def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(story: Story) -> None:
@@ -273,9 +273,9 @@ def test_what_is_not_the_implementations_is_waited_for_in_full(story: Story) -> 
     assert waited(story, Requests(story), real=True) >= 60
 
 
-@pytest.mark.parametrize(("asked", "added"), [("10s", 10), ("4h0m0s", 0), ("never", 0)])
-def test_a_delay_of_the_contract_is_added(story: Story, asked: str, added: float) -> None:
-    story.record("podcliquesets", "s", {"spec": {"template": {"terminationDelay": asked}}}, after=0)
+@pytest.mark.parametrize(("termination_delay", "added"), [("10s", 10), ("4h0m0s", 0), ("never", 0)])
+def test_a_delay_of_the_contract_is_added(story: Story, termination_delay: str, added: float) -> None:
+    story.record("podcliquesets", "s", {"spec": {"template": {"terminationDelay": termination_delay}}}, after=0)
     assert delay(story.history.view(), 60) == added
     assert waited(story, Requests(story)) == pytest.approx(30 + added, abs=2)
 

@@ -1,4 +1,4 @@
-"""Only time in which the machine was well counts for a wait. No cluster, and no seconds."""
+"""Waits count only the time in which the machine was well. No cluster, and no seconds."""
 
 from __future__ import annotations
 

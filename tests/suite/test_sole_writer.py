@@ -31,7 +31,7 @@ def sole() -> SoleWriter:
     return SoleWriter("pool", compares_nodes=True)
 
 
-def made(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED) -> None:
+def create_set(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED) -> None:
     uid = story.record("podcliquesets", "s", {"spec": stored}).uid
     sole.created(SENT, {"metadata": {"name": "s", "uid": uid}, "spec": stored})
 
@@ -46,7 +46,7 @@ def with_pod(replicas: int = 2, **pod: Any) -> dict[str, Any]:
 
 
 def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: Story, sole: SoleWriter) -> None:
-    made(story, sole)
+    create_set(story, sole)
     sole.fleet([node()])
     story.record("nodes", "n1", node())
     more = {**STORED, "replicas": 3}
@@ -61,7 +61,7 @@ def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: 
 
 
 def test_a_scale_to_zero_is_the_suites(story: Story, sole: SoleWriter) -> None:
-    made(story, sole)
+    create_set(story, sole)
     answer = {"kind": "Scale", "metadata": {"name": "s", "uid": "uid-1"}, "spec": {}}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 0}}, answer)
     story.record("podcliquesets", "s", {"spec": {**STORED, "replicas": 0}})
@@ -73,14 +73,14 @@ SCRATCH: dict[str, Any] = {
     "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}}},
 }
 PRUNED_SCRATCH: dict[str, Any] = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"metadata": {}}}}
-"""As the API server stores it by the CRDs of the Go operator."""
+"""The volume as the API server stores it by the CRDs of the Go operator."""
 
 
 @pytest.mark.parametrize("stored", [{**STORED, "replicas": 1}, {**STORED, "template": {"cliques": []}}])
 def test_a_set_that_is_stored_otherwise_than_it_was_sent(
     story: Story, sole: SoleWriter, stored: dict[str, Any]
 ) -> None:
-    made(story, sole, stored)
+    create_set(story, sole, stored)
     assert "PodCliqueSet s: spec." in foreign(story, sole) and "was stored as" in foreign(story, sole)
 
 
@@ -158,13 +158,13 @@ def test_a_patch_that_is_stored_otherwise(story: Story, sole: SoleWriter) -> Non
 
 
 def test_a_spec_that_somebody_else_changes(story: Story, sole: SoleWriter) -> None:
-    made(story, sole)
+    create_set(story, sole)
     story.record("podcliquesets", "s", {"spec": {**STORED, "replicas": 1}})
     assert "somebody else has changed spec.replicas to 1" in foreign(story, sole)
 
 
 def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) -> None:
-    made(story, sole)
+    create_set(story, sole)
     more = {**STORED, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": more})
     story.record("podcliquesets", "s", {"spec": more})
@@ -173,7 +173,7 @@ def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) 
 
 
 def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: SoleWriter) -> None:
-    made(story, sole)
+    create_set(story, sole)
     story.delete("podcliquesets", "s")
     assert "PodCliqueSet s was deleted by somebody else" in foreign(story, sole)
     sole.deleted("podcliquesets", "s")
@@ -220,7 +220,9 @@ def test_a_node_that_somebody_else_adds_to_the_pool(story: Story, sole: SoleWrit
 def test_how_a_pod_fares_is_for_the_kubelet_to_say(story: Story, sole: SoleWriter) -> None:
     waits = {"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}}
     ready = {"status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]}}
-    versions = [story.record("pods", "a", told).version for told in ({"status": {"phase": "Pending"}}, waits, ready)]
+    versions = [
+        story.record("pods", "a", document).version for document in ({"status": {"phase": "Pending"}}, waits, ready)
+    ]
     assert foreign(story, sole) == ""
     story.history.origins.statuses = {versions[1]: "gang-scheduler"}
     assert foreign(story, sole) == ""
@@ -233,12 +235,12 @@ def test_how_a_pod_fares_is_for_the_kubelet_to_say(story: Story, sole: SoleWrite
 
 
 def test_a_test_whose_premises_are_falsified_passes_nothing() -> None:
-    told: list[ledger.Check] = []
-    checks = Checks("test", ["AA-001", "AA-002", "INV-010"], told.append)
+    recorded: list[ledger.Check] = []
+    checks = Checks("test", ["AA-001", "AA-002", "INV-010"], recorded.append)
     checks.passed("AA-001", "right")
     checks.expect("AA-002", "wrong", 1, 2)
     checks.spoil("only the suite", "somebody else")
-    assert [(check.id, check.outcome) for check in told] == [
+    assert [(check.id, check.outcome) for check in recorded] == [
         ("AA-001", "passed"),
         ("AA-002", "failed"),
         ("AA-001", "unknown"),

@@ -29,16 +29,16 @@ class Recording:
     def given(self, *_: str) -> None:
         """Take every step for reached."""
 
-    def expect(self, what: str, right: object, seen: object) -> None:
-        if right != seen:
+    def expect(self, what: str, right: object, actual: object) -> None:
+        if right != actual:
             self.unequal.append(what)
 
-    def same(self, what: str, right: Mapping[str, object], seen: Mapping[str, object]) -> None:
-        self.expect(what, right, seen)
+    def same(self, what: str, right: Mapping[str, object], actual: Mapping[str, object]) -> None:
+        self.expect(what, right, actual)
 
 
 def recording(recreated: Mapping[str, int], *flagged: str) -> Recording:
-    """Each clique is recreated so many times, and then these groups report a termination in progress."""
+    """Recreate each clique so many times, and then let these groups report a termination in progress."""
     story = Story()
     for clique, times in {**dict.fromkeys(ONCE, 0), **recreated}.items():
         for _ in range(times):

@@ -39,7 +39,7 @@ def test_a_toy_operator_is_judged_without_waiting_in_full(binary: Path, tmp_path
     assert ran.returncode == 1, ran.stdout + ran.stderr
     [path] = tmp_path.glob("*/report.yaml")
     requirements = {r["id"]: r for r in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
-    # What it knows passes, what it does not make is missing once, and what asks about that is blocked.
+    # Known objects pass; an object that it does not make fails once, and blocks the checks about it.
     assert requirements["GANG-005"]["outcome"] == "passed", requirements["GANG-005"]["reason"]
     assert requirements["GANG-001"]["outcome"] == "failed"
     assert requirements["CORE-012"]["outcome"] == "blocked"

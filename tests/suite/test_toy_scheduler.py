@@ -71,18 +71,18 @@ def pod(name: str) -> dict[str, Any]:
 def test_objects_are_installed_in_order_and_in_effect_when_install_returns(drive: Any, ask: Ask) -> None:
     drive().installer.install()
 
-    async def found(client: Client) -> tuple[Any, Any, str]:
+    async def results(client: Client) -> tuple[Any, Any, str]:
         config = orjson.loads(await client.get(CONFIG_MAPS, "toy-system", "toy"))
         params = {"dryRun": "All"}
-        made = orjson.loads(await client.request("POST", PODS.path("default"), params=params, body=pod("a")))
+        created = orjson.loads(await client.request("POST", PODS.path("default"), params=params, body=pod("a")))
         with pytest.raises(ApiError) as refused:
             await client.request("POST", PODS.path("default"), params=params, body=pod("forbidden"))
-        return config, made, refused.value.message
+        return config, created, refused.value.message
 
-    config, made, refusal = ask(found)
+    config, created, refusal = ask(results)
     assert config["data"]["scheduler"] == "toy-scheduler"
     assert re.fullmatch(r"127\.0\.0\.1:\d+", config["data"]["page"])
-    assert made["metadata"]["annotations"]["toy.example/seen"] == "yes"
+    assert created["metadata"]["annotations"]["toy.example/seen"] == "yes"
     assert "that name is not for pods" in refusal
 
 
@@ -115,7 +115,7 @@ def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
     before = driver.pids(Role.GANG_SCHEDULER)
     assert list(before) == PROCESSES
     os.kill(before[PROCESSES[1]], signal.SIGKILL)
-    [binder] = [each for each in driver._players[Role.GANG_SCHEDULER].processes if each.name == PROCESSES[1]]
+    [binder] = [process for process in driver._players[Role.GANG_SCHEDULER].processes if process.name == PROCESSES[1]]
     binder.group.wait()
     assert not driver.alive(Role.GANG_SCHEDULER)
     [failure] = map(str, driver.failures())
@@ -135,8 +135,8 @@ GOOD = """
     from conformance.grove import pods
 
     def bound(view):
-        found = view.list("pods")
-        return len(found) == 2 and all(pods.node(pod) for pod in found) and view
+        listed = view.list("pods")
+        return len(listed) == 2 and all(pods.node(pod) for pod in listed) and view
 
     @requirements("AA-001")
     def test_one(case):
@@ -144,11 +144,11 @@ GOOD = """
         case.create(case.workload("frontend"))
         case.roles.restart("gang-scheduler")
         view = case.until("AA-001", "both pods are bound", bound, timeout=20)
-        placements = {found["spec"]["pod"]: found["spec"]["node"] for found in view.list("placements")}
+        placements = {item["spec"]["pod"]: item["spec"]["node"] for item in view.list("placements")}
         nodes = {pod["metadata"]["name"]: pods.node(pod) for pod in view.list("pods")}
         case.expect("AA-001", "placements", nodes, placements)
         both = [*view.list("pods"), *view.list("podgangs")]
-        queues = {found["metadata"]["labels"]["toy.example/queue"] for found in both}
+        queues = {item["metadata"]["labels"]["toy.example/queue"] for item in both}
         case.expect("AA-001", "queues", {"team-a"}, queues)
 
     @requirements("AA-002")

@@ -56,11 +56,11 @@ def test_what_still_shows_a_kind_is_named(keeps_crd: bool, lists: bool, left: st
 
 
 class TerminatingDomains:
-    """An API of objects that end once they are deleted and have no finalizer. The suite may not touch `kept`."""
+    """An API of objects that end once they are deleted and have no finalizer. Those that are `stuck` keep theirs."""
 
-    def __init__(self, kept: bool) -> None:
+    def __init__(self, stuck: bool) -> None:
         self._finalizers: dict[str, list[str]] = {"free": [], "held": ["grove.io/domain"]}
-        self._kept = kept
+        self._stuck = stuck
 
     def of_plural(self, plural: str) -> Resource:
         return COMPUTE_DOMAINS
@@ -78,17 +78,17 @@ class TerminatingDomains:
     async def patch(self, resource: Resource, namespace: str, name: str, body: object, content_type: str) -> None:
         if name not in self._finalizers:
             raise ApiError.of(404, b"", None)
-        if not self._kept:
+        if not self._stuck:
             del self._finalizers[name]
 
 
 def test_objects_with_finalizers_are_cleared() -> None:
-    api: Any = TerminatingDomains(kept=False)
+    api: Any = TerminatingDomains(stuck=False)
     clear(api, str(COMPUTE_DOMAINS), 5)
     assert api.work(lambda client: client.list(COMPUTE_DOMAINS)) == []
 
 
 def test_objects_that_stay_are_named() -> None:
-    api: Any = TerminatingDomains(kept=True)
+    api: Any = TerminatingDomains(stuck=True)
     with pytest.raises(ClusterTooSlow, match=r"computedomains\.resource\.nvidia\.com: earlier/held exist 0\.1 s after"):
         clear(api, str(COMPUTE_DOMAINS), 0.1)

@@ -26,12 +26,12 @@ from tests.history.story import Story
 class AllAtOnce:
     """A recording in which all pods of a clique were replaced at once, and later had the last template."""
 
-    def __init__(self, each: str) -> None:
-        self.clique, self.unequal = test_pod_replacement.clique(each), list[str]()
-        size = test_pod_replacement.SIZES[each]
-        self.scene = SimpleNamespace(first={each: {f"old-{index}" for index in range(size)}})
+    def __init__(self, name: str) -> None:
+        self.clique, self.unequal = test_pod_replacement.clique(name), list[str]()
+        size = test_pod_replacement.SIZES[name]
+        self.scene = SimpleNamespace(first={name: {f"old-{index}" for index in range(size)}})
         self._end = _view(
-            self.clique, test_pod_replacement.SIZES_IN_THE_END[each], test_pod_replacement.LAST.get(each, "2")
+            self.clique, test_pod_replacement.SIZES_IN_THE_END[name], test_pod_replacement.LAST.get(name, "2")
         )
 
     def at(self, _: str) -> View:
@@ -40,8 +40,8 @@ class AllAtOnce:
     def given(self, *_: str) -> None:
         """Take every step for reached."""
 
-    def expect(self, what: str, right: object, seen: object) -> None:
-        if right != seen:
+    def expect(self, what: str, right: object, actual: object) -> None:
+        if right != actual:
             self.unequal.append(what)
 
 
@@ -55,35 +55,35 @@ def _view(clique: str, pods: int, tag: str) -> View:
 
 
 @pytest.mark.parametrize(
-    ("each", "judge"),
+    ("name", "judge"),
     [
         ("shrinks", test_pod_replacement.test_the_update_of_a_clique_that_is_scaled_in_ends),
         ("broken", test_pod_replacement.test_a_broken_template_is_fixed_by_another_one),
     ],
 )
-def test_the_end_of_an_update_is_judged_by_itself(each: str, judge: Callable[[Any], None]) -> None:
-    run = AllAtOnce(each)
+def test_the_end_of_an_update_is_judged_by_itself(name: str, judge: Callable[[Any], None]) -> None:
+    run = AllAtOnce(name)
     judge(run)
     assert run.unequal == []
 
 
 @pytest.mark.parametrize(
-    ("each", "judge"),
+    ("name", "judge"),
     [
         ("broken", test_pod_replacement.test_a_broken_template_is_fixed_by_another_one),
         ("twice", test_pod_replacement.test_the_last_of_two_changes_applies),
         ("back", test_pod_replacement.test_a_reverted_template_keeps_the_pods_that_have_it),
     ],
 )
-def test_pods_are_judged_where_no_end_is_reported(each: str, judge: Callable[[Any], None]) -> None:
-    """That it is reported is UPD-007."""
-    run, asked = AllAtOnce(each), list[str]()
-    run.given = lambda *steps: asked.extend(steps)  # type: ignore[method-assign]
+def test_pods_are_judged_where_no_end_is_reported(name: str, judge: Callable[[Any], None]) -> None:
+    """UPD-007 judges whether it is reported."""
+    run, requested = AllAtOnce(name), list[str]()
+    run.given = lambda *steps: requested.extend(steps)  # type: ignore[method-assign]
     judge(run)
-    assert (run.unequal, [step for step in asked if "update ended" in step]) == ([], [])
+    assert (run.unequal, [step for step in requested if "update ended" in step]) == ([], [])
 
 
-class Told:
+class MarkedRecording:
     """The recording of a story, whose steps are the moments at which they are marked."""
 
     def __init__(self, **scene: object) -> None:
@@ -93,9 +93,9 @@ class Told:
     def mark(self, step: str) -> None:
         self._steps[step] = Step.now(step, self.history)
 
-    def pod(self, name: str, clique: str, tag: str, *, held: bool = False, kind: str = "", hash: str = "") -> None:
+    def pod(self, name: str, clique: str, tag: str, *, hold: bool = False, kind: str = "", hash: str = "") -> None:
         tags = {labels.CLIQUE: clique, labels.TEMPLATE_HASH: hash or tag, labels.POD_INDEX: "0"}
-        metadata = {"labels": tags, "annotations": {changes.HELD: "yes"} if held else {}}
+        metadata = {"labels": tags, "annotations": {changes.HELD: "yes"} if hold else {}}
         spec = {"containers": [{"name": "main", "image": f"registry.example/web:{tag}"}], "nodeName": "n"}
         self.story.record("pods", name, {"metadata": metadata, "spec": spec}, kind=kind)
 
@@ -111,24 +111,24 @@ class Told:
     def given(self, *_: str) -> None:
         """Take every step for reached."""
 
-    def expect(self, what: str, right: object, seen: object) -> None:
-        if right != seen:
+    def expect(self, what: str, right: object, actual: object) -> None:
+        if right != actual:
             self.unequal.append(what)
 
     same = expect
 
 
-@pytest.mark.parametrize(("gone", "unequal"), [("old", []), ("added", ["added pods that were replaced"])])
-def test_only_added_pods_are_judged_by_their_number(gone: str, unequal: list[str]) -> None:
-    """How often an old pod is replaced, and from which template before the scale-out, is UPD-005."""
+@pytest.mark.parametrize(("deleted", "unequal"), [("old", []), ("added", ["added pods that were replaced"])])
+def test_only_added_pods_are_judged_by_their_number(deleted: str, unequal: list[str]) -> None:
+    """UPD-005 judges how often an old pod is replaced, and from which template before the scale-out."""
     clique = test_pod_replacement.clique("grows")
-    run: Any = Told(added={"uid-3"})
+    run: Any = MarkedRecording(added={"uid-3"})
     run.mark("change")
     run.pod("late", clique, "1")
     run.pod("old", clique, "2")
     run.mark("first pods replaced")
     run.pod("added", clique, "2")
-    run.pod(gone, clique, "2", kind=DELETED)
+    run.pod(deleted, clique, "2", kind=DELETED)
     run.pod("another", clique, "2")
     run.mark("end")
     test_pod_replacement.test_added_pods_have_the_new_template(run)
@@ -137,19 +137,19 @@ def test_only_added_pods_are_judged_by_their_number(gone: str, unequal: list[str
 
 @pytest.mark.parametrize(("stays", "unequal"), [("", []), ("s-0-a", ["changed cliques with the hash of before"])])
 def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str, unequal: list[str]) -> None:
-    """That they stay is TMPL-007."""
+    """TMPL-007 judges whether they stay."""
     cliques = ["s-0-a", "s-1-a", "s-0-q"]
-    run: Any = Told(sizes=dict.fromkeys(cliques, 1))
-    for each in cliques:
-        run.clique(each, "h")
-        run.pod(f"{each}-1", each, "1", hash="h")
+    run: Any = MarkedRecording(sizes=dict.fromkeys(cliques, 1))
+    for clique in cliques:
+        run.clique(clique, "h")
+        run.pod(f"{clique}-1", clique, "1", hash="h")
     run.mark("standalone: change")
-    for each in cliques:
-        now = "h" if each == stays else "h2"
-        run.clique(each, now)
-        if each != "s-0-q":
-            run.pod(f"{each}-1", each, "1", kind=DELETED)
-            run.pod(f"{each}-2", each, "2", hash=now)
+    for clique in cliques:
+        now = "h" if clique == stays else "h2"
+        run.clique(clique, now)
+        if clique != "s-0-q":
+            run.pod(f"{clique}-1", clique, "1", kind=DELETED)
+            run.pod(f"{clique}-2", clique, "2", hash=now)
     run.mark("standalone: at rest")
     test_rolling_recreate._replaced_once(run, "standalone", {})
     assert run.unequal == unequal
@@ -157,8 +157,8 @@ def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str,
 
 def test_a_replica_need_not_be_terminated_during_its_update() -> None:
     """GREP-291 has gang termination pause then."""
-    run: Any = Told()
-    run.pod("a-0", "recycled-0-a", "2", held=True)
+    run: Any = MarkedRecording()
+    run.pod("a-0", "recycled-0-a", "2", hold=True)
     run.pod("a-1", "recycled-0-a", "1")
     run.mark("recycled: at rest")
     with pytest.raises(Blocked) as blocked:
@@ -166,11 +166,11 @@ def test_a_replica_need_not_be_terminated_during_its_update() -> None:
     assert blocked.value.cause == "circumstances"
 
 
-@pytest.mark.parametrize(("tag", "held", "blocks"), [("2", True, False), ("2", False, True), ("1", False, False)])
-def test_pods_that_are_not_held_block_a_scene(tag: str, held: bool, blocks: bool) -> None:
+@pytest.mark.parametrize(("tag", "hold", "blocks"), [("2", True, False), ("2", False, True), ("1", False, False)])
+def test_pods_that_are_not_held_block_a_scene(tag: str, hold: bool, blocks: bool) -> None:
     """Annotations of a template need not reach Pods (RES-115)."""
-    run = Told()
-    run.pod("a-0", "s-0-a", tag, held=held)
+    run = MarkedRecording()
+    run.pod("a-0", "s-0-a", tag, hold=hold)
     env: Any = SimpleNamespace(settled=lambda what, predicate: run.history.view())
     with pytest.raises(Blocked) if blocks else contextlib.nullcontext():
         changes.require_held(env, "s-0-a")

@@ -14,8 +14,8 @@ REWRITTEN = "hashes of u rewritten", "hashes of i rewritten"
 def test_an_update_without_a_restart_is_no_restart() -> None:
     """A reported update is that of UPG-002."""
     recording = Recording()
-    for each in "ui":
-        recording.at(f"earlier version: {each} has its pods", f"earlier version: {each} available")
+    for set_name in "ui":
+        recording.at(f"earlier version: {set_name} has its pods", f"earlier version: {set_name} available")
     recording.story.record("podcliquesets", "u", {"metadata": {"generation": 1}})
     recording.scene.uids = {"u-0-f": recording.pod("u-0-f", "u-0-f")}
     recording.at("before the upgrade")
@@ -33,7 +33,7 @@ def placed(recording: Recording, cliques: list[Clique], racks: str) -> None:
 
 
 def test_a_replica_over_two_racks_shares_none_with_another() -> None:
-    """That it is in one rack is that of TOPO-050."""
+    """TOPO-050 judges whether it is in one rack."""
     recording = Recording()
     for rack in "ab":
         recording.story.node(f"node-{rack}", tags={test_hierarchy.KEYS["rack"]: rack})

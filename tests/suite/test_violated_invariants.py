@@ -68,9 +68,11 @@ def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> No
     ran = run(faked, "operator", **selected)
     assert "✗ INV-001 a rule" in ran.err
     assert ran.outcomes == {"AA-001": "passed", "INV-001": "failed"}
-    told = "(core: 1 passed; violated besides: INV-001 of gang)" if selected else "1 failed, 1 passed"
+    summary = "(core: 1 passed; violated besides: INV-001 of gang)" if selected else "1 failed, 1 passed"
     assert (
-        ran.exit == 1 and told in ran.out and "gang: not-conformant" not in ran.out.replace(told, "") * bool(selected)
+        ran.exit == 1
+        and summary in ran.out
+        and "gang: not-conformant" not in ran.out.replace(summary, "") * bool(selected)
     )
     assert ran.report["run"]["tests"][0]["outcome"] == "failed"
 
@@ -90,7 +92,7 @@ def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> Non
 
 @pytest.mark.parametrize("holds", [True, None])
 def test_an_invariant_of_a_scene_with_a_refused_write_is_not_judged(holds: bool | None) -> None:
-    """What was refused, such as a patch of a node, is no object that the rule is about."""
+    """A refused write, such as a patch of a node, is no object that the rule is about."""
     broken = SceneBroken("a patch of nodes/n1 is accepted", "accepted", "403 Forbidden", 1.5)
     scene, verdicts = Scene(), {"INV-001": Invariant("a rule", holds, "it holds", None)}
     checks = Checks("test", ["INV-001"], lambda check: None)

@@ -18,7 +18,7 @@ HANGS = """
 
     @requirements("AA-001")
     def test_one(case):
-        case.expect("AA-001", "x", 1, {seen})
+        case.expect("AA-001", "x", 1, {actual})
 
     @requirements("AA-002")
     def test_two(case):
@@ -34,13 +34,13 @@ IGNORES = """
 
 
 @pytest.mark.parametrize(
-    ("workers", "hang", "seen"), [(1, SLEEPS, 1), (1, STOPS, 2), (0, SLEEPS, 2), (0, IGNORES, 1), (0, IGNORES, 2)]
+    ("workers", "hang", "actual"), [(1, SLEEPS, 1), (1, STOPS, 2), (0, SLEEPS, 2), (0, IGNORES, 1), (0, IGNORES, 2)]
 )
-def test_a_run_that_hangs_is_ended_without_a_verdict(faked: Faked, workers: int, hang: str, seen: int) -> None:
-    faked.write(HANGS.format(seen=seen, hang=hang))
+def test_a_run_that_hangs_is_ended_without_a_verdict(faked: Faked, workers: int, hang: str, actual: int) -> None:
+    faked.write(HANGS.format(actual=actual, hang=hang))
     ran = faked.run(workers=workers, limits=[12, 12] if workers else [3, 3])
-    assert ran.exit == (3 if seen == 1 else 1), ran.err
-    assert ran.outcomes == {"AA-001": "passed" if seen == 1 else "failed", "AA-002": "harness-error"}
+    assert ran.exit == (3 if actual == 1 else 1), ran.err
+    assert ran.outcomes == {"AA-001": "passed" if actual == 1 else "failed", "AA-002": "harness-error"}
     [fault] = [fault for fault in ran.report["verdict"]["harnessErrors"] if "nothing has happened for" in fault]
     assert fault in ran.out
     log = (ran.folder / "pytest.log").read_text()

@@ -23,7 +23,7 @@ from conformance.suite.scenes.scene import NotKept, Played, Scene, SceneEnded, s
 
 MODULES = ("gangs", "competition", "life_cycle", "preemption", "priorities", "topology", "trees")
 LIMITS = {"WAPI-060"}
-"""What nobody has to keep, and the scheduler in memory does not."""
+"""Limits that no scheduler has to keep, and that the scheduler in memory does not keep."""
 BREAKS = {
     "a gang that failed is not tried again": "WAPI-002",
     "all Pods of a gang are required": "WAPI-004",
@@ -51,14 +51,14 @@ PERMITTED = (
     ("Pods of another priority are called unschedulable", "WAPI-020", "passed"),
     ("Pods of another priority are called unschedulable", "WAPI-021", "passed"),
 )
-"""What a scheduler may do, a requirement that it does not break, and the outcome."""
+"""Permitted behavior of a scheduler, a requirement that it does not break, and the outcome."""
 OF_THE_CONTROL_PLANE = ("WAPI-010", "WAPI-023", "WAPI-028")
 
 
 def conformance_tests() -> Iterator[Callable[..., None]]:
     for module in MODULES:
-        found = vars(import_module(f"conformance.tests.workload_api.test_{module}")).values()
-        yield from (each for each in found if isfunction(each) and each.__name__.startswith("test_"))
+        members = vars(import_module(f"conformance.tests.workload_api.test_{module}")).values()
+        yield from (member for member in members if isfunction(member) and member.__name__.startswith("test_"))
 
 
 def played(scene: type[Scene], fault: str) -> Played:
@@ -73,22 +73,22 @@ def played(scene: type[Scene], fault: str) -> Played:
 
 def outcomes(fault: str = "", only: str = "") -> dict[str, str]:
     """Play the scenes of all requirements, or of one, and judge them: requirement → passed, failed or blocked."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     recordings: dict[type[Scene], Played] = {}
     for test in conformance_tests():
-        [mark] = [each for each in test.pytestmark if each.name == MARK]  # type: ignore[attr-defined]
+        [mark] = [candidate for candidate in test.pytestmark if candidate.name == MARK]  # type: ignore[attr-defined]
         [id] = mark.args
         if only in ("", id):
             [scene] = scenes_of(test)
             if scene not in recordings:
                 recordings[scene] = played(scene, fault)
-            found[id] = judged(test, recordings[scene], id, mark.kwargs["reaches"])
-    return found
+            result[id] = judged(test, recordings[scene], id, mark.kwargs["reaches"])
+    return result
 
 
 def judged(test: Callable[..., None], recording: Played, id: str, reaches: tuple[str, ...]) -> str:
-    made: list[Check] = []
-    run = Recorded(recording, recording.scene, Checks(test.__name__, [id], made.append), reaches)
+    recorded: list[Check] = []
+    run = Recorded(recording, recording.scene, Checks(test.__name__, [id], recorded.append), reaches)
     outcome = "passed"
     try:
         try:
@@ -100,13 +100,13 @@ def judged(test: Callable[..., None], recording: Played, id: str, reaches: tuple
         """It is among the checks."""
     except Blocked:
         outcome = "blocked"
-    return "failed" if any(check.outcome == "failed" for check in made) else outcome
+    return "failed" if any(check.outcome == "failed" for check in recorded) else outcome
 
 
 def test_a_scheduler_that_keeps_all_promises_passes() -> None:
-    found = outcomes()
-    assert {id: outcome for id, outcome in found.items() if outcome != "passed"} == dict.fromkeys(LIMITS, "failed")
-    assert len(found) > 35
+    results = outcomes()
+    assert {id: outcome for id, outcome in results.items() if outcome != "passed"} == dict.fromkeys(LIMITS, "failed")
+    assert len(results) > 35
 
 
 @pytest.mark.parametrize("fault", BREAKS)

@@ -29,7 +29,7 @@ LACKING = {
 
 
 BROKEN_ANYWAY = {"WAPI-007"}
-"""What kube-scheduler 1.37.2 does not keep with all gates, either (docs/findings/kube-scheduler-workload-api.md)."""
+"""Requirements that kube-scheduler 1.37.2 fails with all gates, too (docs/findings/kube-scheduler-workload-api.md)."""
 
 
 @pytest.mark.parametrize("component", LACKING)
@@ -53,7 +53,7 @@ def ids_of(numbers: list[int]) -> list[str]:
 
 
 def judged(ids: list[str], name: str, off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
-    """Judge kube-scheduler by these requirements: exit code, outcomes, and what the command has printed."""
+    """Judge kube-scheduler by these requirements; return the exit code, the outcomes, and the output of the command."""
     features = Requested(presets=("workload-api",), gates=off)
     settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=Reads.IMPLEMENTATIONS)
     cluster = Cluster.up(name, settings=settings)
@@ -65,5 +65,5 @@ def judged(ids: list[str], name: str, off: tuple[str, ...], folder: Path) -> tup
     finally:
         cluster.down()
     [path] = folder.glob("*/report.yaml")
-    found = {entry["id"]: entry["outcome"] for entry in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
-    return ran.returncode, {id: found[id] for id in ids}, ran.stdout + ran.stderr
+    outcomes = {entry["id"]: entry["outcome"] for entry in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
+    return ran.returncode, {id: outcomes[id] for id in ids}, ran.stdout + ran.stderr

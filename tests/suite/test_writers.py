@@ -22,9 +22,9 @@ DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionBy
 
 @pytest.fixture
 def story() -> Story:
-    made = Story()
-    standing(made)
-    return made
+    created = Story()
+    standing(created)
+    return created
 
 
 def disrupted(story: Story) -> None:
@@ -36,8 +36,8 @@ def disrupted(story: Story) -> None:
 
 
 def verdict(history: History) -> bool | None:
-    [found] = invariants.judge(history, only=["INV-009"])
-    return found.holds
+    [result] = invariants.judge(history, only=["INV-009"])
+    return result.holds
 
 
 def deletion(writer: tuple[str, str], credential: str | None = None) -> str:
@@ -124,6 +124,8 @@ def test_a_status_that_is_stored_otherwise_than_kwok_sent_it(story: Story, tmp_p
 @pytest.mark.parametrize("verb", ["patch", "delete"])
 @pytest.mark.parametrize("resource", ["resourcequotas", "limitranges"])
 def test_limits_of_a_test_that_somebody_else_changes(story: Story, tmp_path: Path, verb: str, resource: str) -> None:
-    lines = [line(each, verb, resource, "q", space) for each, space in ((REAPER, SPACE), (SUITE, SPACE), (REAPER, "x"))]
+    lines = [
+        line(writer, verb, resource, "q", space) for writer, space in ((REAPER, SPACE), (SUITE, SPACE), (REAPER, "x"))
+    ]
     writers.note(story.history, log(tmp_path, *lines), 0)
     assert story.history.origins.altered == [f"{resource} q of the test: the user operator asked to {verb} it"]

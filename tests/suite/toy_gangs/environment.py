@@ -1,4 +1,4 @@
-"""What a scene works with, on the cluster in memory."""
+"""The environment of a scene on the cluster in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ VERSIONS = {"podgroups": "v1beta1", "compositepodgroups": "v1alpha3"}
 
 
 class Environment:
-    """As `SceneEnvironment`. A wait lets the cluster move until its condition holds, or nothing moves any more."""
+    """The environment of a scene, like `SceneEnvironment`. A wait lets the cluster move until its condition holds, or
+    nothing moves any more."""
 
     namespace = NAMESPACE
     implementation = SimpleNamespace(scheduler_name=MAIN_SCHEDULER, is_kube_scheduler=True)
@@ -29,7 +30,9 @@ class Environment:
     def __init__(self, fault: str = "") -> None:
         """`fault` is a promise that is broken."""
         self.world = World(fault)
-        self._schedulers = [Scheduler(self.world, each) for each in (MAIN_SCHEDULER, SECOND_SCHEDULER)]
+        self._schedulers = [
+            Scheduler(self.world, scheduler_name) for scheduler_name in (MAIN_SCHEDULER, SECOND_SCHEDULER)
+        ]
         self.history = History(self.world.log, NAMESPACE)
         self.steps: dict[str, Step] = {}
         self.dry_run = SimpleNamespace(create=lambda obj: obj, ask=self.world.answer)
@@ -42,8 +45,8 @@ class Environment:
         selector = {BY_HAND: scenario}
         return Testbed(NAMESPACE, f"pool-{scenario}", MAIN_SCHEDULER, prefix=scenario, selector=selector)
 
-    def fleet(self, wanted: Sequence[Object]) -> list[str]:
-        return [name(self.world.create(node)) for node in wanted]
+    def fleet(self, manifests: Sequence[Object]) -> list[str]:
+        return [name(self.world.create(node)) for node in manifests]
 
     def create(self, obj: Object) -> Object:
         assert self.world.answer(obj).accepted, obj
@@ -53,11 +56,11 @@ class Environment:
         for obj in objects:
             self.create(obj)
 
-    def patch(self, resource: str, each: str, patch: Mapping[str, Any]) -> Object:
-        return self.world.merge(resource, each, patch)
+    def patch(self, resource: str, object_name: str, patch: Mapping[str, Any]) -> Object:
+        return self.world.merge(resource, object_name, patch)
 
-    def delete(self, resource: str, each: str) -> None:
-        self.world.delete(resource, each)
+    def delete(self, resource: str, object_name: str) -> None:
+        self.world.delete(resource, object_name)
 
     def wait_for(self, step: str, condition: Callable[[View], Any], timeout: float = 60, **how: Any) -> Any:
         answer = self._moved_to(condition)

@@ -21,10 +21,10 @@ SCHEDULED, EVER = "PodScheduled", "PodGroupInitiallyScheduled"
 class Room:
     """The free GPUs of each node, if some pods are gone and others placed."""
 
-    def __init__(self, world: World, gone: Sequence[Object] = ()) -> None:
+    def __init__(self, world: World, evicted: Sequence[Object] = ()) -> None:
         self.free = {name(node): int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in world.all("nodes")}
         for pod in world.all("pods"):
-            if pods.bound(pod) and pod not in gone:
+            if pods.bound(pod) and pod not in evicted:
                 self.free[pods.node(pod)] -= gpus(pod)
 
     def copy(self) -> Room:
@@ -35,9 +35,9 @@ class Room:
 
     def take(self, pod: Object, nodes: Sequence[Object]) -> str:
         """Place a pod on the first of these nodes that has room; empty if none has."""
-        wanted = pod["spec"].get("nodeSelector", {})
+        selector = pod["spec"].get("nodeSelector", {})
         for node in nodes:
-            fits = self.free[name(node)] >= gpus(pod) and all(label(node, key) == wanted[key] for key in wanted)
+            fits = self.free[name(node)] >= gpus(pod) and all(label(node, key) == selector[key] for key in selector)
             if fits:
                 self.free[name(node)] -= gpus(pod)
                 return name(node)
@@ -79,7 +79,7 @@ class Scheduler:
 
     def _children(self, group: Object) -> list[Object]:
         every = (*self.world.all("compositepodgroups"), *self.world.all("podgroups"))
-        return [each for each in every if parent(each) == name(group)]
+        return [child for child in every if parent(child) == name(group)]
 
     def _members(self, group: Object) -> list[Object]:
         """Return the pods of a group and of all below it, oldest first."""
@@ -121,18 +121,18 @@ class Scheduler:
             return False
         if self.broken("a gang waits for its Workload") and "workloadRef" in root["spec"]:
             return False  # no scene makes one
-        found = None
+        placement = None
         if not self.broken("a gang evicts before it looks for room"):
-            found = self._placed(root, Room(self.world), self.world.all("nodes"))
-        if found is None and self._may_evict(root, queue):
+            placement = self._placed(root, Room(self.world), self.world.all("nodes"))
+        if placement is None and self._may_evict(root, queue):
             victims = self._victims(queue, lambda room: self._placed(root, room, self.world.all("nodes")))
             self._evict(victims)
-            found = self._placed(root, Room(self.world), self.world.all("nodes"))
-        if found is None:
+            placement = self._placed(root, Room(self.world), self.world.all("nodes"))
+        if placement is None:
             self._failed[name(root)] = self._nodes()
             self._refuse(root, queue, "Unschedulable")
             return False
-        self._bind(found)
+        self._bind(placement)
         self._report(root)
         return True
 
@@ -146,36 +146,36 @@ class Scheduler:
             domains = [label(self.world.objects["nodes"][pods.node(present[0])], key)]
         for domain in domains[:1] if self.broken("only the first domain is tried") else domains:
             tried = room.copy()
-            found = self._placed_within(group, tried, [node for node in nodes if label(node, key) == domain])
-            if found is not None:
+            placement = self._placed_within(group, tried, [node for node in nodes if label(node, key) == domain])
+            if placement is not None:
                 room.free = tried.free
-                return found
+                return placement
         return None
 
     def _placed_within(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
         if group["kind"] == "PodGroup":
             return self._placed_pods(group, room, nodes)
-        found: Placement = []
+        placement: Placement = []
         placed, children = 0, self._children(group)
         least = len(children) if self.broken("all children of a tree are required") else minimum(group)
         for child in children:
             tried = room.copy()
             if (more := self._placed(child, tried, nodes)) is not None:
                 room.free, placed = tried.free, placed + 1
-                found += more
-        return found if placed >= least else None
+                placement += more
+        return placement if placed >= least else None
 
     def _placed_pods(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
-        members, found = self._members(group), Placement()
+        members, placement = self._members(group), Placement()
         for pod in members:
-            left = [node for node in nodes if name(node) not in {node for _, node in found}]
+            left = [node for node in nodes if name(node) not in {node for _, node in placement}]
             one_each = self.broken("a node gets one Pod of a gang")
             if self._mine(pod) and (node := room.take(pod, left if one_each else nodes)):
-                found.append((pod, node))
+                placement.append((pod, node))
         least = len(members) if self.broken("all Pods of a gang are required") else minimum(group)
         if self.broken("a gang is placed in part"):
             least = 0
-        return found if sum(map(pods.bound, members)) + len(found) >= least else None
+        return placement if sum(map(pods.bound, members)) + len(placement) >= least else None
 
     # -- agreement ---------------------------------------------------------------------------------------------------
 
@@ -236,28 +236,28 @@ class Scheduler:
         limit = priority(queue[0])
         running = [pod for pod in self.world.all("pods") if pods.bound(pod) and priority(pod) < limit]
         units = [self._unit(pod) for pod in sorted(running, key=priority, reverse=True)]
-        gone = [pod for unit in units for pod in unit]
-        if not fits(Room(self.world, gone)):
+        victims = [pod for unit in units for pod in unit]
+        if not fits(Room(self.world, victims)):
             return []
         if self.broken("a gang evicts before it looks for room"):
-            return gone
+            return victims
         for unit in units:
-            kept = [pod for pod in gone if pod not in unit]
-            if fits(Room(self.world, kept)):
-                gone = kept
-        return gone
+            fewer = [pod for pod in victims if pod not in unit]
+            if fits(Room(self.world, fewer)):
+                victims = fewer
+        return victims
 
     def _unit(self, pod: Object) -> list[Object]:
         """Return the pods that are evicted with a pod: those of the highest group that says so."""
-        found, group = [pod], self.world.objects["podgroups"].get(group_of(pod))
+        unit, group = [pod], self.world.objects["podgroups"].get(group_of(pod))
         while group is not None:
             if "all" in group["spec"].get("disruptionMode", {}):
-                found = [each for each in self._members(group) if pods.bound(each)]
+                unit = [member for member in self._members(group) if pods.bound(member)]
             group = self.world.objects["compositepodgroups"].get(parent(group))
-        return found
+        return unit
 
     def _evict(self, victims: Sequence[Object]) -> None:
-        for pod in {name(each): each for each in victims}.values():
+        for pod in {name(victim): victim for victim in victims}.values():
             self.world.delete("pods", name(pod))
 
     def _evict_short_gangs(self) -> None:
@@ -268,27 +268,27 @@ class Scheduler:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def _bind(self, found: Placement) -> None:
-        for pod, node in found:
+    def _bind(self, placement: Placement) -> None:
+        for pod, node in placement:
             pod["spec"]["nodeName"] = node
             pod.setdefault("status", {})["phase"] = "Running"
             self._say(pod, SCHEDULED, "True", "")
 
     def _say(self, obj: Object, kind: str, status: str, reason: str) -> bool:
         """Set a condition. Return whether it has changed."""
-        made = {"type": kind, "status": status, "reason": reason}
+        condition = {"type": kind, "status": status, "reason": reason}
         conditions = obj.setdefault("status", {}).setdefault("conditions", [])
-        if made in conditions:
+        if condition in conditions:
             return False
-        conditions[:] = [each for each in conditions if each["type"] != kind] + [made]
+        conditions[:] = [entry for entry in conditions if entry["type"] != kind] + [condition]
         self.world.change("pods" if obj["kind"] == "Pod" else "podgroups", obj)
         return True
 
     def _warn(self, pod: Object) -> None:
         about = {"kind": "Pod", "name": name(pod), "namespace": NAMESPACE}
-        made = {"kind": "Event", "metadata": {"name": f"about-{name(pod)}"}, "type": "Warning"}
-        if self.world.answer(made).accepted:
-            self.world.create({**made, "reason": "FailedScheduling", "regarding": about})
+        event = {"kind": "Event", "metadata": {"name": f"about-{name(pod)}"}, "type": "Warning"}
+        if self.world.answer(event).accepted:
+            self.world.create({**event, "reason": "FailedScheduling", "regarding": about})
 
 
 def gpus(pod: Object) -> int:

@@ -52,28 +52,28 @@ class World:
 
     def create(self, obj: Mapping[str, Any]) -> Object:
         """Create an object. Pods and groups get their priority, and the default class."""
-        made, resource = self._admitted(obj), RESOURCES[obj["kind"]]
-        made["metadata"]["uid"] = f"{resource}-{next(self._numbers)}"
+        created, resource = self._admitted(obj), RESOURCES[obj["kind"]]
+        created["metadata"]["uid"] = f"{resource}-{next(self._numbers)}"
         if resource == "nodes":
-            made["status"] = {**made["status"], "conditions": [{"type": "Ready", "status": "True"}]}
-        self.objects[resource][name(made)] = made
-        self._record(ADDED, resource, made)
-        return made
+            created["status"] = {**created["status"], "conditions": [{"type": "Ready", "status": "True"}]}
+        self.objects[resource][name(created)] = created
+        self._record(ADDED, resource, created)
+        return created
 
     def change(self, resource: str, obj: Object) -> None:
         """Record an object that has changed in place."""
         self._record(MODIFIED, resource, obj)
 
-    def merge(self, resource: str, each: str, patch: Mapping[str, Any]) -> Object:
+    def merge(self, resource: str, object_name: str, patch: Mapping[str, Any]) -> Object:
         """Apply a JSON merge patch."""
-        obj = self.objects[resource][each]
+        obj = self.objects[resource][object_name]
         _merge(obj, patch)
         self.change(resource, obj)
         return obj
 
-    def delete(self, resource: str, each: str) -> None:
+    def delete(self, resource: str, object_name: str) -> None:
         """Delete an object if it exists. A PodGroup stays until its last pod is gone."""
-        if (obj := self.objects[resource].get(each)) is None:
+        if (obj := self.objects[resource].get(object_name)) is None:
             return
         if resource == "podgroups":
             obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -83,24 +83,24 @@ class World:
 
     def control(self) -> None:
         """Remove PodGroups that were deleted, and whose last pod is gone."""
-        held = {group_of(pod) for pod in self.all("pods")}
+        occupied = {group_of(pod) for pod in self.all("pods")}
         for group in self.all("podgroups"):
-            if terminating(group) and name(group) not in held:
+            if terminating(group) and name(group) not in occupied:
                 self._gone("podgroups", group)
 
     def _admitted(self, obj: Mapping[str, Any]) -> Object:
-        made, resource = deepcopy(dict(obj)), RESOURCES[obj["kind"]]
+        admitted, resource = deepcopy(dict(obj)), RESOURCES[obj["kind"]]
         if resource in ("pods", "podgroups", "compositepodgroups"):
-            self._prioritize(resource, made["spec"])
-        return made
+            self._prioritize(resource, admitted["spec"])
+        return admitted
 
     def _prioritize(self, resource: str, spec: Object) -> None:
-        defaults = [name(each) for each in self.all("priorityclasses") if each.get("globalDefault")]
+        defaults = [name(entry) for entry in self.all("priorityclasses") if entry.get("globalDefault")]
         if defaults and not (self.fault == "a group gets no default class" and resource != "pods"):
             spec.setdefault("priorityClassName", defaults[0])
-        found = self.objects["priorityclasses"].get(spec.get("priorityClassName", ""), {})
-        spec["priority"] = found.get("value", 0)
-        spec["preemptionPolicy"] = found.get("preemptionPolicy", "PreemptLowerPriority")
+        priority_class = self.objects["priorityclasses"].get(spec.get("priorityClassName", ""), {})
+        spec["priority"] = priority_class.get("value", 0)
+        spec["preemptionPolicy"] = priority_class.get("preemptionPolicy", "PreemptLowerPriority")
 
     def _gone(self, resource: str, obj: Object) -> None:
         del self.objects[resource][name(obj)]

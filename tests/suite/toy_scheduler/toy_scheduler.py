@@ -33,10 +33,10 @@ async def decide(client: Client) -> None:
         names = [
             (ref["namespace"], ref["name"]) for group in gang["spec"]["podgroups"] for ref in group["podReferences"]
         ]
-        wanted = [pods[name] for name in names if name in pods and not pods[name]["spec"].get("schedulingGates")]
-        queued = {each["metadata"].get("labels", {}).get(QUEUE) for each in (gang, *wanted)}
-        if len(wanted) == len(names) and queued <= queues:
-            for pod in wanted:
+        members = [pods[name] for name in names if name in pods and not pods[name]["spec"].get("schedulingGates")]
+        queued = {item["metadata"].get("labels", {}).get(QUEUE) for item in (gang, *members)}
+        if len(members) == len(names) and queued <= queues:
+            for pod in members:
                 if _key(pod) not in placed and not pod["spec"].get("nodeName"):
                     await _place(client, pod, nodes)
 

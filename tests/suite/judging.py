@@ -1,4 +1,4 @@
-"""The verdict of a conformance test on a history that is told object by object. No cluster."""
+"""The verdict of a conformance test on a history that is recorded object by object. No cluster."""
 
 from __future__ import annotations
 
