@@ -1,4 +1,4 @@
-"""For all tests: generated examples, the order of the tests, and the cluster that tests of a module share.
+"""Settings of all tests: generated examples, the order of the tests, and the cluster that tests of a module share.
 
 Generated examples are the same in every run, so that only a change can turn CI red.
 `HYPOTHESIS_PROFILE=search pytest …` looks for new ones.
@@ -45,7 +45,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
-"""Whether cases run, too, that take long, or the way of another case with other values (the mark `thorough`)."""
+"""True if cases run, too, that take long, or the way of another case with other values (the mark `thorough`)."""
 TIMEOUT = 300
 """Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
 

@@ -51,7 +51,7 @@ def attacks() -> list[Attack]:
 
 @dataclass(frozen=True)
 class Attacked:
-    """What a run left. `memory` is the peak of its largest Python process in MiB."""
+    """The result of a run. `memory` is the peak of its largest Python process in MiB."""
 
     exit: int
     terminal: str

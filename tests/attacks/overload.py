@@ -2,8 +2,8 @@
 
 `python -m tests.attacks.overload [--loops 8] [--outages 5] [--seconds 20] [--within 480] -- run …` starts
 `grove-conformance run …` beside busy loops. It stops the API server of a cluster of that run, for some seconds, at
-random moments of the time that the run is expected to take. It ends with 0 if the run has a verdict that blames nobody,
-or ends without one; with 1 if a requirement has failed, or is blocked by the implementation.
+random moments of the time that the run is expected to take. It ends with 0 if the run has a verdict without a failed
+requirement, or ends without one; with 1 if a requirement has failed, or is blocked by the implementation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from conformance.errors import Exit
 API_SERVER = "kube-apiserver"
 LOOK_EVERY = 1.0
 GRANTED = (Exit.CONFORMANT, Exit.HARNESS, Exit.PARTIAL)
-"""How a run may end. A conformant implementation has earned none of the others."""
+"""Permitted ends of a run with a conformant implementation."""
 LOOP = "while True: pass"
 
 

@@ -68,7 +68,7 @@ def grow_nodes_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def grow_nodes_unseen(kubeconfig: Path, folder: Path) -> None:
-    """As by heartbeats, by requests that the API server cannot write into its audit log."""
+    """Grow nodes as by heartbeats, by requests that the API server cannot write into its audit log."""
     _grow(kubeconfig, unseen=True)
 
 

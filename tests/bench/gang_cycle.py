@@ -1,4 +1,4 @@
-"""How long a cycle of the reference's gang scheduler takes where nearly all gangs run already, without a cluster.
+"""Duration of a cycle of the reference's gang scheduler where nearly all gangs run already, without a cluster.
 
     .venv/bin/python tests/bench/gang_cycle.py
 

@@ -1,4 +1,4 @@
-"""How long the reference's scheduler thinks: gangs of mixed shapes on gb200-nvl72 nodes, in one cycle, no cluster.
+"""Duration of the reference scheduler's planning: gangs of mixed shapes on gb200-nvl72 nodes, one cycle, no cluster.
 
     .venv/bin/python tests/bench/gang_placement.py
 

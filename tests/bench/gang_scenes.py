@@ -1,4 +1,4 @@
-"""Whether the gang scheduler keeps the hard rules on large scenes: mixed nodes, partly occupied, and gangs that all
+"""Hard rules of the gang scheduler on large scenes: mixed nodes, partly occupied, and gangs that all
 differ in sizes, requests, domains and priorities. No cluster.
 
     .venv/bin/python -m tests.bench.gang_scenes 0 2000

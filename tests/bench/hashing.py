@@ -1,4 +1,4 @@
-"""How long the reference hashes: 1,000 different cliques with a realistic inference pod spec, each hash computed once.
+"""Duration of the reference's hashing: 1,000 different cliques with a realistic inference pod spec, each hashed once.
 
     .venv/bin/python tests/bench/hashing.py
 

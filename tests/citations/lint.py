@@ -31,7 +31,7 @@ DOCUMENTS = "conformance/suite/registry/documents.yaml"
 MEMO = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
 """Words of working notes, which a reason does not contain."""
 PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
-"""One of upstream's public documents, and no row of ours."""
+"""The name of one of upstream's public documents."""
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ ENTRY = requirement.load().get("GANG-010")
 
 
 def test_every_requirement_names_its_actor() -> None:
-    """Also as `make lint` looks for it."""
+    """`make lint` finds the same."""
     registry = requirement.load()
     assert [problem for entry in registry.requirements.values() for problem in sentences.problems(entry)] == []
 
 
 def test_a_sentence_without_an_actor_is_a_problem_of_the_repository() -> None:
-    """With the file and the id of the requirement."""
+    """The problem names the file and the id of the requirement."""
     entry = replace(ENTRY, text="Nothing MUST be deleted.")
     registry = replace(requirement.load(), requirements={entry.id: entry})
     (problem,) = lint.subjects(registry)

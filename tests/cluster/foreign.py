@@ -27,7 +27,7 @@ from kube.client import Client
 from kube.resource import NAMESPACES
 
 CHART = {"manage-all-nodes": "false", "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake"}
-"""Which nodes KWOK plays if its own chart has installed it."""
+"""The options of KWOK that choose its nodes if its own chart has installed it."""
 
 
 @contextmanager

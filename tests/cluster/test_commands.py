@@ -30,7 +30,7 @@ def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def here(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """As `grove_conformance`, in this process: to import the program again takes longer than most commands."""
+    """Run a command as `grove_conformance` does, in this process: to import the program again takes longer."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.run_whatever_is_read(lambda: cli.app(list(arguments), standalone_mode=False))
@@ -189,7 +189,7 @@ def test_the_cluster_that_is_meant_is_suggested(state: State) -> None:
 
 
 def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a reboot."""
+    """A reboot leaves such a cluster."""
     state.add(Record("mine", "mine", Owner.this_process(), None, phase="ready"))
     start = "grove-conformance cluster start mine"
     listed = here("cluster", "list").stdout

@@ -1,4 +1,4 @@
-"""Which features a cluster gets: named sets, gates and API versions, and the mistakes in asking for them."""
+"""Features of a cluster: named sets, gates and API versions, and the mistakes in asking for them."""
 
 from __future__ import annotations
 

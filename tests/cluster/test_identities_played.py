@@ -79,7 +79,7 @@ def administrator(cluster: Cluster) -> Path:
 
 
 def test_aggregated_servers_are_shown_no_certificate(cluster: Cluster) -> None:
-    """One could lead the connection back to the API server, which would take it for a component."""
+    """A server could lead such a connection back to the API server, which would take it for a component."""
     certificates: list[Any] = []
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
     tls.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")

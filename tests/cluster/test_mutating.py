@@ -1,4 +1,4 @@
-"""Which policies, webhooks, CRDs and API services let the API server change what others write. No cluster."""
+"""Policies, webhooks, CRDs and API services that let the API server change the objects of others. No cluster."""
 
 from __future__ import annotations
 

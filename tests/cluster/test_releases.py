@@ -1,4 +1,4 @@
-"""From an empty cache to a control plane by downloads alone: registry and sites on loopback, no Go, real programs."""
+"""A control plane from an empty cache by downloads alone: registry and sites on loopback, no Go, real programs."""
 
 from __future__ import annotations
 

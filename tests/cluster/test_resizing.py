@@ -1,4 +1,4 @@
-"""Which nodes are added to a cluster, and which are removed."""
+"""Names of the nodes that are added to a cluster, and removed from it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_nodes_and_pods_both_have_stages() -> None:
 
 
 def test_requested_gates_stand_behind_those_of_every_cluster() -> None:
-    """Of two switches of one gate, Kubernetes takes the last one."""
+    """Kubernetes takes the last one of two switches of a gate."""
     requested = Features({"kube-apiserver": {"GenericWorkload": True}})
     [server] = [p for p in documents(features=requested)[0]["componentsPatches"] if p["name"] == "kube-apiserver"]
     [gates] = [argument["value"] for argument in server["extraArgs"] if argument["key"] == "feature-gates"]

@@ -1,4 +1,4 @@
-"""Which nodes can use a volume of the stand-in for a storage driver, and which claims and volumes concern it."""
+"""Nodes that can use a volume of the stand-in for a storage driver, and the claims and volumes that concern it."""
 
 from __future__ import annotations
 

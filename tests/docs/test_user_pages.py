@@ -27,7 +27,7 @@ SETS = [
     for document in yaml.safe_load_all(path.read_text("utf-8"))
     if document.get("kind") == "PodCliqueSet" and "topologyName" not in path.read_text("utf-8")
 ]
-"""Those that need nothing else in the cluster, such as a ClusterTopologyBinding."""
+"""Sample sets that need no other object in the cluster, such as a ClusterTopologyBinding."""
 
 
 def commands(page: Path, heading: str) -> list[str]:

@@ -35,7 +35,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to see a finding by hand: the commands before the first section of its page, then its own."""
+    """The commands that show a finding: those before the first section of its page, then its own."""
 
     finding: Finding
     prepared: tuple[Command, ...]

@@ -72,7 +72,7 @@ class Lane:
     """A bed on which nothing is played."""
 
     def restart(self) -> None:
-        """There are no processes."""
+        """Do nothing: there are no processes."""
 
 
 def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes) -> tuple[Played, dict[str, Tried]]:

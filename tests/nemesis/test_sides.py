@@ -1,4 +1,4 @@
-"""Both runs are shown side by side, from before the first deviation on."""
+"""A comparison shows both runs side by side, from before the first deviation on."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_the_reference_is_ours_beside_packages_of_the_same_names(program: Path, 
 
 @pytest.mark.parametrize("module", ["conformance", "reference_impl"])
 def test_a_module_uses_our_packages(python: Path, tmp_path: Path, module: str) -> None:
-    """Which module `python -m` runs is Python's rule; which packages that module gets is ours."""
+    """Python chooses the module of `python -m`; that module gets our packages."""
     packages_of_theirs(tmp_path, *(name for name in PACKAGES if name != module))
     assert "Usage" in call([python, "-m", module, "--help"], tmp_path, PYTHONPATH=".")
 

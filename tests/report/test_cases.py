@@ -341,7 +341,7 @@ def test_allure_groups_by_cause_and_by_profile(tmp_path: Path) -> None:
 
 
 def matches(category: dict[str, str], result: dict[str, object]) -> bool:
-    """As Allure does it: the whole text, with a dot for any character."""
+    """Return whether Allure puts a result into a category: it matches the whole text, with a dot for any character."""
     trace = result["statusDetails"]["trace"]  # type: ignore[index]
     return re.fullmatch(category["traceRegex"], trace, re.S) is not None
 

@@ -238,7 +238,7 @@ TOGETHER = (
 
 
 def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None:
-    """These failed on upstream's operator, for defects whose cause is known."""
+    """The requirements failed on upstream's operator, for defects whose cause is known."""
     real = requirement.load()
     listed = sorted({id for group in APART + TOGETHER for id in group.split()})
     tests: Tests = {id: (id,) for id in listed}

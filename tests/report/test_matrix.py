@@ -88,7 +88,7 @@ def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, 
 
 @pytest.mark.parametrize("profiles", [{}, {"core": "not-conformant"}])
 def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) -> None:
-    """Also where a report of an earlier suite says otherwise of the profile."""
+    """A report of an earlier suite with another verdict of the profile does not change that."""
     entries = {**REGISTRY.requirements, "AA-002": replace(REGISTRY.requirements["AA-002"], seed="GREP-1")}
     judged = of(run("passed", "failed", "passed", profiles=profiles))
     (column,) = matrix.matrix([judged], replace(REGISTRY, requirements=entries)).columns

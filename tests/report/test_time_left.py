@@ -1,4 +1,4 @@
-"""How long a run still takes is computed from what its scenes cost and from how long those took that are over."""
+"""The remaining time of a run is computed from the costs of its scenes and from the times of those that are over."""
 
 from __future__ import annotations
 

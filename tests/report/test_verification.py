@@ -210,7 +210,7 @@ def test_files_beside_a_report_without_its_list_are_named(tmp_path: Path) -> Non
 
 
 def test_a_report_whose_list_has_evidence_alone_is_verified(tmp_path: Path) -> None:
-    """As earlier versions wrote it."""
+    """Earlier versions wrote such lists."""
     content = written(tmp_path)
     sums = (tmp_path / evidence.FILE).read_text()
     sums = "".join(line for line in sums.splitlines(True) if line[66:].startswith(evidence.FOLDERS))

@@ -66,7 +66,7 @@ ARGUMENTS = {
 
 @pytest.fixture(
     scope="module",
-    params=["kube", *(pytest.param(each, marks=pytest.mark.thorough) for each in ("gang", "proxied"))],
+    params=["kube", *(pytest.param(form, marks=pytest.mark.thorough) for form in ("gang", "proxied"))],
 )
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """A scenario of several phases, with one of the two schedulers, and with a proxy before the operator."""

@@ -40,7 +40,7 @@ class Job(msgspec.Struct):
 
     @property
     def at_once(self) -> int:
-        """How many pods the Job still runs at the same time: fewer at its end, when less is left to do."""
+        """Return the number of pods that the Job still runs at the same time: fewer at its end."""
         parallelism: int = self.spec["parallelism"]
         completions = self.spec.get("completions")  # without it, the first pod that succeeds ends the Job
         return parallelism if completions is None else min(parallelism, completions - self.status.get("succeeded", 0))
@@ -59,11 +59,11 @@ class Pod(msgspec.Struct):
 
     @property
     def live(self) -> bool:
-        """Whether the pod takes part in the gang: neither finished nor being deleted."""
+        """Return whether the pod takes part in the gang: neither finished nor being deleted."""
         return self.metadata.deletion_timestamp is None and self.status["phase"] in ("Pending", "Running")
 
     def of(self, job: Job) -> bool:
-        """Whether the pod is of this very Job, not of an earlier one of its name."""
+        """Return whether the pod is of this very Job, not of an earlier one of its name."""
         owner = self.metadata.controller
         return owner is not None and owner.uid == job.metadata.uid
 
