@@ -84,7 +84,7 @@ def scale(
     for given in (result, upstream_result):
         if given is not None:
             disk.make(given.parent, where=str(given), hint="give another file")
-    plan = runs.Plan(
+    plan = runs.ScalePlan(
         scenarios.load(scenario),
         judged,
         supplied,

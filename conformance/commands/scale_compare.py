@@ -112,7 +112,7 @@ def compare(
         _check_metric(metric, load)
         with progress.terminal("compare") as report:
             source = _source(repo, build, implementation, builds)
-            plan = session.Plan(
+            plan = session.ComparisonPlan(
                 base=_side("--base", base, both_set, base_set, source, report) if known is None else _nothing(known),
                 head=_side("--head", head, both_set, head_set, source, report),
                 scenario=scenario,
@@ -134,8 +134,8 @@ def compare(
 
 
 def _measured(
-    plan: session.Plan,
-    known: sides.Stored | None,
+    plan: session.ComparisonPlan,
+    known: sides.StoredSide | None,
     folder: Path,
     limits: validity.Limits,
     report: progress.Report,
@@ -148,19 +148,19 @@ def _measured(
     if known is None:
         return measuring.play(), []
     heads = measuring.heads(min(plan.rounds, len(known.results)))
-    return _paired(known, sides.Stored(heads, plan.head.name), limits)
+    return _paired(known, sides.StoredSide(heads, plan.head.name), limits)
 
 
-def _paired(base: sides.Stored, head: sides.Stored, limits: validity.Limits) -> Played:
+def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Limits) -> Played:
     return rounds.paired(base.results, head.results, limits), _warnings(base, head)
 
 
-def _nothing(known: sides.Stored) -> sides.Measured:
+def _nothing(known: sides.StoredSide) -> sides.MeasuredSide:
     """Return the entry in a plan for a side that is not measured."""
-    return sides.Measured("", {}, known.name)
+    return sides.MeasuredSide("", {}, known.name)
 
 
-def _check_metric(metric: str, scenario: scenarios.Scenario) -> None:
+def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
     """Raise UsageError for a metric that no run of the scenario can have: better now than after the last round."""
     phase, _, name = metric.partition("/")
     markers = {entry.name: markers_of(entry) for entry in scenario.phases}
@@ -199,7 +199,7 @@ def _side(
     own: list[str] | None,
     source: tuple[refs.Repository, str] | None,
     report: progress.Report,
-) -> sides.Measured:
+) -> sides.MeasuredSide:
     if len(given) > 1:
         raise UsageError("names several sides", where=option, hint="give one")
     values = assignments(both or []) | assignments(own or [], f"{option}-set")
@@ -211,10 +211,10 @@ def _side(
         values = refs.settings_in(values, repository.built(commit, report))
     loading.load(descriptor, values)  # a mistake is better found now than after the first run
     changed = [f"{key}={value}" for key, value in identity.published(named).items() if refs.PLACEHOLDER not in value]
-    return sides.Measured(descriptor, values, " ".join([name, *changed]))
+    return sides.MeasuredSide(descriptor, values, " ".join([name, *changed]))
 
 
-def _warnings(base: sides.Stored, head: sides.Stored) -> list[str]:
+def _warnings(base: sides.StoredSide, head: sides.StoredSide) -> list[str]:
     warnings = []
     if len(base.results) != len(head.results):
         warnings.append(

@@ -15,7 +15,7 @@ from conformance.errors import HarnessError
 from conformance.history.recorder import Recorder
 from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver, Failure
-from conformance.scale.machine import Meter
+from conformance.scale.machine import ResourceMeter
 from conformance.scale.tracker import Tracker
 from kube.client import Client
 from kube.resource import NAMESPACES
@@ -32,7 +32,7 @@ class RunFailed(Exception):
     """The implementation did not reach the end of a phase: a finding."""
 
 
-class Store(NamedTuple):
+class StorageSize(NamedTuple):
     """The storage of a run at one time, in bytes: etcd's database, the audit log, and the records of the recorder."""
 
     etcd: int
@@ -40,7 +40,7 @@ class Store(NamedTuple):
     records: int
     recorded: int
 
-    def since(self, before: Store) -> dict[str, float]:
+    def since(self, before: StorageSize) -> dict[str, float]:
         """Return the size of the database, and the growth of the rest, in MiB."""
         return {
             "etcdMiB": _mib(self.etcd),
@@ -55,7 +55,7 @@ def _mib(size: float) -> float:
 
 
 @dataclass
-class Environment:
+class ScaleEnvironment:
     """A running cluster with an implementation. `run` is the id of the run."""
 
     run: str
@@ -72,14 +72,14 @@ class Environment:
         for role in Role:
             self.pids.update(self.driver.pids(role))
 
-    def meter(self) -> Meter:
+    def meter(self) -> ResourceMeter:
         """Begin to measure the processes of the run."""
-        return Meter(self.pids, self.recorder.thread)
+        return ResourceMeter(self.pids, self.recorder.thread)
 
-    def store(self) -> Store:
+    def store(self) -> StorageSize:
         """Return the storage of the run so far."""
         database = self.cluster.workspace / etcd_data.DATABASE
-        return Store(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
+        return StorageSize(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
 
     async def live(self) -> dict[str, float]:
         """Return the memory in use after the last garbage collection of the API server; empty if it is unknown. The

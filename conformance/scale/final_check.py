@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from conformance.grove.expected import Expected
 from conformance.grove.kinds import PODCLIQUES, PODGANGS, SCALING_GROUPS
 from conformance.scale.markers import Target
-from conformance.scale.tracker import Clique, Tracker
+from conformance.scale.tracker import ObservedClique, Tracker
 
 WITHIN = 60.0
 """Seconds that statuses have to become current (E2E-334)."""
@@ -72,7 +72,7 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
         yield f"observedGeneration of the set is {status.observed_generation} instead of {target.generation}"
 
 
-def _cliques(now: Tracker, which: Callable[[Clique], bool]) -> list[str]:
+def _cliques(now: Tracker, which: Callable[[ObservedClique], bool]) -> list[str]:
     """Return the names of these PodCliques."""
     return [
         name

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from conformance.scale.environment import Environment
+from conformance.scale.environment import ScaleEnvironment
 from conformance.scale.tracker import Tracker
 from kube.resource import PODS
 
@@ -18,7 +18,7 @@ IN_FLIGHT = 32
 """Concurrent requests (spec OBS-23)."""
 
 
-async def measure(env: Environment, namespace: str, pods: list[dict[str, Any]], within: float) -> dict[str, Any]:
+async def measure(env: ScaleEnvironment, namespace: str, pods: list[dict[str, Any]], within: float) -> dict[str, Any]:
     """Create these pods, wait until all are Ready, delete them, wait until all are gone; return times and CPU. Either
     may take `within` seconds.
 

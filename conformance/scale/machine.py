@@ -38,7 +38,7 @@ def _cpu_model() -> str:
     return next(named, platform.processor())
 
 
-class Meter:
+class ResourceMeter:
     """Reads the same processes, and the whole machine, at two times. Names → process ids; this process is `suite`, and
     the recorder is one of its threads."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from conformance.scale.phases import Phase, Until
+from conformance.scale.phases import LoadPhase, Until
 from conformance.scale.tracker import Tracker
 
 
@@ -121,14 +121,14 @@ OF_UNTIL = {
 }
 
 
-def markers_of(phase: Phase) -> tuple[str, ...]:
+def markers_of(phase: LoadPhase) -> tuple[str, ...]:
     """Return the names of the markers that a phase reports."""
     if phase.until == Until.SETTLED:
         return DOWN if phase.replicas < phase.previous else UP
     return OF_UNTIL[phase.until]
 
 
-def conditions(phase: Phase, target: Target) -> Mapping[str, Callable[[Tracker], bool]]:
+def conditions(phase: LoadPhase, target: Target) -> Mapping[str, Callable[[Tracker], bool]]:
     """Return marker → condition for a phase with this target."""
 
     def bound(marker: Marker) -> Callable[[Tracker], bool]:
@@ -137,7 +137,7 @@ def conditions(phase: Phase, target: Target) -> Mapping[str, Callable[[Tracker],
     return {name: bound(MARKERS[name]) for name in markers_of(phase)}
 
 
-def over(phase: Phase, now: Tracker, target: Target) -> bool:
+def over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether a phase has reached its end."""
     match phase.until:
         case Until.SETTLED:

@@ -46,7 +46,7 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class Phase:
+class LoadPhase:
     """One phase. `replicas` is the number of replicas that the set has or shall have in it."""
 
     name: str
@@ -68,9 +68,9 @@ class Phase:
         return [{key: _filled(value, run) for key, value in operation.items()} for operation in self.patch]
 
 
-def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[Phase, ...]:
+def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[LoadPhase, ...]:
     """Return the phases of a scenario. Raises UsageError for an order that makes no sense."""
-    result: list[Phase] = []
+    result: list[LoadPhase] = []
     exists, replicas = False, 0
     for entry, place in _unrolled(listed):
         action = _action(document, entry, place)
@@ -91,7 +91,7 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
             case _:
                 pass
         result.append(
-            Phase(
+            LoadPhase(
                 name=entry["name"],
                 action=action,
                 until=Until(entry.get("until", USUAL[action])),

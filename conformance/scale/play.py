@@ -15,11 +15,11 @@ from conformance.grove import labels
 from conformance.grove.kinds import PODCLIQUESETS
 from conformance.implementation.additions import with_additions
 from conformance.scale import final_check
-from conformance.scale.environment import Environment, RunFailed
+from conformance.scale.environment import RunFailed, ScaleEnvironment
 from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
-from conformance.scale.phases import Action, Phase, Until
+from conformance.scale.phases import Action, LoadPhase, Until
 from conformance.scale.requests import counted, throttled
-from conformance.scale.scenario import Scenario
+from conformance.scale.scenario import LoadScenario
 from conformance.scale.tracker import PodTimes, Tracker, percentiles
 from kube.resource import PODS
 
@@ -29,10 +29,10 @@ STATES = ("ungated", "bound", "running", "ready")
 """The states of a new pod in their order; percentiles count from its creation."""
 
 
-class Play:
+class PhaseRunner:
     """The phases of one scenario on one cluster. `results` has the phases so far, also after a failure."""
 
-    def __init__(self, env: Environment, scenario: Scenario, scheduler_name: str | None) -> None:
+    def __init__(self, env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: str | None) -> None:
         self.results: list[dict[str, Any]] = []
         self._env, self._scenario = env, scenario
         self._manifest = with_additions(env.driver.descriptor, scenario.pod_clique_set(NAMESPACE, scheduler_name))
@@ -45,7 +45,7 @@ class Play:
         for phase in self._scenario.phases:
             await self._phase(phase)
 
-    async def _phase(self, phase: Phase) -> None:
+    async def _phase(self, phase: LoadPhase) -> None:
         env, tracker = self._env, self._tracker
         tracker.read()
         started, store, meter, begin = datetime.now(UTC), env.store(), env.meter(), env.now()
@@ -87,7 +87,7 @@ class Play:
             result["reason"] = reason or f"{phase.name}: {'; '.join(wrong)}"
             raise RunFailed(result["reason"])
 
-    async def _act(self, phase: Phase) -> None:
+    async def _act(self, phase: LoadPhase) -> None:
         client, name = self._env.client, self._manifest["metadata"]["name"]
         match phase.action:
             case Action.CREATE:
@@ -104,12 +104,12 @@ class Play:
                 return
         self._generation = orjson.loads(answer)["metadata"].get("generation", 0)
 
-    def _target(self, phase: Phase, pods_seen: int, deleted: int) -> Target:
+    def _target(self, phase: LoadPhase, pods_seen: int, deleted: int) -> Target:
         pods = phase.replicas * self._scenario.pods_per_replica
         room = None if phase.fits is None else phase.fits * self._scenario.pods_per_replica
         return Target(pods, phase.replicas, self._generation, pods_seen, deleted, room)
 
-    async def _wrong(self, phase: Phase, target: Target) -> list[str]:
+    async def _wrong(self, phase: LoadPhase, target: Target) -> list[str]:
         """Return the errors of the final check. Statuses have a while to become current."""
         tracker, scenario = self._tracker, self._scenario
         wrong = [str(failure) for failure in self._env.driver.failures()]
@@ -127,12 +127,12 @@ class Play:
         return [*wrong, *final_check.statuses(tracker, target)]
 
 
-def _ended(phase: Phase, now: Tracker, target: Target) -> bool:
+def _ended(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether a phase is over, or can no longer succeed."""
     return over(phase, now, target) or _changed(phase, now, target)
 
 
-def _changed(phase: Phase, now: Tracker, target: Target) -> bool:
+def _changed(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether pods were created or deleted in a phase that must leave them alone."""
     return phase.unchanged and (len(now.pods), now.deleted) != (target.pods_seen, target.pods_deleted)
 
@@ -159,7 +159,7 @@ def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> N
         }
 
 
-def _observed(phase: Phase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
+def _observed(phase: LoadPhase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
     return {
         "markers": {name: _since(begin, now.times.get(name)) for name in markers_of(phase)},
         "podsCreated": len(created),

@@ -27,11 +27,11 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.implementation.values import ClusterFacts
 from conformance.scale import floor, identity, machine, results, write_floor
-from conformance.scale.environment import AGENT, Environment, RunFailed
-from conformance.scale.play import Play, times_floor
-from conformance.scale.scenario import STAGES, Scenario
+from conformance.scale.environment import AGENT, RunFailed, ScaleEnvironment
+from conformance.scale.play import PhaseRunner, times_floor
+from conformance.scale.scenario import STAGES, LoadScenario
 from conformance.scale.tracker import FOLLOWED
-from conformance.scale.write_floor import Recorded
+from conformance.scale.write_floor import RecordedWrites
 from kube.client import Client
 from kube.resource import PODS
 
@@ -46,12 +46,12 @@ Front = Callable[[Cluster], AbstractContextManager[ClusterFacts]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScalePlan:
     """The settings of a run. `scheduler` is `kube` (kube-scheduler binds) or `gang` (the gang scheduler of the
     implementation, or the supplied one); `kubernetes` and `features` are as in ClusterSettings; `front`, if any, is put
     between the operator and the API server."""
 
-    scenario: Scenario
+    scenario: LoadScenario
     implementation: Descriptor
     supplied: Descriptor | None
     scheduler: str
@@ -85,18 +85,18 @@ PROXIED = "proxied"
 T = TypeVar("T")
 
 
-def run(plan: Plan, report: Report, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
+def run(plan: ScalePlan, report: Report, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a plan on a new cluster and return the result document. `keep` gets it as well, and before RunFailed or
     HarnessError is raised, it gets the incomplete document. `written` is the write floor, if it was measured."""
     before = machine.load()
 
-    async def measured(env: Environment) -> dict[str, Any]:
+    async def measured(env: ScaleEnvironment) -> dict[str, Any]:
         return await _measured(_document(env, plan, before, written), env, plan, keep)
 
     return _on_a_cluster(plan, report, ClusterSettings(reads=Reads.ALL), measured)
 
 
-def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
+def measure_write_floor(plan: ScalePlan, report: Report) -> dict[str, Any]:
     """Record the writes of the implementation on one new cluster, replay them on another, and return the write floor.
 
     The cluster of the replay has the same history as that of the run has before its first phase: the nodes, the pods
@@ -104,11 +104,11 @@ def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
     requests.
     """
 
-    async def recorded(env: Environment) -> Recorded:
+    async def recorded(env: ScaleEnvironment) -> RecordedWrites:
         await _create_nodes(env, plan.scenario)
         return await write_floor.record(env, plan.scenario, plan.pod_scheduler)
 
-    async def replayed(env: Environment) -> dict[str, Any]:
+    async def replayed(env: ScaleEnvironment) -> dict[str, Any]:
         await _create_nodes(env, plan.scenario)
         await _warm_up(env, plan)
         raw = await _floor(env, "floor-before", plan)
@@ -120,7 +120,10 @@ def measure_write_floor(plan: Plan, report: Report) -> dict[str, Any]:
 
 
 def _on_a_cluster(
-    plan: Plan, report: Report, settings: ClusterSettings, work: Callable[[Environment], Coroutine[Any, Any, T]]
+    plan: ScalePlan,
+    report: Report,
+    settings: ClusterSettings,
+    work: Callable[[ScaleEnvironment], Coroutine[Any, Any, T]],
 ) -> T:
     """Run some work on a new cluster on which the implementation runs."""
     settings = replace(
@@ -151,16 +154,16 @@ async def _with_client(
     driver: Driver,
     recorder: Recorder,
     report: Report,
-    work: Callable[[Environment], Coroutine[Any, Any, T]],
+    work: Callable[[ScaleEnvironment], Coroutine[Any, Any, T]],
 ) -> T:
     run = f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
     async with Client.from_kubeconfig(driver.cluster.kubeconfig, user_agent=AGENT, in_flight=floor.IN_FLIGHT) as client:
-        return await work(Environment(run, cluster, driver, recorder, client, report))
+        return await work(ScaleEnvironment(run, cluster, driver, recorder, client, report))
 
 
-async def _measured(document: dict[str, Any], env: Environment, plan: Plan, keep: Keep) -> dict[str, Any]:
+async def _measured(document: dict[str, Any], env: ScaleEnvironment, plan: ScalePlan, keep: Keep) -> dict[str, Any]:
     """Complete the document of a run."""
-    play = Play(env, plan.scenario, plan.pod_scheduler)
+    play = PhaseRunner(env, plan.scenario, plan.pod_scheduler)
     document["phases"], floors = play.results, document["floors"]
     try:
         await _create_nodes(env, plan.scenario)
@@ -178,25 +181,27 @@ async def _measured(document: dict[str, Any], env: Environment, plan: Plan, keep
     return document
 
 
-async def _floor(env: Environment, namespace: str, plan: Plan) -> dict[str, Any]:
+async def _floor(env: ScaleEnvironment, namespace: str, plan: ScalePlan) -> dict[str, Any]:
     pods = plan.scenario.plain_pods(namespace, plan.kube_scheduler)
     return await floor.measure(env, namespace, pods, plan.scenario.within)
 
 
-async def _warm_up(env: Environment, plan: Plan) -> None:
+async def _warm_up(env: ScaleEnvironment, plan: ScalePlan) -> None:
     """Create and delete a part of the pods, untimed. New processes are slower, so that without this the raw
     floor before the phases would be higher than the one after them on an undisturbed machine, too."""
     pods = plan.scenario.plain_pods("warm-up", plan.kube_scheduler)
     await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)], plan.scenario.within)
 
 
-async def _create_nodes(env: Environment, scenario: Scenario) -> None:
+async def _create_nodes(env: ScaleEnvironment, scenario: LoadScenario) -> None:
     env.report("nodes", f"{scenario.node_count} × {scenario.node_profile}")
     desired = nodes.manifests(scenario.node_profile, scenario.node_count)
     await nodes.provide(env.client, desired, timeout=NODES_WITHIN)
 
 
-def _document(env: Environment, plan: Plan, load: list[float], written: dict[str, Any] | None) -> dict[str, Any]:
+def _document(
+    env: ScaleEnvironment, plan: ScalePlan, load: list[float], written: dict[str, Any] | None
+) -> dict[str, Any]:
     """Return the result of a run that has not begun."""
     scenario = plan.scenario
     return {
@@ -227,7 +232,7 @@ def _document(env: Environment, plan: Plan, load: list[float], written: dict[str
     }
 
 
-def _implementation(plan: Plan, driver: Driver) -> dict[str, Any]:
+def _implementation(plan: ScalePlan, driver: Driver) -> dict[str, Any]:
     descriptor, programs = plan.implementation, {}
     settings = {**descriptor.settings, **({PROXIED: "yes"} if plan.front else {})}
     for role in sorted(descriptor.roles):

@@ -17,14 +17,14 @@ from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove.expected import Expected, expected
 from conformance.grove.restricted import restricted
-from conformance.scale.phases import DEFAULT, Phase, phases_of
+from conformance.scale.phases import DEFAULT, LoadPhase, phases_of
 
 STAGES = "fast"
 """The KWOK stages of scale runs."""
 
 
 @dataclass(frozen=True)
-class Scenario:
+class LoadScenario:
     """One shape of load: a PodCliqueSet, its nodes, and its phases."""
 
     name: str
@@ -33,7 +33,7 @@ class Scenario:
     node_profile: str
     node_count: int
     manifest: Mapping[str, Any]
-    phases: tuple[Phase, ...]
+    phases: tuple[LoadPhase, ...]
     digest: str
     """`sha256:` over all that decides the load: nodes, set, phases, and the stages of pods. Its name and its
     description do not count."""
@@ -97,7 +97,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in (folder("fixtures") / "scale").glob("*.yaml"))
 
 
-def load(name_or_path: str) -> Scenario:
+def load(name_or_path: str) -> LoadScenario:
     """Return the scenario in `fixtures/scale/<name>.yaml`, or in a file of the user. Raises UsageError."""
     given = Path(name_or_path)
     if given.suffix in (".yaml", ".yml"):
@@ -108,7 +108,7 @@ def load(name_or_path: str) -> Scenario:
     return read(path)
 
 
-def read(path: Path) -> Scenario:
+def read(path: Path) -> LoadScenario:
     """Read and check one scenario file. Raises UsageError with file, line and field."""
     document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
     data = document.value
@@ -126,7 +126,7 @@ def read(path: Path) -> Scenario:
         "stages": stages.load(STAGES),
     }
     canonical = orjson.dumps(decisive, option=orjson.OPT_SORT_KEYS)
-    return Scenario(
+    return LoadScenario(
         name=data["name"],
         description=data["description"],
         replicas=data["replicas"],

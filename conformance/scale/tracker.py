@@ -92,7 +92,7 @@ class _CliqueStatus(msgspec.Struct, rename="camel"):
     last_errors: list[msgspec.Raw] | None = None
 
 
-class Clique(msgspec.Struct):
+class ObservedClique(msgspec.Struct):
     """The part of a PodClique that the final check reads."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
@@ -113,7 +113,7 @@ class Clique(msgspec.Struct):
 
 
 _pod, _set, _any = msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Set), msgspec.json.Decoder(_Any)
-_clique = msgspec.json.Decoder(Clique)
+_clique = msgspec.json.Decoder(ObservedClique)
 
 
 @dataclass
@@ -131,14 +131,14 @@ class PodTimes:
 
 
 @dataclass(frozen=True)
-class Present:
+class ExistingObject:
     """A Grove object or Service that exists."""
 
     terminating: bool
     record: Record
 
     @cached_property
-    def clique(self) -> Clique:
+    def clique(self) -> ObservedClique:
         """The object as a PodClique. A decoded one as a whole would take thirty times the memory."""
         return _clique.decode(self.record.raw)
 
@@ -150,7 +150,7 @@ class Tracker:
     log: Log
     namespace: str
     pods: dict[str, PodTimes] = field(default_factory=dict)
-    objects: dict[tuple[str, str], Present] = field(default_factory=dict)
+    objects: dict[tuple[str, str], ExistingObject] = field(default_factory=dict)
     """The Grove objects and Services that exist, by resource and name."""
     status: SetStatus = field(default_factory=SetStatus)
     set_exists: bool = False
@@ -258,7 +258,7 @@ class Tracker:
             return
         if is_set:
             self.set_exists, self.status = True, _set.decode(record.raw).status
-        self.objects[key] = Present(_any.decode(record.raw).metadata.deletion_timestamp is not None, record)
+        self.objects[key] = ExistingObject(_any.decode(record.raw).metadata.deletion_timestamp is not None, record)
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:

@@ -23,7 +23,7 @@ SHAPES = "oDs^vPX*"
 TEMPLATE = Path(__file__).with_name("trend.html")
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """One run: its time as text, and its value."""
 
     at: str
@@ -46,24 +46,24 @@ class Section(NamedTuple):
     lines: Sequence[str]
 
 
-def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[Point]]]:
+def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
     """Return scenario → series → points in order of time. Incomplete results have no point."""
-    by_scenario: dict[str, dict[str, list[Point]]] = {}
+    by_scenario: dict[str, dict[str, list[TrendPoint]]] = {}
     for result in sorted(results, key=lambda entry: entry["startedAt"]):
         value = metrics.times(result).get(metric)
         if value is not None and result["complete"]:
             name = f"{result['scenario']['name']}, {result['binder']}"
-            by_scenario.setdefault(name, {}).setdefault(_who(result), []).append(Point(result["startedAt"], value))
+            by_scenario.setdefault(name, {}).setdefault(_who(result), []).append(TrendPoint(result["startedAt"], value))
     return by_scenario
 
 
-def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[Point]]]:
+def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
     """Return test → series → points of upstream's history."""
-    by_test: dict[str, dict[str, list[Point]]] = {}
+    by_test: dict[str, dict[str, list[TrendPoint]]] = {}
     for run in sorted(runs, key=lambda entry: entry.at):
         if metric in run.seconds:
             points = by_test.setdefault(f"{run.test}, published by Grove", {}).setdefault("Grove", [])
-            points.append(Point(run.at, run.seconds[metric]))
+            points.append(TrendPoint(run.at, run.seconds[metric]))
     return by_test
 
 
@@ -100,7 +100,7 @@ def _who(result: Result) -> str:
     return f"{result['implementation']['name']}, {machine['cpus']} × {machine['cpuModel']}"
 
 
-def _section(name: str, lines: Mapping[str, Sequence[Point]], metric: str) -> Section:
+def _section(name: str, lines: Mapping[str, Sequence[TrendPoint]], metric: str) -> Section:
     """Return the picture of a scenario, or a list if none of its series has more than one run."""
     if any(len(points) > 1 for points in lines.values()):
         return Section(name, _trend(lines, metric), ())
@@ -112,7 +112,7 @@ def _section(name: str, lines: Mapping[str, Sequence[Point]], metric: str) -> Se
     return Section(name, Markup(), items)
 
 
-def _trend(lines: Mapping[str, Sequence[Point]], metric: str) -> Markup:
+def _trend(lines: Mapping[str, Sequence[TrendPoint]], metric: str) -> Markup:
     drawn, axes = drawing.figure(3.0)
     days = sorted({point.at for points in lines.values() for point in points})
     for index, (name, points) in enumerate(lines.items()):

@@ -20,13 +20,13 @@ from conformance.cluster.audit import READS
 from conformance.cluster.audit_bodies import Write
 from conformance.errors import HarnessError
 from conformance.grove.kinds import PODCLIQUESETS
-from conformance.scale.environment import AGENT, Environment
+from conformance.scale.environment import AGENT, ScaleEnvironment
 from conformance.scale.floor import IN_FLIGHT
 from conformance.scale.phases import TIME_LIMIT
 from conformance.scale.play import NAMESPACE
 from conformance.scale.replay import Replay, counted
 from conformance.scale.requests import CONTROL_PLANE, NOT_COUNTED, of_implementation
-from conformance.scale.scenario import Scenario
+from conformance.scale.scenario import LoadScenario
 from conformance.scale.tracker import Tracker
 from kube.errors import ApiError
 
@@ -35,14 +35,14 @@ GONE_WITHIN = 120.0
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedWrites:
     """The set as the API server stored it, and the writes that followed."""
 
     stored: dict[str, Any]
     writes: Sequence[Write]
 
 
-async def record(env: Environment, scenario: Scenario, scheduler_name: str | None) -> Recorded:
+async def record(env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: str | None) -> RecordedWrites:
     """Deploy the set of a scenario, and return the writes of the implementation until all was quiet."""
     await env.namespace(NAMESPACE)
     tracker, pods = Tracker(env.recorder, NAMESPACE), scenario.replicas * scenario.pods_per_replica
@@ -60,10 +60,10 @@ async def record(env: Environment, scenario: Scenario, scheduler_name: str | Non
         for write in audit_bodies.writes(env.cluster.audit_log, NAMESPACE, mark)
         if of_implementation(write.user, write.program, NOT_COUNTED | CONTROL_PLANE)
     ]
-    return Recorded(orjson.loads(answer), writes)
+    return RecordedWrites(orjson.loads(answer), writes)
 
 
-async def measure(env: Environment, recorded: Recorded, pods: int) -> dict[str, Any]:
+async def measure(env: ScaleEnvironment, recorded: RecordedWrites, pods: int) -> dict[str, Any]:
     """Replay recorded writes without the implementation, and return times, counts and CPU. Raises HarnessError if the
     API server did not get the same writes."""
     env.driver.stop()
@@ -93,7 +93,7 @@ def _failed(sending: asyncio.Future[None]) -> bool:
     return sending.done() and sending.exception() is not None
 
 
-def _sent(env: Environment, mark: int) -> Counter[tuple[str, str]]:
+def _sent(env: ScaleEnvironment, mark: int) -> Counter[tuple[str, str]]:
     """Count the writes of the replay, without the set itself."""
     counts: Counter[tuple[str, str]] = Counter()
     for key, count in env.audit.requests(mark).items():
@@ -112,7 +112,7 @@ def _compare(recorded: Counter[tuple[str, str]], sent: Counter[tuple[str, str]])
         raise HarnessError(f"the write floor did not repeat the recorded writes: {'; '.join(wrong)}")
 
 
-async def _prepare(env: Environment, fresh: dict[str, Any]) -> None:
+async def _prepare(env: ScaleEnvironment, fresh: dict[str, Any]) -> None:
     """Delete the webhooks, which have no server any more, and create the namespace; return when the set could be
     created. Raises HarnessError."""
     for plural in CONFIGURATIONS:

@@ -29,8 +29,8 @@ from conformance.scale import results
 from conformance.scale.compare import comparison, page, rounds, session, sides, tables, validity
 from conformance.scale.compare.comparison import Question
 from conformance.scale.compare.rounds import Side
-from conformance.scale.compare.session import Plan, Session
-from conformance.scale.compare.sides import Measured
+from conformance.scale.compare.session import ComparisonPlan, Session
+from conformance.scale.compare.sides import MeasuredSide
 from conformance.scale.results import Result
 from tests.scale.sample_results import DIGEST, result
 
@@ -188,9 +188,9 @@ def test_runs_that_do_not_alternate_are_noticed() -> None:
     assert rounds.interleaved([at[0], at[3]], [at[1], at[2]]) and not rounds.interleaved(at[:2], at[2:])
 
 
-PLAN = Plan(
-    base=Measured("a", {}, "a"),
-    head=Measured("b", {"qps": "5"}, "b qps=5"),
+PLAN = ComparisonPlan(
+    base=MeasuredSide("a", {}, "a"),
+    head=MeasuredSide("b", {"qps": "5"}, "b qps=5"),
     scenario="scale-20",
     scheduler="kube",
     rounds=3,
@@ -208,7 +208,7 @@ class Runner:
         self.runs: list[str] = []
         self._lives, self._disturbed, self._failing = lives, disturbed, failing
 
-    def __call__(self, side: Measured, path: Path) -> None:
+    def __call__(self, side: MeasuredSide, path: Path) -> None:
         if len(self.runs) == self._lives:
             raise KeyboardInterrupt
         self.runs.append(path.stem)
@@ -332,7 +332,7 @@ def test_a_side_that_cannot_work_ends_the_comparison_with_its_first_pair(side: s
 def test_a_folder_of_another_comparison_is_not_continued(tmp_path: Path) -> None:
     session.remember(PLAN, tmp_path)
     session.remember(PLAN, tmp_path)
-    changed = Plan(**{**vars(PLAN), "scenario": "scale-1000"})
+    changed = ComparisonPlan(**{**vars(PLAN), "scenario": "scale-1000"})
     with pytest.raises(UsageError, match="another scenario"):
         session.remember(changed, tmp_path)
     (tmp_path / "plan.json").write_text("{")
@@ -346,7 +346,7 @@ def test_a_folder_of_another_comparison_is_not_continued(tmp_path: Path) -> None
 
 def test_more_rounds_may_be_asked_of_the_same_folder(tmp_path: Path) -> None:
     session.remember(PLAN, tmp_path)
-    session.remember(Plan(**{**vars(PLAN), "rounds": 8}), tmp_path)
+    session.remember(ComparisonPlan(**{**vars(PLAN), "rounds": 8}), tmp_path)
 
 
 def test_a_run_without_a_result_ends_the_comparison_with_its_last_line(
@@ -369,9 +369,9 @@ COMPARING = """
 import sys
 from pathlib import Path
 from conformance.scale.compare import session
-from conformance.scale.compare.sides import Measured
+from conformance.scale.compare.sides import MeasuredSide
 session._command = lambda *given: ["/bin/sh", "-c", "echo $$ > pid; read -r line < fifo"]
-session.subprocess_runner("scale-20", "kube")(Measured("b", {}, "b"), Path("round-01-base.json"))
+session.subprocess_runner("scale-20", "kube")(MeasuredSide("b", {}, "b"), Path("round-01-base.json"))
 """
 
 

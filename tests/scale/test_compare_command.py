@@ -10,7 +10,7 @@ import pytest
 from conformance import cli
 from conformance.scale import results
 from conformance.scale.compare import session
-from conformance.scale.compare.sides import Measured
+from conformance.scale.compare.sides import MeasuredSide
 from tests.scale.sample_results import result
 
 
@@ -51,7 +51,7 @@ def test_a_head_is_measured_against_a_stored_base_with_a_warning(
     base = stored(tmp_path / "a", 20, 0)
     measured: list[str] = []
 
-    def run(side: Measured, path: Path) -> None:
+    def run(side: MeasuredSide, path: Path) -> None:
         measured.append(side.implementation)
         number = len(measured)
         results.write({**result(ready=26), "startedAt": f"2026-02-01T00:{number:02}:00+00:00"}, path)

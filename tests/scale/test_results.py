@@ -118,7 +118,7 @@ def test_a_result_names_no_folder_of_the_machine(tmp_path: Path) -> None:
 def test_the_machine_is_described_and_its_load_is_attributed() -> None:
     description = machine.description()
     assert description["cpus"] > 0 and description["memoryMiB"] > 0
-    meter = machine.Meter({}, threading.get_native_id())
+    meter = machine.ResourceMeter({}, threading.get_native_id())
     end = time.thread_time() + 0.1
     while time.thread_time() < end:
         pass

@@ -12,7 +12,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.scale.compare import statistics
 from conformance.scale.compare.statistics import band, estimate, fewest_pairs
-from conformance.scale.compare.verdicts import CountVerdict, Timed, Verdict, counted, timed
+from conformance.scale.compare.verdicts import CountVerdict, Timed, TimeVerdict, counted, timed
 
 NOISE = 0.06
 """Scatter of a run's time, as on a laptop."""
@@ -42,13 +42,15 @@ def verdicts(rounds: int, effect: float, comparisons: int) -> list[Timed]:
 @pytest.mark.usefixtures("few_resamples")
 def test_of_equal_sides_few_are_called_different() -> None:
     outcomes = [comparison.verdict for comparison in verdicts(8, 0.0, 100)]
-    assert outcomes.count(Verdict.SLOWER) + outcomes.count(Verdict.FASTER) <= 8  # 5 expected; 9 or more: 3 in a hundred
+    assert (
+        outcomes.count(TimeVerdict.SLOWER) + outcomes.count(TimeVerdict.FASTER) <= 8
+    )  # 5 expected; 9 or more: 3 in a hundred
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_a_quarter_more_is_seen_within_eight_rounds() -> None:
     outcomes = [comparison.verdict for comparison in verdicts(8, 0.25, 40)]
-    assert outcomes.count(Verdict.SLOWER) >= 38
+    assert outcomes.count(TimeVerdict.SLOWER) >= 38
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -59,20 +61,20 @@ def test_the_smallest_visible_effect_is_seen_in_four_of_five_comparisons() -> No
     assert smallest.smallest == pytest.approx(2.85 * spread / math.sqrt(200), rel=0.25)
     visible = math.expm1(statistics._factor(8, 0.05) * spread / math.sqrt(8))
     outcomes = [comparison.verdict for comparison in verdicts(8, visible, 60)]
-    assert 0.65 <= outcomes.count(Verdict.SLOWER) / 60 <= 0.95
+    assert 0.65 <= outcomes.count(TimeVerdict.SLOWER) / 60 <= 0.95
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_the_rounds_that_are_needed_suffice() -> None:
     result = estimate(*drawn(random.Random(5), 12, 0.0), 0.2, seed=1)
     enough = [comparison.verdict for comparison in verdicts(result.needed, 0.2, 40)]
-    assert enough.count(Verdict.SLOWER) >= 24
+    assert enough.count(TimeVerdict.SLOWER) >= 24
 
 
 def test_faster_and_slower_are_symmetric() -> None:
     base, head = drawn(random.Random(1), 8, 0.3)
     slower, faster = timed(base, head, 0.05, seed=1), timed(head, base, 0.05, seed=1)
-    assert (slower.verdict, faster.verdict) == (Verdict.SLOWER, Verdict.FASTER)
+    assert (slower.verdict, faster.verdict) == (TimeVerdict.SLOWER, TimeVerdict.FASTER)
     assert slower.estimate and faster.estimate
     assert slower.estimate.ratio == pytest.approx(1 / faster.estimate.ratio) and slower.estimate.p == faster.estimate.p
     assert slower.estimate.low < slower.estimate.ratio < slower.estimate.high
@@ -82,29 +84,29 @@ def test_the_exact_test_needs_six_pairs() -> None:
     assert (fewest_pairs(), fewest_pairs(0.1)) == (6, 5)
     base, head = [20.0, 20.1, 19.9, 20.2, 20.0], [30.0, 30.2, 29.8, 30.1, 30.3]
     few = timed(base, head, 0.05, seed=1)
-    assert few.verdict == Verdict.INCONCLUSIVE and "5 rounds are too few" in few.why and "about 6 rounds" in few.why
+    assert few.verdict == TimeVerdict.INCONCLUSIVE and "5 rounds are too few" in few.why and "about 6 rounds" in few.why
     six = timed([*base, 20.0], [*head, 30.0], 0.05, seed=1)
-    assert six.verdict == Verdict.SLOWER and six.estimate and six.estimate.p == pytest.approx(0.03125)
+    assert six.verdict == TimeVerdict.SLOWER and six.estimate and six.estimate.p == pytest.approx(0.03125)
 
 
 def test_no_difference_says_which_one_would_have_been_seen() -> None:
     base = [20.0, 20.1, 19.9, 20.2, 20.0, 19.8, 20.1, 20.0]
     comparison = timed(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
-    assert comparison.verdict == Verdict.NO_DIFFERENCE and "would have been seen" in comparison.why
+    assert comparison.verdict == TimeVerdict.NO_DIFFERENCE and "would have been seen" in comparison.why
     real = timed(base, [value * 1.02 for value in base], 0.05, seed=1)
-    assert real.verdict == Verdict.NO_DIFFERENCE and "below the minimum effect of 5%" in real.why
+    assert real.verdict == TimeVerdict.NO_DIFFERENCE and "below the minimum effect of 5%" in real.why
 
 
 def test_much_scatter_is_inconclusive_and_says_how_many_rounds_it_takes() -> None:
     comparison = timed([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
-    assert comparison.verdict == Verdict.INCONCLUSIVE and "takes about" in comparison.why
+    assert comparison.verdict == TimeVerdict.INCONCLUSIVE and "takes about" in comparison.why
     assert comparison.estimate and comparison.estimate.needed > 100
 
 
 def test_equal_pairs_are_no_difference_and_no_pair_is_invalid() -> None:
-    assert timed([20.0] * 6, [20.0] * 6, 0.05, seed=1).verdict == Verdict.NO_DIFFERENCE
-    assert timed([], [], 0.05, seed=1).verdict == Verdict.INVALID
-    assert timed([20.0], [21.0], 0.05, seed=1).verdict == Verdict.INCONCLUSIVE
+    assert timed([20.0] * 6, [20.0] * 6, 0.05, seed=1).verdict == TimeVerdict.NO_DIFFERENCE
+    assert timed([], [], 0.05, seed=1).verdict == TimeVerdict.INVALID
+    assert timed([20.0], [21.0], 0.05, seed=1).verdict == TimeVerdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

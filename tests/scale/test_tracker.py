@@ -12,7 +12,7 @@ from conformance.history import log as logs
 from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
 from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
-from conformance.scale.phases import Action, Phase, Until
+from conformance.scale.phases import Action, LoadPhase, Until
 from conformance.scale.play import whole
 from conformance.scale.tracker import Tracker, percentiles
 
@@ -62,8 +62,8 @@ def ready(status: str) -> dict[str, Any]:
     return {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]}
 
 
-def phase(until: Until, action: Action = Action.PATCH, replicas: int = 2, previous: int = 0) -> Phase:
-    return Phase("it", action, until, replicas, previous)
+def phase(until: Until, action: Action = Action.PATCH, replicas: int = 2, previous: int = 0) -> LoadPhase:
+    return LoadPhase("it", action, until, replicas, previous)
 
 
 def test_each_state_of_a_pod_has_the_time_of_the_first_event_that_shows_it(feed: Feed) -> None:

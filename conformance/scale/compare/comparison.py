@@ -12,7 +12,7 @@ from conformance.errors import Exit, UsageError
 from conformance.scale.compare import metrics, validity
 from conformance.scale.compare.rounds import Round
 from conformance.scale.compare.statistics import ALPHA, estimate
-from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, Verdict, counted, timed
+from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, TimeVerdict, counted, timed
 from conformance.scale.results import Result
 
 LEAST_CHANGE = 0.05
@@ -87,14 +87,14 @@ def exit_code(document: dict[str, Any]) -> int:
     if document["gate"]:
         return Exit.NOT_CONFORMANT
     counted = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
-    answered = document["verdict"] != Verdict.INVALID or (counted and document["question"]["threshold"] is None)
+    answered = document["verdict"] != TimeVerdict.INVALID or (counted and document["question"]["threshold"] is None)
     return Exit.CONFORMANT if answered else Exit.NO_ANSWER
 
 
 def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
     """Return the reasons for which the comparison fails; empty if it does not."""
     reasons = []
-    if primary.verdict == Verdict.SLOWER and question.threshold is not None and primary.estimate is not None:
+    if primary.verdict == TimeVerdict.SLOWER and question.threshold is not None and primary.estimate is not None:
         change = primary.estimate.ratio - 1
         if change > question.threshold:
             reasons.append(f"slower by {change:.1%}, beyond the threshold of {question.threshold:.0%}")

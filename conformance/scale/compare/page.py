@@ -9,12 +9,12 @@ from markupsafe import Markup
 
 from conformance.pages.render import render
 from conformance.scale.compare import pictures, tables
-from conformance.scale.compare.verdicts import Verdict
+from conformance.scale.compare.verdicts import TimeVerdict
 
 Document = dict[str, Any]
 
 TEMPLATE = Path(__file__).with_name("page.html")
-KINDS = {Verdict.FASTER: "good", Verdict.NO_DIFFERENCE: "good", Verdict.SLOWER: "bad"}
+KINDS = {TimeVerdict.FASTER: "good", TimeVerdict.NO_DIFFERENCE: "good", TimeVerdict.SLOWER: "bad"}
 """Classes of the verdicts on the page; all other verdicts are unsure."""
 
 
@@ -23,7 +23,7 @@ def page(document: Document, command: str) -> str:
     pictured = [document["question"]["metric"], *(name for name in document["times"] if name.endswith(tables.SHOWN))]
     values = {
         "title": tables.title(document),
-        "kind": "bad" if document["gate"] else KINDS.get(Verdict(document["verdict"]), "unsure"),
+        "kind": "bad" if document["gate"] else KINDS.get(TimeVerdict(document["verdict"]), "unsure"),
         "headline": tables.headline(document),
         "why": document["why"],
         "gate": document["gate"],

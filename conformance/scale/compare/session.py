@@ -20,7 +20,7 @@ from conformance.errors import Exit, HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
 from conformance.scale import results
 from conformance.scale.compare.rounds import Round, Side, judged, order
-from conformance.scale.compare.sides import Measured
+from conformance.scale.compare.sides import MeasuredSide
 from conformance.scale.compare.validity import Limits, failures, foreign_share, summary
 from conformance.scale.results import Result
 from grove_conformance import start
@@ -28,16 +28,16 @@ from grove_conformance import start
 PLAN = "plan.json"
 CLEANUP_SECONDS = 60.0
 """Seconds that an interrupted run may take to end."""
-Runner = Callable[[Measured, Path], None]
+Runner = Callable[[MeasuredSide, Path], None]
 """Measures a side once and writes the result to a path. Raises HarnessError if there is none."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """The plan of a session. A round with a disturbance is played again, at most `spare` times in all."""
 
-    base: Measured
-    head: Measured
+    base: MeasuredSide
+    head: MeasuredSide
     scenario: str
     scheduler: str
     rounds: int
@@ -47,12 +47,12 @@ class Plan:
     digest: str
     """The digest of the scenario."""
 
-    def side(self, side: Side) -> Measured:
+    def side(self, side: Side) -> MeasuredSide:
         """Return the descriptor and the settings of a side."""
         return self.base if side == Side.BASE else self.head
 
 
-def remember(plan: Plan, folder: Path) -> None:
+def remember(plan: ComparisonPlan, folder: Path) -> None:
     """Write the plan into a new folder, or check that a folder that is continued has the same. Raises UsageError."""
     disk.require(folder, 0, where=f"--dir {folder}", hint="give another folder")
     path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
@@ -79,7 +79,14 @@ class Session:
     """Plays the rounds that are not finished yet."""
 
     def __init__(
-        self, plan: Plan, folder: Path, run: Runner, limits: Limits, report: Report, *, counts_only: bool = False
+        self,
+        plan: ComparisonPlan,
+        folder: Path,
+        run: Runner,
+        limits: Limits,
+        report: Report,
+        *,
+        counts_only: bool = False,
     ) -> None:
         """With `counts_only`, disturbed times do not matter: no round is repeated, and none is the last."""
         self._plan, self._folder, self._run, self._limits, self._report = plan, folder, run, limits, report
@@ -177,7 +184,7 @@ class Session:
 def subprocess_runner(scenario: str, scheduler: str) -> Runner:
     """Return a runner that starts `grove-conformance scale`, whose output it writes beside the result."""
 
-    def run(side: Measured, path: Path) -> None:
+    def run(side: MeasuredSide, path: Path) -> None:
         log = path.with_suffix(".log")
         log.unlink(missing_ok=True)
         command = _command(side, scenario, scheduler, path)
@@ -191,7 +198,7 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
     return run
 
 
-def _command(side: Measured, scenario: str, scheduler: str, path: Path) -> list[str]:
+def _command(side: MeasuredSide, scenario: str, scheduler: str, path: Path) -> list[str]:
     command = start.command("conformance", "scale", *side.arguments())
     return [*command, "--scenario", scenario, "--scheduler", scheduler, "--result", str(path)]
 

@@ -15,7 +15,7 @@ OF_COMPARISONS = ("comparison.json", "plan.json")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSide:
     """A side that is measured: a descriptor and the values of its parameters."""
 
     implementation: str
@@ -29,7 +29,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredSide:
     """A side that was measured before."""
 
     results: Sequence[Result]
@@ -41,11 +41,11 @@ def is_stored(given: str) -> bool:
     return given.endswith(".json") or Path(given).is_dir()
 
 
-def stored(given: Sequence[str]) -> Stored:
+def stored(given: Sequence[str]) -> StoredSide:
     """Read the results of a side, in the order in which they were measured. Raises UsageError."""
     paths = [path for name in given for path in _files(Path(name))]
     results_ = sorted((results.read(path) for path in paths), key=lambda result: (result["startedAt"], result["run"]))
-    return Stored(results_, given[0] if len(given) == 1 else f"{len(results_)} results ({Path(given[0]).name}, …)")
+    return StoredSide(results_, given[0] if len(given) == 1 else f"{len(results_)} results ({Path(given[0]).name}, …)")
 
 
 def readable(given: Sequence[str]) -> tuple[list[Result], list[str]]:

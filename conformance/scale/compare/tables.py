@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.scale.compare.validity import summary
-from conformance.scale.compare.verdicts import Verdict
+from conformance.scale.compare.verdicts import TimeVerdict
 
 Document = dict[str, Any]
 Row = tuple[str, str, str, str, str]
@@ -110,10 +110,10 @@ def headline(document: Document) -> str:
         return f"{document['verdict']}: {usable} of {metric}" + (f"; counts: {', '.join(counted)}" if counted else "")
     base, head = names(document)
     verdict = {
-        Verdict.FASTER: f"{head} is faster than {base}",
-        Verdict.SLOWER: f"{head} is slower than {base}",
-        Verdict.NO_DIFFERENCE: f"no difference seen between {head} and {base}",
-    }.get(Verdict(document["verdict"]), f"inconclusive whether {head} is faster than {base}")
+        TimeVerdict.FASTER: f"{head} is faster than {base}",
+        TimeVerdict.SLOWER: f"{head} is slower than {base}",
+        TimeVerdict.NO_DIFFERENCE: f"no difference seen between {head} and {base}",
+    }.get(TimeVerdict(document["verdict"]), f"inconclusive whether {head} is faster than {base}")
     before, after = (_value(metric, document["primary"][side]) for side in ("base", "head"))
     interval = f"95 % interval {estimate['low']:.2f} to {estimate['high']:.2f}"
     return f"{verdict}: {metric} {after} instead of {before}, {estimate['ratio']:.2f} times as long ({interval})"

@@ -13,7 +13,7 @@ FEWEST_COUNTED = 3
 """Rounds after which counts are compared: with fewer, their own noise is unknown."""
 
 
-class Verdict(StrEnum):
+class TimeVerdict(StrEnum):
     """The verdict of a comparison on a time."""
 
     FASTER = "faster"
@@ -36,7 +36,7 @@ class CountVerdict(StrEnum):
 class Timed:
     """The tested metric: its verdict, the reason, and its estimate."""
 
-    verdict: Verdict
+    verdict: TimeVerdict
     why: str
     estimate: Estimate | None
 
@@ -55,28 +55,28 @@ def timed(
 ) -> Timed:
     """Judge pairs of a time. A verdict needs a significant test and a change of at least the minimum effect."""
     if not base:
-        return Timed(Verdict.INVALID, "no round is valid", None)
+        return Timed(TimeVerdict.INVALID, "no round is valid", None)
     if len(base) == 1:
-        return Timed(Verdict.INCONCLUSIVE, f"one round says nothing; {fewest_pairs(alpha)} can", None)
+        return Timed(TimeVerdict.INCONCLUSIVE, f"one round says nothing; {fewest_pairs(alpha)} can", None)
     result = estimate(base, head, minimum_effect, seed=seed, alpha=alpha)
     effect = max(result.ratio, 1 / result.ratio) - 1
     if result.p <= alpha and effect >= minimum_effect:
-        verdict = Verdict.SLOWER if result.ratio > 1 else Verdict.FASTER
+        verdict = TimeVerdict.SLOWER if result.ratio > 1 else TimeVerdict.FASTER
         return Timed(verdict, f"p = {result.p:.3f} in {result.pairs} rounds", result)
     if result.p <= alpha:
         return Timed(
-            Verdict.NO_DIFFERENCE,
+            TimeVerdict.NO_DIFFERENCE,
             f"the change of {effect:.1%} is real (p = {result.p:.3f}), but below the minimum effect of "
             f"{minimum_effect:.0%}",
             result,
         )
     if result.smallest is not None and result.smallest <= minimum_effect:
         return Timed(
-            Verdict.NO_DIFFERENCE,
+            TimeVerdict.NO_DIFFERENCE,
             f"a change of {result.smallest:.1%} or more would have been seen in four of five comparisons",
             result,
         )
-    return Timed(Verdict.INCONCLUSIVE, _more_rounds(result, minimum_effect), result)
+    return Timed(TimeVerdict.INCONCLUSIVE, _more_rounds(result, minimum_effect), result)
 
 
 def _more_rounds(result: Estimate, minimum_effect: float) -> str:

@@ -13,7 +13,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.scale import final_check
 from conformance.scale.markers import Target, conditions, markers_of
-from conformance.scale.phases import Phase
+from conformance.scale.phases import LoadPhase
 from conformance.scale.tracker import Tracker
 from conformance.testing.scene import SceneEnvironment
 
@@ -29,13 +29,13 @@ class Load:
 
     def __init__(self, env: SceneEnvironment) -> None:
         self._env, self.tracker = env, Tracker(env.history.log, env.namespace)
-        self._phase: Phase | None = None
+        self._phase: LoadPhase | None = None
         self._begin = 0.0
         self._objects = 0
         """Pods, Grove objects and Services at the beginning of the phase."""
         self.target = Target(0, 0, 0, 0, 0)
 
-    def begin(self, phase: Phase, pods: int, act: Callable[[], Document | None]) -> None:
+    def begin(self, phase: LoadPhase, pods: int, act: Callable[[], Document | None]) -> None:
         """Begin a phase: `act` changes the set, which shall have so many pods then."""
         self.note()
         pods_before, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()

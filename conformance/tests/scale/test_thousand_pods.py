@@ -13,7 +13,7 @@ from conformance.grove.fields import Document, label, name, number, terminating
 from conformance.history.query import Unmet, predicate
 from conformance.history.record import ADDED, DELETED
 from conformance.history.view import View
-from conformance.scale.phases import Action, Phase, Until
+from conformance.scale.phases import Action, LoadPhase, Until
 from conformance.testing import sets
 from conformance.testing.incarnations import uids
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
@@ -41,24 +41,24 @@ class ThousandPods(Scene):
         env.nodes("tiny", -(-count // PODS_ON_A_NODE))
 
         load = Load(env)
-        load.begin(Phase("deploy", Action.CREATE, Until.SETTLED, size, 0), count, lambda: env.create(workload))
+        load.begin(LoadPhase("deploy", Action.CREATE, Until.SETTLED, size, 0), count, lambda: env.create(workload))
         load.wait("all Pods Ready", load.ready)
         load.wait("statuses current", load.current, required=False)
         load.wait("statuses without errors", load.sound, required=False)
 
-        touch = Phase("steady-state-reconcile", Action.PATCH, Until.OBSERVED, size, size)
+        touch = LoadPhase("steady-state-reconcile", Action.PATCH, Until.OBSERVED, size, size)
         load.begin(touch, count, lambda: env.patch(sets.SETS, SET, TRIGGER))
         env.quiet(1.5)
         env.mark("nothing moves after the annotation")
 
         after = env.workload("expert-worker", setName=SET, replicas=size + 1, first=9090, second=8080)
-        change = Phase("no-op-update", Action.PATCH, Until.OBSERVED, size + 1, size)
+        change = LoadPhase("no-op-update", Action.PATCH, Until.OBSERVED, size + 1, size)
         load.begin(change, expected(after).pods, lambda: env.patch(sets.SETS, SET, {"spec": after["spec"]}))
         env.wait_for("a further replica is Ready", _ready(f"{SET}-{size}-expert-worker"))
         env.quiet(1.5)
         env.mark("nothing moves after the change")
 
-        load.begin(Phase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET))
+        load.begin(LoadPhase("delete", Action.DELETE, Until.GONE, 0, size + 1), 0, lambda: env.delete(sets.SETS, SET))
         load.wait("set gone", load.set_deleted)
 
 
