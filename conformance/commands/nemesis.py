@@ -24,7 +24,7 @@ from conformance.implementation.parameters import assignments
 from conformance.nemesis import campaign, catalog, results, scenario, sides
 from conformance.nemesis.bed import bed, beds
 from conformance.nemesis.duration import seconds
-from conformance.nemesis.play import BROKEN, Outcome, Verdict, learn, play
+from conformance.nemesis.play import BROKEN, FaultOutcome, FaultVerdict, learn, play
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -112,7 +112,7 @@ def run(
             ],
         ),
     )
-    evidence, played, interrupted = Evidence(), list[campaign.Played](), False
+    evidence, played, interrupted = Evidence(), list[campaign.ScenarioResults](), False
     lanes = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
     try:
         with (
@@ -138,7 +138,7 @@ def run(
 
 
 def _keep(
-    folder: Path, about: results.About, played: list[campaign.Played], evidence: Evidence, *, whole: bool
+    folder: Path, about: results.About, played: list[campaign.ScenarioResults], evidence: Evidence, *, whole: bool
 ) -> results.Report:
     """Write the report of the plans that were played, and show it."""
     complete = whole and all(len(entry.tried) == entry.plans for entry in played)
@@ -180,7 +180,7 @@ def replay(
             report(of_plan.name, f"time {number}, {struck} of {times} with the fault: {replayed}")
             outcome = play(target, of_plan, course, replayed)
             typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.where}" if outcome.where else ""))
-            struck += outcome.verdict is not Verdict.NOT_STRUCK
+            struck += outcome.verdict is not FaultVerdict.NOT_STRUCK
             typer.echo("".join(f"  {line}\n" for line in outcome.lines), nl=False)
             bad += outcome.verdict in BROKEN
             if struck == times:
@@ -196,14 +196,14 @@ def replay(
 class Evidence:
     """The changes of objects in plans that ended badly."""
 
-    changes: dict[str, list[sides.Change]] = field(default_factory=dict)
+    changes: dict[str, list[sides.ObjectChange]] = field(default_factory=dict)
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: FaultOutcome) -> None:
         """Keep the changes of a plan."""
         if outcome.history is not None:
             self.changes[str(outcome.plan)] = sides.changes(outcome.history)
 
-    def rows(self, played: list[campaign.Played]) -> dict[str, list[sides.Row]]:
+    def rows(self, played: list[campaign.ScenarioResults]) -> dict[str, list[sides.ChangeRow]]:
         """Return plan → both runs side by side, of the findings."""
         return {
             str(tried.plan): sides.side_by_side(sides.changes(entry.course.history), self.changes[str(tried.plan)])

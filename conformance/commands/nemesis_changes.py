@@ -23,8 +23,8 @@ from conformance.nemesis import results
 from conformance.nemesis.bed import bed
 from conformance.nemesis.changes import results as changes_results
 from conformance.nemesis.changes import search
-from conformance.nemesis.changes.desired import Change
-from conformance.nemesis.changes.playing import Player
+from conformance.nemesis.changes.desired import SetChange
+from conformance.nemesis.changes.playing import ChangeRunner
 from conformance.nemesis.changes.results import is_one
 from conformance.nemesis.duration import seconds
 from conformance.nemesis.rest import NotAtRest
@@ -62,15 +62,15 @@ def change(
             [("--first", first), ("--budget", budget), ("--seed", seed), ("--kubernetes", kubernetes)],
         ),
     )
-    deviations, played, interrupted = list[search.Deviation](), 0, False
+    deviations, played, interrupted = list[search.Divergence](), 0, False
     try:
         with (
             progress.terminal("nemesis") as report,
             bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
         ):
-            player = Player(target)
+            player = ChangeRunner(target)
 
-            def report_changes(changes: Sequence[Change]) -> None:
+            def report_changes(changes: Sequence[SetChange]) -> None:
                 left = max(0.0, end - time.monotonic()) / 60
                 report(
                     judged.name,
@@ -110,7 +110,7 @@ def replay(path: Path, times: int, implementation: str, settings: list[str] | No
         progress.terminal("nemesis") as report,
         bed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
     ):
-        player = Player(target)
+        player = ChangeRunner(target)
         for number in range(1, times + 1):
             report(judged.name, f"time {number} of {times}: {_describe(changes)}")
             lines = player.play_again(changes)
@@ -121,7 +121,7 @@ def replay(path: Path, times: int, implementation: str, settings: list[str] | No
     return Exit.NOT_CONFORMANT if bad else Exit.CONFORMANT
 
 
-def _describe(changes: Sequence[Change]) -> str:
+def _describe(changes: Sequence[SetChange]) -> str:
     return ", ".join(map(str, changes))
 
 

@@ -41,7 +41,7 @@ LEASES = "default"
 """Namespace of the Lease of two candidates: not that of a scenario, in which every write is a point."""
 
 
-class Bed:
+class FaultTestbed:
     """A cluster on which plans are played. Methods block; `restart` may be called from another thread while a plan
     waits."""
 
@@ -158,7 +158,7 @@ class Bed:
 @contextmanager
 def bed(
     judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, *, kubernetes: str = ""
-) -> Iterator[Bed]:
+) -> Iterator[FaultTestbed]:
     """Start cluster, proxy for `role`, implementation and recorder. Raises UsageError, HarnessError."""
     with ExitStack() as stack:
         settings = ClusterSettings(
@@ -186,7 +186,7 @@ def bed(
             )
         api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")
         stack.callback(api.close)
-        started = Bed(cluster, driver, role, proxy, loop, api)
+        started = FaultTestbed(cluster, driver, role, proxy, loop, api)
         started.recorder = Recorder(
             kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api)
         )
@@ -198,11 +198,11 @@ def bed(
 @contextmanager
 def beds(
     count: int, judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, kubernetes: str = ""
-) -> Iterator[list[Bed]]:
+) -> Iterator[list[FaultTestbed]]:
     """Start several beds at the same time. Raises UsageError, HarnessError."""
     with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:
 
-        def one() -> Bed:
+        def one() -> FaultTestbed:
             context = bed(judged, supplied, role, report, kubernetes=kubernetes)
             started = context.__enter__()
             stack.push(context)

@@ -19,12 +19,12 @@ from conformance import bounded
 from conformance.cluster.progress import Report
 from conformance.implementation.descriptor import Descriptor
 from conformance.nemesis import choice
-from conformance.nemesis.bed import Bed
+from conformance.nemesis.bed import FaultTestbed
 from conformance.nemesis.catalog import Fault
-from conformance.nemesis.play import BROKEN, Course, Outcome, learn, learn_more, play
-from conformance.nemesis.points import Plan
+from conformance.nemesis.play import BROKEN, FaultlessRuns, FaultOutcome, learn, learn_more, play
+from conformance.nemesis.points import FaultPlan
 from conformance.nemesis.rest import Abandoned, NotAtRest
-from conformance.nemesis.scenario import Scenario
+from conformance.nemesis.scenario import FaultScenario
 
 REPLAYS = 3
 """Number of times that a plan must end in the same way before it counts as a finding."""
@@ -33,7 +33,7 @@ REPLAYS = 3
 class Tried(msgspec.Struct, rename="camel", frozen=True):
     """One plan that was played: how often it ended badly, of how many times, and whether only on the way."""
 
-    plan: Plan
+    plan: FaultPlan
     verdict: str
     seconds: float
     where: str = ""
@@ -49,11 +49,11 @@ class Tried(msgspec.Struct, rename="camel", frozen=True):
 
 
 @dataclass
-class Played:
+class ScenarioResults:
     """The results of one scenario. `refused` is the reason why it could not be played."""
 
-    scenario: Scenario
-    course: Course | None = None
+    scenario: FaultScenario
+    course: FaultlessRuns | None = None
     refused: str = ""
     plans: int = 0
     tried: list[Tried] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Played:
         return self.unprovoked.union(*shaky)
 
 
-def unmet(judged: Descriptor, scenario: Scenario) -> str:
+def unmet(judged: Descriptor, scenario: FaultScenario) -> str:
     """Return the reason why an implementation cannot play a scenario; empty if it can."""
     if missing := sorted(scenario.requires - judged.features):
         return f"{judged.name} does not claim the feature {', '.join(missing)}"
@@ -121,10 +121,10 @@ class Campaign:
 
     def __init__(
         self,
-        beds: Sequence[Bed],
+        beds: Sequence[FaultTestbed],
         journal: Journal,
         report: Report,
-        keep: Callable[[Outcome], Any],
+        keep: Callable[[FaultOutcome], Any],
         *,
         at: str = "",
         first: bool = False,
@@ -133,15 +133,15 @@ class Campaign:
         self._at, self._first = at, first
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self.done: list[Played] = []
+        self.done: list[ScenarioResults] = []
         """Results by scenario so far."""
 
-    def run(self, scenarios: Sequence[Scenario], faults: Sequence[Fault], budget: float) -> None:
+    def run(self, scenarios: Sequence[FaultScenario], faults: Sequence[Fault], budget: float) -> None:
         """Play the plans of each scenario. `budget`: seconds for all of them together, which they share evenly. Raises
         HarnessError, NotStarted."""
         end = time.monotonic() + budget
         for number, scenario in enumerate(scenarios):
-            played = Played(scenario)
+            played = ScenarioResults(scenario)
             self.done.append(played)
             if missing := unmet(self._beds[0].descriptor, scenario):
                 played.refused = missing
@@ -160,7 +160,7 @@ class Campaign:
             if self._over.is_set():
                 return
 
-    def _play(self, played: Played, plans: Sequence[Plan], end: float) -> None:
+    def _play(self, played: ScenarioResults, plans: Sequence[FaultPlan], end: float) -> None:
         played.tried += [self._journal.known[plan] for plan in plans if plan in self._journal.known]
         left = iter([plan for plan in plans if plan not in self._journal.known])
         with ThreadPoolExecutor(len(self._beds), "bed") as pool:
@@ -177,7 +177,7 @@ class Campaign:
         if not (self._first and played.findings()):
             self._over.clear()
 
-    def _lane(self, bed: Bed, played: Played, left: Iterator[Plan], end: float) -> None:
+    def _lane(self, bed: FaultTestbed, played: ScenarioResults, left: Iterator[FaultPlan], end: float) -> None:
         """Play one plan after the other on one bed."""
         while not self._over.is_set():
             with self._lock:
@@ -197,7 +197,7 @@ class Campaign:
             if self._first and played.finding(tried):
                 self._over.set()
 
-    def _try(self, bed: Bed, played: Played, plan: Plan) -> Tried:
+    def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> Tried:
         """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew. Its ends
         have to have something in common."""
         begin = time.monotonic()
@@ -227,7 +227,7 @@ class Campaign:
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
         return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count, outcome.way)
 
-    def _once(self, bed: Bed, played: Played, plan: Plan) -> Outcome:
+    def _once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
         assert played.course is not None, "no plan is played before its scenario is learned"
         outcome = play(bed, played.scenario, played.course, plan)
         if outcome.verdict not in BROKEN and outcome.lines:
@@ -235,7 +235,7 @@ class Campaign:
                 played.unprovoked.update(outcome.lines)
         return outcome
 
-    def _learned_more(self, bed: Bed, played: Played, outcome: Outcome) -> bool:
+    def _learned_more(self, bed: FaultTestbed, played: ScenarioResults, outcome: FaultOutcome) -> bool:
         """Play the scenario as often without the fault, once for each way of ending badly. Return whether that has
         shown anything new: differences that occur without the fault are not its effect. Raises NotAtRest."""
         with self._lock:

@@ -6,22 +6,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from conformance.nemesis.catalog import Fault
-from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.points import FaultPlan, FaultPoint
 
 
-def plans(scenario: str, points: Iterable[Point], faults: Sequence[Fault]) -> list[Plan]:
+def plans(scenario: str, points: Iterable[FaultPoint], faults: Sequence[Fault]) -> list[FaultPlan]:
     """Return every plan, in the order in which they are played: first one of each fault for each verb, resource and
     step, and for each field that a patch sets for the first time; then a second one of each, and so on. Faults take
     turns. A status is patched many times in a step, and only one of these patches begins what a crash can interrupt."""
     turns: Counter[tuple[object, ...]] = Counter()
     known: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
-    ranked: list[tuple[int, int, int, Plan]] = []
+    ranked: list[tuple[int, int, int, FaultPlan]] = []
     for number, point in enumerate(points):
         is_new = not known[point.cover].issuperset(point.fields)
         known[point.cover].update(point.fields)
         for place, fault in enumerate(faults):
             if fault.at == point.kind:
                 key = (fault.name, *point.cover)
-                ranked.append((0 if is_new else turns[key], number, place, Plan(scenario, fault.name, point)))
+                ranked.append((0 if is_new else turns[key], number, place, FaultPlan(scenario, fault.name, point)))
                 turns[key] += 1
     return [plan for *_, plan in sorted(ranked, key=lambda entry: entry[:3])]

@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 
 from conformance.nemesis import corruption
-from conformance.nemesis.points import Plan, Point
-from conformance.nemesis.proxy.events import Event
-from conformance.nemesis.proxy.interference import Cut, Deliver, Reply, Request, Send
+from conformance.nemesis.points import FaultPlan, FaultPoint
+from conformance.nemesis.proxy.events import WatchEvent
+from conformance.nemesis.proxy.interference import Cut, Deliver, ProxyReply, ProxyRequest, Send
 from conformance.nemesis.watching import Watching
 
 SLOW, LATE, STALE, HELD, PAUSED = 3.0, 2.0, 3.0, 1.0, 40.0
@@ -47,10 +47,10 @@ class Processes(Protocol):
 
 
 @dataclass
-class Striking(Watching):
+class FaultInjector(Watching):
     """Strikes once, at the point of a plan. `role` kills, starts or suspends its processes."""
 
-    plan: Plan
+    plan: FaultPlan
     role: Processes
     past: str
     """The resource version of the past state that is shown: right after the act before, when the role has not yet
@@ -72,7 +72,7 @@ class Striking(Watching):
         """Return whether the fault is just being injected: the role may be down."""
         return self.struck and not self.over.is_set()
 
-    async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:
+    async def strike_write(self, point: FaultPoint, request: ProxyRequest, send: Send) -> ProxyReply:
         """Strike at the write of the plan."""
         if self.struck or point != self.plan.point:
             reply = await send(request)
@@ -84,7 +84,7 @@ class Striking(Watching):
         finally:
             self.over.set()
 
-    async def _strike(self, request: Request, send: Send) -> Reply:
+    async def _strike(self, request: ProxyRequest, send: Send) -> ProxyReply:
         match self.plan.fault:
             case "killed-before":
                 await self._restart()
@@ -121,7 +121,7 @@ class Striking(Watching):
         self._travels = travels
         await self.role.start()
 
-    async def read(self, request: Request) -> Request | Reply:
+    async def read(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
         """Refuse the watch that must list again, and answer reads of the cache with the past state."""
         assert request.call is not None
         if request.call.verb == "watch" and request.call.resource == self._relisted:
@@ -133,7 +133,7 @@ class Striking(Watching):
             return self._stale(request)
         return request
 
-    async def strike_event(self, point: Point, watch: Request, event: Event, deliver: Deliver) -> None:
+    async def strike_event(self, point: FaultPoint, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
         """Strike at the event of the plan."""
         assert watch.call is not None
         if self.struck or point != self.plan.point:
@@ -158,13 +158,13 @@ class Striking(Watching):
                 await asyncio.sleep(LATE)
                 self._relisted = resource
 
-    async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+    async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
         """Let no event through while the past is shown."""
         if (left := self._stale_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
         await super().event(watch, event, deliver)
 
-    def _stale(self, request: Request) -> Request | Reply:
+    def _stale(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
         """Return a list from the cache as one of the past, which a real API server may answer after a restart. A list
         that asks for the present gets it: an API server asks etcd for that."""
         query = dict(parse_qsl(request.query))
@@ -177,7 +177,7 @@ class Striking(Watching):
         return request
 
 
-def refusal(code: int, reason: str) -> Reply:
+def refusal(code: int, reason: str) -> ProxyReply:
     """Return an answer of the API server that refuses a request."""
     status = {
         "kind": "Status",
@@ -190,4 +190,4 @@ def refusal(code: int, reason: str) -> Reply:
         **({"details": {"retryAfterSeconds": 1}} if code == 429 else {}),
     }
     headers = {"Content-Type": "application/json", **({"Retry-After": "1"} if code == 429 else {})}
-    return Reply(code, headers, orjson.dumps(status))
+    return ProxyReply(code, headers, orjson.dumps(status))

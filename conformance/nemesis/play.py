@@ -17,11 +17,11 @@ from conformance.grove import health, pods
 from conformance.grove.fields import name
 from conformance.history.query import History, WaitTimeout
 from conformance.nemesis import normal_form
-from conformance.nemesis.bed import Bed
-from conformance.nemesis.faults import TWO_LEADERS, Striking
-from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.bed import FaultTestbed
+from conformance.nemesis.faults import TWO_LEADERS, FaultInjector
+from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.rest import GONE, LEARNT_REST, Abandoned, NotAtRest, changing, delete_set, learnt_rest, waiting
-from conformance.nemesis.scenario import Scenario, Step
+from conformance.nemesis.scenario import FaultScenario, ScenarioStep
 from conformance.nemesis.watching import Watching
 from kube.errors import ApiError
 
@@ -34,7 +34,7 @@ ANSWERED = 30.0
 """Seconds within which an operator that is ready must answer the webhooks."""
 
 
-class Verdict(StrEnum):
+class FaultVerdict(StrEnum):
     """The verdict on the end of a plan."""
 
     SAME = "same"
@@ -44,7 +44,7 @@ class Verdict(StrEnum):
     LEFT = "left behind"
 
 
-BROKEN = frozenset({Verdict.DIFFERENT, Verdict.STUCK, Verdict.LEFT})
+BROKEN = frozenset({FaultVerdict.DIFFERENT, FaultVerdict.STUCK, FaultVerdict.LEFT})
 """Verdicts of plans whose fault had a lasting effect."""
 
 
@@ -61,12 +61,12 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Course:
+class FaultlessRuns:
     """The ends of a scenario without a fault, in each of several `runs` (step → its end). `rests` has what they have in
     common: values that differ from one run to the other are `masked`."""
 
     runs: Sequence[Mapping[str, Rest]]
-    points: Sequence[Point]
+    points: Sequence[FaultPoint]
     history: History
     rests: Mapping[str, Rest] = field(init=False)
     masked: frozenset[str] = field(init=False)
@@ -77,7 +77,7 @@ class Course:
         object.__setattr__(self, "masked", masked)
         object.__setattr__(self, "rests", {step: _common([run[step] for run in self.runs], masked) for step in steps})
 
-    def says_the_same(self, other: Course) -> bool:
+    def says_the_same(self, other: FaultlessRuns) -> bool:
         """Return whether both find the same ends different."""
 
         def judged(rest: Rest) -> tuple[object, ...]:
@@ -99,12 +99,12 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FaultOutcome:
     """The end of a plan. `lines` say what is different, and `where` in which step. `way` is true if the end is the same
     and only what happened before it is different."""
 
-    plan: Plan
-    verdict: Verdict
+    plan: FaultPlan
+    verdict: FaultVerdict
     seconds: float
     where: str = ""
     lines: tuple[str, ...] = ()
@@ -116,20 +116,22 @@ class Outcome:
 _numbers = itertools.count(1)
 
 
-def learn(bed: Bed, scenario: Scenario, runs: int = 2) -> Course:
+def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> FaultlessRuns:
     """Play a scenario several times without a fault. Raises NotAtRest."""
     played = [_faultless(bed, scenario) for _ in range(runs)]
     _, points, history = played[-1]
-    return Course([rests for rests, *_ in played], points, history)
+    return FaultlessRuns([rests for rests, *_ in played], points, history)
 
 
-def learn_more(bed: Bed, scenario: Scenario, course: Course, runs: int) -> Course:
+def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
     """Play a scenario several times more without a fault. Raises NotAtRest."""
     return replace(course, runs=[*course.runs, *(_faultless(bed, scenario)[0] for _ in range(runs))])
 
 
 @contextlib.contextmanager
-def _stage(bed: Bed, scenario: Scenario, namespace: str, plan: Plan | None = None) -> Iterator[History]:
+def _stage(
+    bed: FaultTestbed, scenario: FaultScenario, namespace: str, plan: FaultPlan | None = None
+) -> Iterator[History]:
     """Provide the operators that a scenario and a plan need, and a namespace."""
     with contextlib.ExitStack() as stack:
         if scenario.earlier:
@@ -139,10 +141,10 @@ def _stage(bed: Bed, scenario: Scenario, namespace: str, plan: Plan | None = Non
         yield stack.enter_context(bed.namespace(namespace))
 
 
-def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Point], History]:
+def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Rest], list[FaultPoint], History]:
     namespace = f"nemesis-{next(_numbers)}"
     rests: dict[str, Rest] = {}
-    points: list[Point] = []
+    points: list[FaultPoint] = []
     with _stage(bed, scenario, namespace) as history:
         for step in scenario.steps:
             watching = Watching(step.name, namespace)
@@ -165,48 +167,48 @@ def _faultless(bed: Bed, scenario: Scenario) -> tuple[dict[str, Rest], list[Poin
         return rests, points, history.frozen()
 
 
-def play(bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
+def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
     """Play a plan. Raises Abandoned."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
-    verdict, where, lines = Verdict.SAME, "", list[str]()
+    verdict, where, lines = FaultVerdict.SAME, "", list[str]()
     way = False
-    striking: Striking | None = None
+    striking: FaultInjector | None = None
     with _stage(bed, scenario, namespace, plan) as history:
         past = bed.revision()
         for step in scenario.steps:
             watching = Watching(step.name, namespace)
             if step.name == plan.point.step:
-                watching = striking = Striking(step.name, namespace, plan, bed, past)
+                watching = striking = FaultInjector(step.name, namespace, plan, bed, past)
             bed.interfere(watching)
             since = history.mark()
             try:
                 _act(bed, scenario, step, history)
             except NotAtRest as refused:
-                verdict, where, lines = Verdict.STUCK, step.name, [str(refused)]
+                verdict, where, lines = FaultVerdict.STUCK, step.name, [str(refused)]
                 break
             past = bed.revision()
             verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
-            if verdict is Verdict.SAME:
+            if verdict is FaultVerdict.SAME:
                 verdict, lines = _compared(bed, history, course.rests[step.name], since)
-                way = verdict is not Verdict.SAME
-            if verdict is not Verdict.SAME or (striking is not None and not striking.struck):
+                way = verdict is not FaultVerdict.SAME
+            if verdict is not FaultVerdict.SAME or (striking is not None and not striking.struck):
                 where = step.name
                 break
         left = delete_set(bed, history, scenario.set_name)
         if striking is not None and striking.busy:
             striking.over.wait(LONGEST)  # the next plan needs the role
-        if left and verdict is Verdict.SAME:
-            verdict, where = Verdict.LEFT, "the deletion of the set"
+        if left and verdict is FaultVerdict.SAME:
+            verdict, where = FaultVerdict.LEFT, "the deletion of the set"
             lines = [f"still there after {GONE:g} s: {leftover}" for leftover in left]
         if striking is None or not striking.struck:
-            verdict = Verdict.NOT_STRUCK  # the fault is not the reason of any difference
+            verdict = FaultVerdict.NOT_STRUCK  # the fault is not the reason of any difference
         recorded = history.frozen() if verdict in BROKEN else None
-    return Outcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), way, recorded)
+    return FaultOutcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), way, recorded)
 
 
 def _ends(
-    bed: Bed, history: History, step: Step, rest: Rest, masked: frozenset[str], watching: Watching
-) -> tuple[Verdict, list[str]]:
+    bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watching: Watching
+) -> tuple[FaultVerdict, list[str]]:
     """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned."""
     deadline, calm_since = time.monotonic() + LONGEST, time.monotonic()
     while True:
@@ -222,15 +224,15 @@ def _ends(
         form = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
         at_rest = history.still >= step.rest and (not writing or rest.writing) and not watching.busy
         if form == rest.form and at_rest:
-            return Verdict.SAME, []
+            return FaultVerdict.SAME, []
         if calm:
-            return Verdict.DIFFERENT, normal_form.difference(rest.form, form)
+            return FaultVerdict.DIFFERENT, normal_form.difference(rest.form, form)
         if now > deadline:
             lines = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
-            return Verdict.STUCK, lines + waiting(history.view()) + normal_form.difference(rest.form, form)
+            return FaultVerdict.STUCK, lines + waiting(history.view()) + normal_form.difference(rest.form, form)
 
 
-def _compared(bed: Bed, history: History, rest: Rest, since: int) -> tuple[Verdict, list[str]]:
+def _compared(bed: FaultTestbed, history: History, rest: Rest, since: int) -> tuple[FaultVerdict, list[str]]:
     """Compare the way to an end that is the same."""
     lines = []
     if (down := _taken_down(history, since)) > rest.taken_down:
@@ -239,15 +241,15 @@ def _compared(bed: Bed, history: History, rest: Rest, since: int) -> tuple[Verdi
         f"{invariant} is broken, and holds without the fault"
         for invariant in sorted(_broken(bed, history) - rest.broken)
     ]
-    return (Verdict.DIFFERENT if lines else Verdict.SAME), lines
+    return (FaultVerdict.DIFFERENT if lines else FaultVerdict.SAME), lines
 
 
-def _broken(bed: Bed, history: History) -> frozenset[str]:
+def _broken(bed: FaultTestbed, history: History) -> frozenset[str]:
     judgements = invariants.judge(history, settle=bed.descriptor.settle)
     return frozenset(f"{judgement.id}, {judgement.what}" for judgement in judgements if judgement.holds is False)
 
 
-def _act(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
+def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
     """Perform the act of a step, and again while a webhook does not answer, as users would: an operator may be ready a
     little before it serves them. Raises NotAtRest."""
     again = Retrying(
@@ -263,7 +265,7 @@ def _unanswered(error: BaseException) -> bool:
     return isinstance(error, ApiError) and "failed calling webhook" in error.message
 
 
-def _do(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
+def _do(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
     namespace, arguments = history.namespace, step.arguments
     history.stir()
     match step.act:
@@ -288,7 +290,9 @@ def _do(bed: Bed, scenario: Scenario, step: Step, history: History) -> None:
                     bed.api.patch("pods", namespace, name(pod), health.status(pod, CRASHED), "status")
 
 
-def _with_images(bed: Bed, scenario: Scenario, history: History, images: Mapping[str, str]) -> dict[str, object]:
+def _with_images(
+    bed: FaultTestbed, scenario: FaultScenario, history: History, images: Mapping[str, str]
+) -> dict[str, object]:
     """Return a merge patch: a list is replaced whole, so the patch has the stored one."""
     stored = copy.deepcopy(history.view().get("podcliquesets", scenario.set_name))
     assert stored is not None, "the set was created"

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from conformance.nemesis import names
 from conformance.nemesis.proxy.calls import Call
-from conformance.nemesis.proxy.events import Event
+from conformance.nemesis.proxy.events import WatchEvent
 
 WRITE, EVENT = "write", "event"
 
 
 @dataclass(frozen=True, order=True)
-class Point:
+class FaultPoint:
     """One write of the role in a step, or one watch event that it receives; the `occurrence`-th of its kind, from 1.
 
     `what` is the verb of a write or the type of an event; `name` has `*` for what is generated. `fields` are those that
@@ -43,12 +43,12 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FaultPlan:
     """One fault at one point of a scenario."""
 
     scenario: str
     fault: str
-    point: Point
+    point: FaultPoint
 
     def __str__(self) -> str:
         return f"{self.scenario}: {self.fault} at {self.point}"
@@ -59,17 +59,17 @@ class Counting:
 
     def __init__(self, step: str, namespace: str) -> None:
         self._step, self._namespace = step, namespace
-        self._counts: Counter[Point] = Counter()
+        self._counts: Counter[FaultPoint] = Counter()
 
-    def of_write(self, call: Call, name: str, fields: tuple[str, ...] = ()) -> Point:
+    def of_write(self, call: Call, name: str, fields: tuple[str, ...] = ()) -> FaultPoint:
         """Return the point of a write. `name`: that of the object, which the path of a creation does not have."""
         return replace(self._next(WRITE, call.verb, call.resource, call.subresource, name), fields=fields)
 
-    def of_event(self, resource: str, event: Event) -> Point:
+    def of_event(self, resource: str, event: WatchEvent) -> FaultPoint:
         """Return the point of an event."""
         return self._next(EVENT, event.type, resource, "", event.name)
 
-    def _next(self, kind: str, what: str, resource: str, subresource: str, name: str) -> Point:
-        first = Point(self._step, kind, what, resource, subresource, names.stable(name, self._namespace))
+    def _next(self, kind: str, what: str, resource: str, subresource: str, name: str) -> FaultPoint:
+        first = FaultPoint(self._step, kind, what, resource, subresource, names.stable(name, self._namespace))
         self._counts[first] += 1
-        return Point(first.step, kind, what, resource, subresource, first.name, self._counts[first])
+        return FaultPoint(first.step, kind, what, resource, subresource, first.name, self._counts[first])

@@ -7,7 +7,7 @@ from conformance.grove.fields import finalizers, name, number, terminating
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.view import View
 from conformance.nemesis import normal_form
-from conformance.nemesis.bed import Bed
+from conformance.nemesis.bed import FaultTestbed
 from conformance.nemesis.watching import Watching
 
 LEARNT_REST = 8.0
@@ -76,7 +76,7 @@ def waiting(view: View) -> list[str]:
     return lines
 
 
-def delete_set(bed: Bed, history: History, set_name: str) -> list[str]:
+def delete_set(bed: FaultTestbed, history: History, set_name: str) -> list[str]:
     """Delete a set. Return the objects that are still in its namespace after a while."""
     bed.interfere(Watching("clean", history.namespace))
     bed.api.delete("podcliquesets", history.namespace, [set_name])

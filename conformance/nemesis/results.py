@@ -15,9 +15,9 @@ import yaml
 
 from conformance import disk, documents
 from conformance.errors import UsageError
-from conformance.nemesis.campaign import Played, Tried
-from conformance.nemesis.points import Plan
-from conformance.nemesis.sides import Row
+from conformance.nemesis.campaign import ScenarioResults, Tried
+from conformance.nemesis.points import FaultPlan
+from conformance.nemesis.sides import ChangeRow
 from conformance.pages.render import render
 
 API_VERSION, KIND, PLAN_KIND = "conformance.grove.io/v1alpha1", "NemesisReport", "NemesisPlan"
@@ -52,7 +52,7 @@ def header(kind: str, about: About) -> Report:
     }
 
 
-def report(about: About, played: Sequence[Played], complete: bool) -> Report:
+def report(about: About, played: Sequence[ScenarioResults], complete: bool) -> Report:
     """Return the report of a campaign."""
     tried = [attempt for entry in played for attempt in entry.tried]
     findings = [finding for entry in played for finding in entry.findings()]
@@ -75,7 +75,7 @@ def report(about: About, played: Sequence[Played], complete: bool) -> Report:
     }
 
 
-def _scenario(played: Played) -> dict[str, Any]:
+def _scenario(played: ScenarioResults) -> dict[str, Any]:
     course = played.course
     faults = Counter(tried.plan.fault for tried in played.tried)
     bad = Counter(tried.plan.fault for tried in played.findings())
@@ -114,12 +114,12 @@ def _tried(number: int, tried: Tried) -> dict[str, Any]:
     return {"number": number, "file": plan_file(number, tried.plan), **entry} if number else entry
 
 
-def plan_file(number: int, plan: Plan) -> str:
+def plan_file(number: int, plan: FaultPlan) -> str:
     """Return the name of the file with which a finding is played again."""
     return f"plans/{number:02}-{plan.scenario}-{plan.fault}.yaml"
 
 
-def write(folder: Path, document: Report, rows: dict[str, list[Row]]) -> None:
+def write(folder: Path, document: Report, rows: dict[str, list[ChangeRow]]) -> None:
     """Write the report, its page and the plans of its findings. `rows`: plan as text → both runs side by side."""
     documents.check(documents.Document(folder / "report.json", document, {}), SCHEMA)
     with disk.errors(where=str(folder), hint="free some space"):
@@ -152,11 +152,11 @@ def read_plan(path: Path) -> Report:
     return dict(value)
 
 
-def plan_of(document: Report) -> Plan:
+def plan_of(document: Report) -> FaultPlan:
     """Return the plan of a plan file."""
-    return msgspec.convert({key: document[key] for key in ("scenario", "fault", "point")}, Plan)
+    return msgspec.convert({key: document[key] for key in ("scenario", "fault", "point")}, FaultPlan)
 
 
-def page(document: Report, rows: dict[str, list[Row]]) -> str:
+def page(document: Report, rows: dict[str, list[ChangeRow]]) -> str:
     """Return the page of a campaign."""
     return render(PAGE, {"report": document, "rows": rows}, styles=["page.css"])

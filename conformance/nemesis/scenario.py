@@ -17,7 +17,7 @@ REST = 1.5
 
 
 @dataclass(frozen=True)
-class Step:
+class ScenarioStep:
     """One act. `quiet`: whether it only prepares, so that no fault strikes in it. `rest`: seconds without a change
     after which it has ended: longer than anything that it waits for."""
 
@@ -29,14 +29,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class FaultScenario:
     """A set and its steps. `requires`: features without which it cannot be played. `earlier`: whether it begins with an
     earlier version of the operator, until a step upgrades it."""
 
     name: str
     text: str
     manifest: Mapping[str, Any]
-    steps: Sequence[Step]
+    steps: Sequence[ScenarioStep]
     requires: frozenset[str] = field(default_factory=frozenset)
     earlier: bool = False
 
@@ -59,7 +59,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
-def load(name: str) -> Scenario:
+def load(name: str) -> FaultScenario:
     """Return a scenario. Raises UsageError for an unknown one."""
     if name not in names():
         raise UsageError(f"unknown scenario {name!r}", hint=documents.suggestion(name, names()))
@@ -69,9 +69,9 @@ def load(name: str) -> Scenario:
         manifest["spec"]["updateStrategy"] = value["strategy"]
     steps = [_step(step) for step in value["steps"]]
     upgraded = any(step.act == "upgrade" for step in steps)
-    return Scenario(name, value["text"], manifest, steps, frozenset(value.get("requires", ())), upgraded)
+    return FaultScenario(name, value["text"], manifest, steps, frozenset(value.get("requires", ())), upgraded)
 
 
-def _step(value: Mapping[str, Any]) -> Step:
+def _step(value: Mapping[str, Any]) -> ScenarioStep:
     [act] = [act for act in ACTS if act in value]
-    return Step(value["name"], act, value[act], value.get("quiet", False), value.get("rest", REST))
+    return ScenarioStep(value["name"], act, value[act], value.get("quiet", False), value.get("rest", REST))

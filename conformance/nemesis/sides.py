@@ -19,7 +19,7 @@ _NODE = re.compile(r" on \S+$")
 
 
 @dataclass(frozen=True)
-class Change:
+class ObjectChange:
     """One change of an object, `at` seconds after the run began."""
 
     at: float
@@ -27,42 +27,42 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Row:
+class ChangeRow:
     """A change that both runs have at this place, or that one of them has. `deviates`: whether the other run has it
     nowhere, or less often; `first`: whether it is the first that does."""
 
-    without: Change | None
-    with_fault: Change | None
+    without: ObjectChange | None
+    with_fault: ObjectChange | None
     deviates: bool = False
     first: bool = False
 
 
-def changes(history: History) -> list[Change]:
+def changes(history: History) -> list[ObjectChange]:
     """Return the changes of a run that show, with the names that every run has. Equal ones in a row are one."""
     records = [record for record in history.records() if record.resource not in IGNORED and record.namespace]
     begin = records[0].at if records else 0.0
-    visible: list[Change] = []
+    visible: list[ObjectChange] = []
     latest: dict[tuple[str, str], str] = {}
     for record in records:
         words = _NODE.sub(" on a node", state(record))
         if latest.get((record.resource, record.name)) != words:
             latest[record.resource, record.name] = words
             name = names.stable(record.name, history.namespace)
-            visible.append(Change(record.at - begin, f"{record.resource}/{name}: {words}"))
+            visible.append(ObjectChange(record.at - begin, f"{record.resource}/{name}: {words}"))
     return visible
 
 
-def side_by_side(without: Sequence[Change], with_fault: Sequence[Change]) -> list[Row]:
+def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectChange]) -> list[ChangeRow]:
     """Return both runs aligned, around the first deviation. A change that only happens in another order is none."""
     texts = [change.text for change in without], [change.text for change in with_fault]
     more = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
-    rows: list[Row] = []
+    rows: list[ChangeRow] = []
     for what, begin, end, other, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if what == "equal":
-            rows += [Row(*pair) for pair in zip(without[begin:end], with_fault[other:other_end], strict=True)]
+            rows += [ChangeRow(*pair) for pair in zip(without[begin:end], with_fault[other:other_end], strict=True)]
         else:
-            rows += [Row(one, None, more[0][one.text] > 0) for one in without[begin:end]]
-            rows += [Row(None, one, more[1][one.text] > 0) for one in with_fault[other:other_end]]
+            rows += [ChangeRow(one, None, more[0][one.text] > 0) for one in without[begin:end]]
+            rows += [ChangeRow(None, one, more[1][one.text] > 0) for one in with_fault[other:other_end]]
     first = next((place for place, row in enumerate(rows) if row.deviates), None)
     if first is None:
         return rows[:MOST]

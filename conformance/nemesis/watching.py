@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from conformance.nemesis import names
-from conformance.nemesis.points import Counting, Point
-from conformance.nemesis.proxy.events import Event
-from conformance.nemesis.proxy.interference import Deliver, Interference, Reply, Request, Send
+from conformance.nemesis.points import Counting, FaultPoint
+from conformance.nemesis.proxy.events import WatchEvent
+from conformance.nemesis.proxy.interference import Deliver, Interference, ProxyReply, ProxyRequest, Send
 
 PRECONDITIONS = frozenset({"metadata.uid", "metadata.resourceVersion"})
 """Fields of a patch that only identify the object."""
@@ -24,7 +24,7 @@ class Watching(Interference):
 
     step: str
     namespace: str
-    points: list[Point] = field(default_factory=list, init=False)
+    points: list[FaultPoint] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._counting = Counting(self.step, self.namespace)
@@ -40,7 +40,7 @@ class Watching(Interference):
         since = time.monotonic() - seconds
         return sum(at > since for at in reversed(self._written))
 
-    async def write(self, request: Request, send: Send) -> Reply:
+    async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
         """Count a write of the namespace."""
         assert request.call is not None
         if request.call.namespace != self.namespace:
@@ -51,7 +51,7 @@ class Watching(Interference):
         self._written.append(time.monotonic())
         return await self.strike_write(point, request, send)
 
-    async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+    async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
         """Count an event of the namespace."""
         assert watch.call is not None
         if event.namespace != self.namespace or event.type == "BOOKMARK":
@@ -61,16 +61,16 @@ class Watching(Interference):
         self.points.append(point)
         await self.strike_event(point, watch, event, deliver)
 
-    async def strike_write(self, point: Point, request: Request, send: Send) -> Reply:
+    async def strike_write(self, point: FaultPoint, request: ProxyRequest, send: Send) -> ProxyReply:
         """Answer a write of the namespace."""
         return await send(request)
 
-    async def strike_event(self, point: Point, watch: Request, event: Event, deliver: Deliver) -> None:
+    async def strike_event(self, point: FaultPoint, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
         """Deliver an event of the namespace, or not."""
         await deliver(event)
 
 
-def _json(request: Request) -> Mapping[str, Any]:
+def _json(request: ProxyRequest) -> Mapping[str, Any]:
     """Return the object that a request has sent; nothing if it is none."""
     if not request.body.startswith(b"{"):
         return {}
@@ -81,7 +81,7 @@ def _json(request: Request) -> Mapping[str, Any]:
     return body
 
 
-def _name(request: Request, body: Mapping[str, Any]) -> str:
+def _name(request: ProxyRequest, body: Mapping[str, Any]) -> str:
     """Return the name of the object that is written."""
     assert request.call is not None
     if request.call.name or not body:
@@ -90,7 +90,7 @@ def _name(request: Request, body: Mapping[str, Any]) -> str:
     return str(metadata.get("name") or f"{metadata.get('generateName', '')}*")
 
 
-def _fields(request: Request, body: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
+def _fields(request: ProxyRequest, body: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
     """Return the paths of the fields that a merge patch sets; a list is one field."""
     assert request.call is not None
     if request.call.verb != "patch":

@@ -15,14 +15,14 @@ from conformance.cluster.progress import silent
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.nemesis import campaign, catalog, scenario
-from conformance.nemesis.bed import Bed
-from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, Played, Tried
-from conformance.nemesis.play import Course, Outcome, Rest, Verdict
-from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.bed import FaultTestbed
+from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, ScenarioResults, Tried
+from conformance.nemesis.play import FaultlessRuns, FaultOutcome, FaultVerdict, Rest
+from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.rest import NotAtRest
-from conformance.nemesis.scenario import Scenario
+from conformance.nemesis.scenario import FaultScenario
 
-POINTS = [Point("create", "write", "create", "pods", "", name) for name in ("a", "b")]
+POINTS = [FaultPoint("create", "write", "create", "pods", "", name) for name in ("a", "b")]
 BY_ITSELF, BY_THE_FAULT = "INV-005 is broken", "INV-025 is broken"
 
 
@@ -39,23 +39,23 @@ class Sometimes:
             raise NotAtRest("there are still changes")
         return {"create": Rest({}, 1.0, 0, frozenset({BY_ITSELF} if next(self.now) else ()))}
 
-    def learn(self, bed: Bed, scenario: Scenario) -> Course:
-        return Course([{"create": Rest({}, 1.0, 0, frozenset())}], POINTS, History(Log(), "n"))
+    def learn(self, bed: FaultTestbed, scenario: FaultScenario) -> FaultlessRuns:
+        return FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], POINTS, History(Log(), "n"))
 
-    def learn_more(self, bed: Bed, scenario: Scenario, course: Course, runs: int) -> Course:
+    def learn_more(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
         return replace(course, runs=[*course.runs, *(self.run() for _ in range(runs))])
 
-    def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
+    def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
         lines = {BY_ITSELF, *([BY_THE_FAULT] if plan.point.name == "b" else [])}
         broken = sorted(lines - course.rests["create"].broken)
-        return Outcome(plan, Verdict.DIFFERENT if broken else Verdict.SAME, 1.0, "create", tuple(broken))
+        return FaultOutcome(plan, FaultVerdict.DIFFERENT if broken else FaultVerdict.SAME, 1.0, "create", tuple(broken))
 
 
 class Capricious(Sometimes):
     """Breaks something else each time."""
 
-    def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
-        return Outcome(plan, Verdict.DIFFERENT, 1.0, "create", (f"INV-00{next(self.number)} is broken",))
+    def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
+        return FaultOutcome(plan, FaultVerdict.DIFFERENT, 1.0, "create", (f"INV-00{next(self.number)} is broken",))
 
     number = itertools.count()
 
@@ -63,9 +63,9 @@ class Capricious(Sometimes):
 class Early(Sometimes):
     """Breaks something before the fault is injected."""
 
-    def play(self, bed: Bed, scenario: Scenario, course: Course, plan: Plan) -> Outcome:
-        verdict = Verdict.NOT_STRUCK if plan.point.name == "a" else Verdict.DIFFERENT
-        return Outcome(plan, verdict, 1.0, "create", (BY_ITSELF,))
+    def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
+        verdict = FaultVerdict.NOT_STRUCK if plan.point.name == "a" else FaultVerdict.DIFFERENT
+        return FaultOutcome(plan, verdict, 1.0, "create", (BY_ITSELF,))
 
 
 class Lane:
@@ -75,13 +75,15 @@ class Lane:
         """Do nothing: there are no processes."""
 
 
-def played(monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes) -> tuple[Played, dict[str, Tried]]:
+def played(
+    monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes
+) -> tuple[ScenarioResults, dict[str, Tried]]:
     for name in ("learn", "learn_more", "play"):
         monkeypatch.setattr(campaign, name, getattr(implementation, name))
     monkeypatch.setattr(campaign, "unmet", lambda judged, scenario: "")
     lane: Any = Lane()
     lane.descriptor = None
-    running = Campaign([cast("Bed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
+    running = Campaign([cast("FaultTestbed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
     running.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
     [done] = running.done
     return done, {tried.plan.point.name: tried for tried in done.tried}
@@ -118,13 +120,13 @@ def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.
 
 
 def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
-    plans = [Plan("create", "conflict", point) for point in POINTS]
+    plans = [FaultPlan("create", "conflict", point) for point in POINTS]
     shaky = Tried(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
     chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)
     more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
-    done = Played(scenario.load("create"), tried=[shaky, chance, more])
-    assert Played(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
+    done = ScenarioResults(scenario.load("create"), tried=[shaky, chance, more])
+    assert ScenarioResults(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
     ends = [msgspec.structs.replace(attempt, way=False) for attempt in (shaky, chance)]
-    assert Played(scenario.load("create"), tried=ends).findings() == [ends[1]]
+    assert ScenarioResults(scenario.load("create"), tried=ends).findings() == [ends[1]]
     assert done.by_chance() == {BY_ITSELF} and done.findings() == [more]
     assert [done.unstable(attempt) for attempt in done.tried] == [True, True, False]

@@ -10,13 +10,13 @@ from conformance.errors import UsageError
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.nemesis import results, scenario
-from conformance.nemesis.campaign import Journal, Played, Tried
-from conformance.nemesis.play import Course, Rest
-from conformance.nemesis.points import Plan, Point
-from conformance.nemesis.sides import Change, side_by_side
+from conformance.nemesis.campaign import Journal, ScenarioResults, Tried
+from conformance.nemesis.play import FaultlessRuns, Rest
+from conformance.nemesis.points import FaultPlan, FaultPoint
+from conformance.nemesis.sides import ObjectChange, side_by_side
 
-POINT = Point("create", "write", "create", "pods", "", "s-a-*", 2)
-PLAN = Plan("create", "killed-after", POINT)
+POINT = FaultPoint("create", "write", "create", "pods", "", "s-a-*", 2)
+PLAN = FaultPlan("create", "killed-after", POINT)
 ABOUT = results.About("mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run")
 
 
@@ -24,9 +24,9 @@ def tried(bad: int, played: int, verdict: str = "different", line: str = "+ phas
     return Tried(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, played)
 
 
-def played(*all_tried: Tried) -> Played:
-    course = Course([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
-    return Played(scenario.load("create"), course, plans=2, tried=list(all_tried))
+def played(*all_tried: Tried) -> ScenarioResults:
+    course = FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
+    return ScenarioResults(scenario.load("create"), course, plans=2, tried=list(all_tried))
 
 
 def test_only_what_ends_badly_each_time_is_a_finding() -> None:
@@ -49,7 +49,7 @@ def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
 
 def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Path) -> None:
     document = results.report(ABOUT, [played(tried(3, 3))], complete=True)
-    rows = side_by_side([Change(0.1, "pods/s: ready")], [Change(0.2, "pods/s: <b>gated</b>")])
+    rows = side_by_side([ObjectChange(0.1, "pods/s: ready")], [ObjectChange(0.2, "pods/s: <b>gated</b>")])
     page = results.page(document, {str(PLAN): rows})
     assert "1 of 1 plans" in page and "first deviation" in page and "nemesis replay plans/01" in page
     assert "<script>" not in page.partition("<main")[2].partition("</main>")[0] and "<b>" not in page
@@ -67,7 +67,7 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b'{"plan": {"scen')
     journal = Journal(path)
     assert set(journal.known) == {PLAN}
-    other = Tried(Plan("create", "slow", POINT), "same", 1.0)
+    other = Tried(FaultPlan("create", "slow", POINT), "same", 1.0)
     journal.add(other)
     assert set(Journal(path).known) == {PLAN, other.plan}
 

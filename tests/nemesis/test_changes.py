@@ -11,10 +11,10 @@ from hypothesis import given
 
 from conformance.errors import UsageError
 from conformance.nemesis.changes import desired, results
-from conformance.nemesis.changes.desired import Change, Desired, after_all
+from conformance.nemesis.changes.desired import Desired, SetChange, after_all
 from conformance.nemesis.changes.generated import MOST, generated, usual
 from conformance.nemesis.changes.observed import difference
-from conformance.nemesis.changes.search import Deviation, Search, contains
+from conformance.nemesis.changes.search import Divergence, Search, contains
 from conformance.nemesis.results import About
 
 
@@ -22,22 +22,22 @@ class FakePlayer:
     """Ends elsewhere after an image was changed and the set was recreated."""
 
     def __init__(self, stable: bool = True) -> None:
-        self.stable, self.played, self._known = stable, 0, dict[tuple[Change, ...], list[str]]()
+        self.stable, self.played, self._known = stable, 0, dict[tuple[SetChange, ...], list[str]]()
 
-    def known(self, changes: Sequence[Change]) -> list[str] | None:
+    def known(self, changes: Sequence[SetChange]) -> list[str] | None:
         return self._known.get(tuple(changes))
 
-    def differs(self, changes: Sequence[Change]) -> list[str]:
+    def differs(self, changes: Sequence[SetChange]) -> list[str]:
         return self._known.setdefault(tuple(changes), self.play_again(changes))
 
-    def play_again(self, changes: Sequence[Change]) -> list[str]:
+    def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         self.played += 1
         kinds = [change.what for change in changes]
         wrong = "restart" in kinds and "image" in kinds[kinds.index("restart") :]
         return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
 
 
-def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Deviation]:
+def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Divergence]:
     """Search by a clock that plays alone advance, so that the speed of the machine changes nothing."""
     search = Search(player, plays, lambda changes: None, first=first, clock=lambda: player.played)  # type: ignore[arg-type]
     search.run(1)
@@ -45,15 +45,15 @@ def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Dev
 
 
 def test_what_is_wanted_last_counts() -> None:
-    changes = [Change("scale-clique", value=3), Change("image", "c", 2), Change("scale-group", value=1)]
+    changes = [SetChange("scale-clique", value=3), SetChange("image", "c", 2), SetChange("scale-group", value=1)]
     assert after_all(changes) == Desired(alone=3, groups=1, images=(1, 1, 2))
-    assert after_all([*changes, Change("recreate")]) == Desired(images=(1, 1, 2))
-    assert after_all([*changes, Change("restart"), Change("lose-pod", "a")]) == after_all(changes)
+    assert after_all([*changes, SetChange("recreate")]) == Desired(images=(1, 1, 2))
+    assert after_all([*changes, SetChange("restart"), SetChange("lose-pod", "a")]) == after_all(changes)
 
 
 def test_the_straight_way_scales_what_the_template_does_not_say() -> None:
     assert desired.straight(Desired()) == []
-    assert desired.straight(Desired(alone=3, images=(2, 1, 1))) == [Change("scale-clique", value=3)]
+    assert desired.straight(Desired(alone=3, images=(2, 1, 1))) == [SetChange("scale-clique", value=3)]
     images = [c["spec"]["podSpec"]["containers"][0]["image"] for c in _cliques(Desired(images=(2, 1, 3)))]
     assert images == ["registry.example/a:2", "registry.example/b:1", "registry.example/c:3"]
 
@@ -65,7 +65,7 @@ def _cliques(goal: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str,
 
 
 @given(generated())
-def test_generated_changes_change_something_or_disturb(changes: list[Change]) -> None:
+def test_generated_changes_change_something_or_disturb(changes: list[SetChange]) -> None:
     assert 2 <= len(changes) <= MOST
     for place, change in enumerate(changes):
         before = after_all(changes[:place])
@@ -95,10 +95,10 @@ def test_time_ends_a_search() -> None:
 
 
 def test_what_contains_a_finding_says_nothing_new() -> None:
-    finding = [Change("restart"), Change("image", "a", 2)]
-    assert contains([Change("restart"), Change("recreate"), Change("image", "a", 1)], finding)
-    assert not contains([Change("image", "a", 1), Change("restart")], finding)
-    assert not contains([Change("restart"), Change("image", "b", 1)], finding)
+    finding = [SetChange("restart"), SetChange("image", "a", 2)]
+    assert contains([SetChange("restart"), SetChange("recreate"), SetChange("image", "a", 1)], finding)
+    assert not contains([SetChange("image", "a", 1), SetChange("restart")], finding)
+    assert not contains([SetChange("restart"), SetChange("image", "b", 1)], finding)
 
 
 def test_a_difference_shows_both_ends() -> None:
@@ -108,9 +108,9 @@ def test_a_difference_shows_both_ends() -> None:
 
 
 def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> None:
-    changes = (Change("image", "a", 2, rests=False), Change("lose-pod", "c"), Change("scale-group", value=1))
+    changes = (SetChange("image", "a", 2, rests=False), SetChange("lose-pod", "c"), SetChange("scale-group", value=1))
     about = About("ours", "1", "operator", {"mutant": "x"}, "1.36", "2026-01-01T00:00:00+00:00", "grove-conformance …")
-    deviations = [Deviation(changes, ("-a", "+b"), 3, 3), Deviation(changes[:1], ("-a",), 1, 2)]
+    deviations = [Divergence(changes, ("-a", "+b"), 3, 3), Divergence(changes[:1], ("-a",), 1, 2)]
     document = results.report(about, deviations, 9, 7, True)
     results.write(tmp_path, document, deviations)
     path = tmp_path / document["findings"][0]["file"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from conformance.nemesis import choice
 from conformance.nemesis.catalog import Fault, all_faults
-from conformance.nemesis.points import Counting, Plan, Point
+from conformance.nemesis.points import Counting, FaultPlan, FaultPoint
 from conformance.nemesis.proxy.calls import Call
 
 KILLED, LATE = Fault("killed", "", "write", True, ""), Fault("late", "", "event", True, "")
 
 
-def write(name: str, resource: str = "pods", occurrence: int = 1) -> Point:
-    return Point("create", "write", "create", resource, "", name, occurrence)
+def write(name: str, resource: str = "pods", occurrence: int = 1) -> FaultPoint:
+    return FaultPoint("create", "write", "create", resource, "", name, occurrence)
 
 
 def test_each_resource_comes_once_before_any_comes_twice() -> None:
@@ -21,8 +21,8 @@ def test_each_resource_comes_once_before_any_comes_twice() -> None:
 
 
 def test_a_patch_that_sets_another_field_comes_before_any_comes_twice() -> None:
-    def patch(occurrence: int, *fields: str) -> Point:
-        return Point("update", "write", "patch", "podcliques", "status", "s-a", occurrence, fields)
+    def patch(occurrence: int, *fields: str) -> FaultPoint:
+        return FaultPoint("update", "write", "patch", "podcliques", "status", "s-a", occurrence, fields)
 
     points = [patch(1, "status.a"), patch(2, "status.a"), patch(3, "status.a", "status.b.c"), patch(4, "status.b.c")]
     assert [plan.point.occurrence for plan in choice.plans("x", points, [KILLED])] == [1, 3, 2, 4]
@@ -30,8 +30,11 @@ def test_a_patch_that_sets_another_field_comes_before_any_comes_twice() -> None:
 
 
 def test_a_fault_strikes_only_where_it_can() -> None:
-    points = [write("a"), Point("create", "event", "ADDED", "pods", "", "a")]
-    assert choice.plans("x", points, [KILLED, LATE]) == [Plan("x", "killed", points[0]), Plan("x", "late", points[1])]
+    points = [write("a"), FaultPoint("create", "event", "ADDED", "pods", "", "a")]
+    assert choice.plans("x", points, [KILLED, LATE]) == [
+        FaultPlan("x", "killed", points[0]),
+        FaultPlan("x", "late", points[1]),
+    ]
 
 
 def test_a_point_is_found_again_in_another_namespace_and_by_its_number() -> None:

@@ -10,15 +10,15 @@ from urllib.parse import parse_qs
 import pytest
 
 from conformance.nemesis import faults
-from conformance.nemesis.faults import STATUSES, Striking
-from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.faults import STATUSES, FaultInjector
+from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.proxy import calls
-from conformance.nemesis.proxy.events import Event
-from conformance.nemesis.proxy.interference import Cut, Reply, Request
+from conformance.nemesis.proxy.events import WatchEvent
+from conformance.nemesis.proxy.interference import Cut, ProxyReply, ProxyRequest
 
 PODS = "/api/v1/namespaces/n/pods"
-DONE = Reply(201, {}, b"{}")
-WRITE, EVENT = Point("s", "write", "create", "pods", "", "a"), Point("s", "event", "ADDED", "pods", "", "a")
+DONE = ProxyReply(201, {}, b"{}")
+WRITE, EVENT = FaultPoint("s", "write", "create", "pods", "", "a"), FaultPoint("s", "event", "ADDED", "pods", "", "a")
 
 
 class Role:
@@ -43,9 +43,9 @@ class Role:
 class Stage:
     """A fault at a point, and what happened."""
 
-    def __init__(self, fault: str, point: Point = WRITE) -> None:
+    def __init__(self, fault: str, point: FaultPoint = WRITE) -> None:
         self.log: list[str] = []
-        self.striking = Striking("s", "n", Plan("create", fault, point), Role(self.log), "100")
+        self.striking = FaultInjector("s", "n", FaultPlan("create", fault, point), Role(self.log), "100")
 
     async def write(self, name: str = "a") -> str:
         """Write as the role does; return what it hears."""
@@ -61,23 +61,23 @@ class Stage:
         """Deliver an event of a watch; return what the role hears."""
         try:
             await self.striking.event(
-                request("GET", PODS, "watch=1"), Event("ADDED", name, "n", "7", b""), self._deliver
+                request("GET", PODS, "watch=1"), WatchEvent("ADDED", name, "n", "7", b""), self._deliver
             )
         except Cut:
             return "its end"
         return "the event"
 
-    async def _send(self, request: Request) -> Reply:
+    async def _send(self, request: ProxyRequest) -> ProxyReply:
         self.log.append("done" if b'"a"' in request.body else "another done")
         return DONE
 
-    async def _deliver(self, event: Event) -> None:
+    async def _deliver(self, event: WatchEvent) -> None:
         self.log.append("delivered")
 
 
-def request(method: str, path: str, query: str = "", body: str = "") -> Request:
+def request(method: str, path: str, query: str = "", body: str = "") -> ProxyRequest:
     call = calls.read(method, path, {key: value[0] for key, value in parse_qs(query).items()})
-    return Request(call, method, path, query, {}, body.encode())
+    return ProxyRequest(call, method, path, query, {}, body.encode())
 
 
 @pytest.fixture(autouse=True)
@@ -157,8 +157,8 @@ def test_an_event_is_struck_once(fault: str, event: str) -> None:
         stage = Stage(fault, EVENT)
         assert await stage.event("b") == "the event" and await stage.event() == event
         answer = await stage.striking.read(request("GET", PODS, "watch=1&resourceVersion=7"))
-        assert isinstance(answer, Reply) is (fault in ("relisted", "missed"))
-        assert not isinstance(await stage.striking.read(request("GET", PODS, "watch=1")), Reply)
+        assert isinstance(answer, ProxyReply) is (fault in ("relisted", "missed"))
+        assert not isinstance(await stage.striking.read(request("GET", PODS, "watch=1")), ProxyReply)
 
     asyncio.run(play())
 
@@ -171,7 +171,7 @@ def test_the_past_is_shown_for_a_while_from_the_first_request_after_the_restart(
         await stage.write()
         await asyncio.sleep(0.1)  # longer than the past is shown: what counts is when the role asks
         past = await stage.striking.read(listed)
-        assert isinstance(past, Request)
+        assert isinstance(past, ProxyRequest)
         assert parse_qs(past.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
         consistent = request("GET", PODS)
         assert await stage.striking.read(consistent) == consistent

@@ -13,16 +13,16 @@ from conformance.implementation import deployment
 from conformance.implementation.descriptor import Role
 from conformance.nemesis import campaign, catalog, scenario
 from conformance.nemesis import play as playing
-from conformance.nemesis.bed import Bed, bed
-from conformance.nemesis.play import Verdict, learn, play
-from conformance.nemesis.points import Plan, Point
+from conformance.nemesis.bed import FaultTestbed, bed
+from conformance.nemesis.play import FaultVerdict, learn, play
+from conformance.nemesis.points import FaultPlan, FaultPoint
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 CREATE = scenario.load("create")
 
 
-def first(points: list[Point], text: str) -> Point:
+def first(points: list[FaultPoint], text: str) -> FaultPoint:
     return next(point for point in points if text in str(point))
 
 
@@ -35,15 +35,15 @@ def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
         assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
         pods, event = first(points, "create pods"), first(points, "event ADDED pods")
         for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
-            outcome = play(testbed, CREATE, course, Plan("create", fault, point))
-            assert outcome.verdict is Verdict.SAME, (fault, outcome.lines)
-        never = Point("create", "write", "delete", "nodes")
-        assert play(testbed, CREATE, course, Plan("create", "conflict", never)).verdict is Verdict.NOT_STRUCK
+            outcome = play(testbed, CREATE, course, FaultPlan("create", fault, point))
+            assert outcome.verdict is FaultVerdict.SAME, (fault, outcome.lines)
+        never = FaultPoint("create", "write", "delete", "nodes")
+        assert play(testbed, CREATE, course, FaultPlan("create", "conflict", never)).verdict is FaultVerdict.NOT_STRUCK
         _a_campaign_keeps_what_it_has_done(testbed, tmp_path / "tried.jsonl")
         _the_proxy_serves_its_role_alone(testbed)
 
 
-def _a_campaign_keeps_what_it_has_done(testbed: Bed, path: Path) -> None:
+def _a_campaign_keeps_what_it_has_done(testbed: FaultTestbed, path: Path) -> None:
     faults = catalog.chosen(["lost-answer"])
     counts = []
     for _ in range(2):
@@ -55,7 +55,7 @@ def _a_campaign_keeps_what_it_has_done(testbed: Bed, path: Path) -> None:
     assert counts == [[(1, 1)]] * 2 and len(path.read_bytes().splitlines()) == 1
 
 
-def _the_proxy_serves_its_role_alone(testbed: Bed) -> None:
+def _the_proxy_serves_its_role_alone(testbed: FaultTestbed) -> None:
     async def ask() -> None:
         async with (
             aiohttp.ClientSession() as session,
@@ -73,8 +73,8 @@ def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: py
     with bed(judged, supplied, Role.OPERATOR, silent) as testbed:
         course = learn(testbed, CREATE)
         point = first(list(course.points), "create pods")
-        outcome = play(testbed, CREATE, course, Plan("create", "lost-answer", point))
-        assert outcome.verdict is Verdict.DIFFERENT and outcome.where == "create"
+        outcome = play(testbed, CREATE, course, FaultPlan("create", "lost-answer", point))
+        assert outcome.verdict is FaultVerdict.DIFFERENT and outcome.where == "create"
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
 
 

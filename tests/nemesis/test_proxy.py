@@ -16,8 +16,8 @@ import pytest
 from aiohttp import web
 
 from conformance.implementation.certificates import Certificates
-from conformance.nemesis.proxy.events import Event
-from conformance.nemesis.proxy.interference import Cut, Deliver, Interference, Reply, Request, Send
+from conformance.nemesis.proxy.events import WatchEvent
+from conformance.nemesis.proxy.interference import Cut, Deliver, Interference, ProxyReply, ProxyRequest, Send
 from conformance.nemesis.proxy.server import HOST, Proxy
 from kube.config import Connection
 
@@ -83,8 +83,8 @@ def test_a_write_and_its_answer_pass_as_they_are(tmp_path: Path) -> None:
 
 def test_a_write_can_be_refused_before_it_is_sent(tmp_path: Path) -> None:
     class Refusing(Interference):
-        async def write(self, request: Request, send: Send) -> Reply:
-            return Reply(409, {"Content-Type": "application/json"}, b'{"reason": "Conflict"}')
+        async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
+            return ProxyReply(409, {"Content-Type": "application/json"}, b'{"reason": "Conflict"}')
 
     async def scenario() -> None:
         async with through(tmp_path, Refusing()) as (upstream, request, proxy):
@@ -97,7 +97,7 @@ def test_a_write_can_be_refused_before_it_is_sent(tmp_path: Path) -> None:
 
 def test_a_write_can_be_done_and_never_answered(tmp_path: Path) -> None:
     class Losing(Interference):
-        async def write(self, request: Request, send: Send) -> Reply:
+        async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
             await send(request)
             raise Cut
 
@@ -112,7 +112,7 @@ def test_a_write_can_be_done_and_never_answered(tmp_path: Path) -> None:
 
 def test_a_watch_is_passed_on_event_by_event(tmp_path: Path) -> None:
     class Leaving(Interference):
-        async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+        async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
             if event.name != "b":
                 await deliver(event)
 
@@ -128,7 +128,7 @@ def test_a_watch_is_passed_on_event_by_event(tmp_path: Path) -> None:
 
 def test_a_watch_can_be_closed_before_an_event(tmp_path: Path) -> None:
     class Closing(Interference):
-        async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+        async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
             if event.name == "b":
                 raise Cut
             await deliver(event)
@@ -146,8 +146,8 @@ def test_a_watch_can_be_closed_before_an_event(tmp_path: Path) -> None:
 
 def test_a_watch_can_be_answered_instead(tmp_path: Path) -> None:
     class Expired(Interference):
-        async def read(self, request: Request) -> Request | Reply:
-            return Reply(410)
+        async def read(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
+            return ProxyReply(410)
 
     async def scenario() -> None:
         async with through(tmp_path, Expired()) as (upstream, request, proxy):

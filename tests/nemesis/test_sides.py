@@ -7,11 +7,11 @@ import pytest
 from conformance.errors import UsageError
 from conformance.nemesis.corruption import corrupted
 from conformance.nemesis.duration import seconds
-from conformance.nemesis.sides import Change, side_by_side
+from conformance.nemesis.sides import ObjectChange, side_by_side
 
 
-def run(*texts: str) -> list[Change]:
-    return [Change(float(at), text) for at, text in enumerate(texts)]
+def run(*texts: str) -> list[ObjectChange]:
+    return [ObjectChange(float(at), text) for at, text in enumerate(texts)]
 
 
 def test_the_first_change_that_only_one_run_has_is_the_deviation() -> None:

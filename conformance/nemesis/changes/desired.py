@@ -31,7 +31,7 @@ TEMPLATE = Desired()
 
 
 @dataclass(frozen=True)
-class Change:
+class SetChange:
     """One change. `what`: scale-set, scale-clique, scale-group, image (of the clique `part`), recreate, lose-pod (of
     the clique `part`) or restart (of the operator). `rests`: whether nothing else is done until it has had its effect.
     """
@@ -46,7 +46,7 @@ class Change:
         return words if self.rests else f"{words} (at once)"
 
 
-def after(desired: Desired, change: Change) -> Desired:
+def after(desired: Desired, change: SetChange) -> Desired:
     """Return the desired state after a change."""
     match change.what:
         case "scale-set":
@@ -63,7 +63,7 @@ def after(desired: Desired, change: Change) -> Desired:
     return desired
 
 
-def after_all(changes: Iterable[Change]) -> Desired:
+def after_all(changes: Iterable[SetChange]) -> Desired:
     """Return the desired state in the end."""
     desired = TEMPLATE
     for change in changes:
@@ -71,9 +71,9 @@ def after_all(changes: Iterable[Change]) -> Desired:
     return desired
 
 
-def straight(desired: Desired) -> list[Change]:
+def straight(desired: Desired) -> list[SetChange]:
     """Return the changes that lead to a state from a set that was created with its images and replicas."""
-    sizes = [Change("scale-clique", value=desired.alone), Change("scale-group", value=desired.groups)]
+    sizes = [SetChange("scale-clique", value=desired.alone), SetChange("scale-group", value=desired.groups)]
     present = (TEMPLATE.alone, TEMPLATE.groups)
     return [change for change, size in zip(sizes, present, strict=True) if change.value != size]
 
@@ -99,7 +99,7 @@ def image(clique: str, version: int) -> str:
     return f"registry.example/{clique}:{version}"
 
 
-def kubectl(changes: Iterable[Change]) -> Iterator[str]:
+def kubectl(changes: Iterable[SetChange]) -> Iterator[str]:
     """Return the kubectl commands that make these changes of the set in set.yaml."""
     desired = TEMPLATE
     yield "kubectl create -f set.yaml"
@@ -110,7 +110,7 @@ def kubectl(changes: Iterable[Change]) -> Iterator[str]:
             yield "# wait until nothing changes any more"
 
 
-def _commands(change: Change, desired: Desired) -> Iterator[str]:
+def _commands(change: SetChange, desired: Desired) -> Iterator[str]:
     match change.what:
         case "scale-set":
             yield f'kubectl patch podcliqueset {SET} --type merge -p \'{{"spec":{{"replicas":{change.value}}}}}\''

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from conformance.grove.fields import at, name, terminating, uid
 from conformance.history.query import History, WaitTimeout
 from conformance.history.view import View
-from conformance.nemesis.bed import Bed
+from conformance.nemesis.bed import FaultTestbed
 from conformance.nemesis.changes import desired
-from conformance.nemesis.changes.desired import CLIQUE, GROUP, SET, Change, Desired
+from conformance.nemesis.changes.desired import CLIQUE, GROUP, SET, Desired, SetChange
 from conformance.nemesis.changes.observed import Observed, difference, observe
 from conformance.nemesis.rest import LEARNT_REST, LIMIT, NotAtRest, changing, delete_set, learnt_rest, started
 from conformance.testing.predicates import pods_of
@@ -23,17 +23,17 @@ PATIENCE = 15.0
 _numbers = itertools.count(1)
 
 
-class Player:
+class ChangeRunner:
     """Plays sequences of changes, and remembers their ends."""
 
-    def __init__(self, bed: Bed) -> None:
+    def __init__(self, bed: FaultTestbed) -> None:
         self._bed = bed
         self._ends: dict[Desired, Observed] = {}
-        self._found: dict[tuple[Change, ...], list[str]] = {}
+        self._found: dict[tuple[SetChange, ...], list[str]] = {}
         self.played = 0
         """How many sequences were played."""
 
-    def differs(self, changes: Sequence[Change]) -> list[str]:
+    def differs(self, changes: Sequence[SetChange]) -> list[str]:
         """Return the differences of the end of the changes from that of the straight way; empty if there are none.
         Raises NotAtRest if the straight way has no end."""
         key = tuple(changes)
@@ -41,7 +41,7 @@ class Player:
             self._found[key] = self.play_again(changes)
         return self._found[key]
 
-    def play_again(self, changes: Sequence[Change]) -> list[str]:
+    def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         """Play changes, also if they were played before. Raises NotAtRest."""
         goal = desired.after_all(changes)
         if goal not in self._ends:
@@ -49,7 +49,7 @@ class Player:
         self.played += 1
         return self._play(changes, self._ends[goal])
 
-    def known(self, changes: Sequence[Change]) -> list[str] | None:
+    def known(self, changes: Sequence[SetChange]) -> list[str] | None:
         """Return the differences of the end of changes that were played; None if they were not."""
         return self._found.get(tuple(changes))
 
@@ -64,7 +64,7 @@ class Player:
             self._delete(history)
             return observed
 
-    def _play(self, changes: Iterable[Change], end: Observed) -> list[str]:
+    def _play(self, changes: Iterable[SetChange], end: Observed) -> list[str]:
         present = desired.TEMPLATE
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, present)
@@ -88,7 +88,7 @@ class Player:
     def _delete(self, history: History) -> list[str]:
         return delete_set(self._bed, history, SET)
 
-    def _make(self, history: History, change: Change, present: Desired) -> None:
+    def _make(self, history: History, change: SetChange, present: Desired) -> None:
         api, namespace = self._bed.api, history.namespace
         history.stir()
         match change.what:

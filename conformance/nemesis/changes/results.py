@@ -12,8 +12,8 @@ import yaml
 
 from conformance import disk, documents
 from conformance.nemesis.changes import desired
-from conformance.nemesis.changes.desired import Change
-from conformance.nemesis.changes.search import Deviation
+from conformance.nemesis.changes.desired import SetChange
+from conformance.nemesis.changes.search import Divergence
 from conformance.nemesis.results import API_VERSION, About, header
 from conformance.pages.render import render
 
@@ -24,7 +24,7 @@ SCHEMA, PAGE = FOLDER / "changes.schema.json", FOLDER / "page.html"
 Document = dict[str, Any]
 
 
-def report(about: About, deviations: Sequence[Deviation], played: int, seed: int, complete: bool) -> Document:
+def report(about: About, deviations: Sequence[Divergence], played: int, seed: int, complete: bool) -> Document:
     """Return the report of a search. `played`: how many sequences."""
     return {
         **header(REPORT_KIND, about),
@@ -39,7 +39,7 @@ def report(about: About, deviations: Sequence[Deviation], played: int, seed: int
     }
 
 
-def _deviation(deviation: Deviation) -> Document:
+def _deviation(deviation: Divergence) -> Document:
     return {
         "changes": [str(change) for change in deviation.changes],
         "bad": deviation.bad,
@@ -53,7 +53,7 @@ def file_of(number: int) -> str:
     return f"changes/{number:02}.yaml"
 
 
-def write(folder: Path, document: Document, deviations: Iterable[Deviation]) -> None:
+def write(folder: Path, document: Document, deviations: Iterable[Divergence]) -> None:
     """Write the report, its page, and a file for each finding."""
     findings = [deviation for deviation in deviations if deviation.finding]
     with disk.errors(where=str(folder), hint="free some space"):
@@ -65,13 +65,13 @@ def write(folder: Path, document: Document, deviations: Iterable[Deviation]) -> 
         disk.write(folder / "report.html", page(document, findings))
 
 
-def page(document: Document, findings: Iterable[Deviation]) -> str:
+def page(document: Document, findings: Iterable[Divergence]) -> str:
     """Return the page of a search."""
     commands = {number: list(desired.kubectl(finding.changes)) for number, finding in enumerate(findings, 1)}
     return render(PAGE, {"report": document, "commands": commands})
 
 
-def text(document: Document, changes: Sequence[Change]) -> str:
+def text(document: Document, changes: Sequence[SetChange]) -> str:
     """Return the file of a finding: the input of a replay, and in comments the kubectl commands."""
     value = {
         "apiVersion": API_VERSION,
@@ -89,9 +89,9 @@ def read(path: Path) -> Document:
     return dict(documents.read(path, SCHEMA).value)
 
 
-def changes_of(document: Document) -> list[Change]:
+def changes_of(document: Document) -> list[SetChange]:
     """Return the changes of a file."""
-    return msgspec.convert(document["changes"], list[Change])
+    return msgspec.convert(document["changes"], list[SetChange])
 
 
 def is_one(path: Path) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from conformance.nemesis.changes.desired import Change
+from conformance.nemesis.changes.desired import SetChange
 from conformance.nemesis.changes.generated import generated, usual
-from conformance.nemesis.changes.playing import Player
+from conformance.nemesis.changes.playing import ChangeRunner
 
 REPLAYS = 3
 """Number of times that changes must end elsewhere before they count as a finding."""
@@ -25,10 +25,10 @@ class TimeIsUp(BaseException):
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Divergence:
     """Changes after which a set ended elsewhere, `bad` of `played` times. `lines` are the difference."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SetChange, ...]
     lines: tuple[str, ...]
     bad: int
     played: int
@@ -44,10 +44,10 @@ class Search:
     """Searches until the `clock` is past `end`, or only until the `first` finding. `report` is called before changes
     are played."""
 
-    player: Player
+    player: ChangeRunner
     end: float
-    report: Callable[[Sequence[Change]], None]
-    deviations: list[Deviation] = field(default_factory=list)
+    report: Callable[[Sequence[SetChange]], None]
+    deviations: list[Divergence] = field(default_factory=list)
     first: bool = False
     clock: Callable[[], float] = time.monotonic
 
@@ -62,7 +62,7 @@ class Search:
         except TimeIsUp:
             pass
 
-    def _try(self, changes: Sequence[Change]) -> None:
+    def _try(self, changes: Sequence[SetChange]) -> None:
         if self.clock() > self.end:
             raise TimeIsUp
         if not any(contains(changes, deviation.changes) for deviation in self.deviations):
@@ -70,15 +70,15 @@ class Search:
             if self.player.differs(changes):
                 self._keep(changes)
 
-    def _keep(self, changes: Sequence[Change]) -> None:
+    def _keep(self, changes: Sequence[SetChange]) -> None:
         self.deviations.append(self._confirmed(changes))
         if self.first and self.deviations[-1].finding:
             raise TimeIsUp
 
-    def _smallest(self, numbers: random.Random) -> list[Change] | None:
+    def _smallest(self, numbers: random.Random) -> list[SetChange] | None:
         failed = False
 
-        def differs(changes: list[Change]) -> bool:
+        def differs(changes: list[SetChange]) -> bool:
             nonlocal failed
             if any(contains(changes, deviation.changes) for deviation in self.deviations):
                 return False
@@ -104,15 +104,15 @@ class Search:
         except NoSuchExample:
             return None
 
-    def _confirmed(self, smallest: Sequence[Change]) -> Deviation:
+    def _confirmed(self, smallest: Sequence[SetChange]) -> Divergence:
         lines, bad, played = self.player.known(smallest) or [], 1, 1
         while played < REPLAYS and bad == played:
             bad += bool(self.player.play_again(smallest))
             played += 1
-        return Deviation(tuple(smallest), tuple(lines), bad, played)
+        return Divergence(tuple(smallest), tuple(lines), bad, played)
 
 
-def contains(changes: Sequence[Change], part: Sequence[Change]) -> bool:
+def contains(changes: Sequence[SetChange], part: Sequence[SetChange]) -> bool:
     """Return whether the kinds of changes of a part are among others, in their order: these add nothing new."""
     rest = iter((change.what, change.part) for change in changes)
     return all((change.what, change.part) in rest for change in part)

@@ -19,7 +19,7 @@ _LENGTH = 4
 
 
 @dataclass(frozen=True)
-class Event:
+class WatchEvent:
     """An event of a watch. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; `raw` is the frame as it was sent."""
 
     type: str
@@ -47,19 +47,19 @@ class _Watched(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Watched).decode
 
 
-def read(frame: bytes, content_type: str) -> Event:
+def read(frame: bytes, content_type: str) -> WatchEvent:
     """Return the event in one frame of a watch. A frame that cannot be read is an event without a name."""
     try:
         if content_type.startswith(PROTOBUF):
             return _of_protobuf(frame)
         watched = _decode(nesting.bounded(frame, "a watch"))
     except (msgspec.MsgspecError, ValueError, IndexError, UnicodeDecodeError):
-        return Event("", "", "", "", frame)
+        return WatchEvent("", "", "", "", frame)
     metadata = watched.object.metadata
-    return Event(watched.type, metadata.name, metadata.namespace, metadata.resourceVersion, frame)
+    return WatchEvent(watched.type, metadata.name, metadata.namespace, metadata.resourceVersion, frame)
 
 
-def _of_protobuf(frame: bytes) -> Event:
+def _of_protobuf(frame: bytes) -> WatchEvent:
     watched = dict(_fields(frame[_LENGTH:]))
     extension = dict(_fields(watched[2])) if 2 in watched else {}
     content = extension.get(1, b"")
@@ -67,7 +67,7 @@ def _of_protobuf(frame: bytes) -> Event:
         content = dict(_fields(content[len(_MAGIC) :])).get(2, b"")
     metadata = dict(_fields(dict(_fields(content)).get(1, b"")))
     name, namespace, version = (metadata.get(number, b"").decode() for number in (1, 3, 6))
-    return Event(watched[1].decode(), name, namespace, version, frame)
+    return WatchEvent(watched[1].decode(), name, namespace, version, frame)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.nemesis.proxy.calls import Call
-from conformance.nemesis.proxy.events import Event
+from conformance.nemesis.proxy.events import WatchEvent
 
 
 class Cut(Exception):
@@ -14,7 +14,7 @@ class Cut(Exception):
 
 
 @dataclass(frozen=True)
-class Request:
+class ProxyRequest:
     """A request as the client has sent it. `query` is the raw text after the question mark."""
 
     call: Call | None
@@ -26,7 +26,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ProxyReply:
     """An answer to a request."""
 
     status: int
@@ -34,10 +34,10 @@ class Reply:
     body: bytes = b""
 
 
-Send = Callable[[Request], Awaitable[Reply]]
+Send = Callable[[ProxyRequest], Awaitable[ProxyReply]]
 """Sends a request to the API server."""
 
-Deliver = Callable[[Event], Awaitable[None]]
+Deliver = Callable[[WatchEvent], Awaitable[None]]
 """Gives an event to the client."""
 
 
@@ -47,14 +47,14 @@ class Interference:
     Its methods are called in the event loop of the proxy. Each may raise Cut.
     """
 
-    async def write(self, request: Request, send: Send) -> Reply:
+    async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
         """Answer a write."""
         return await send(request)
 
-    async def read(self, request: Request) -> Request | Reply:
+    async def read(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
         """Return the request that is sent to the API server for a get, a list or a watch, or an answer instead."""
         return request
 
-    async def event(self, watch: Request, event: Event, deliver: Deliver) -> None:
+    async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
         """Deliver an event of a watch, or not."""
         await deliver(event)

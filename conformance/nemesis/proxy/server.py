@@ -19,7 +19,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from conformance.nemesis.proxy import calls, events, frames
-from conformance.nemesis.proxy.interference import Cut, Interference, Reply, Request
+from conformance.nemesis.proxy.interference import Cut, Interference, ProxyReply, ProxyRequest
 from kube.config import Connection
 
 HOST = "127.0.0.1"
@@ -46,7 +46,7 @@ class Proxy:
         self._runner: web.ServerRunner | None = None
         self._session: aiohttp.ClientSession | None = None
         self._open: dict[int, web.BaseRequest] = {}
-        self._writing: set[asyncio.Future[Reply]] = set()
+        self._writing: set[asyncio.Future[ProxyReply]] = set()
 
     async def __aenter__(self) -> Proxy:
         connector = aiohttp.TCPConnector(ssl=self._upstream.tls or False, limit=0)
@@ -97,7 +97,7 @@ class Proxy:
         finally:
             del self._open[id(received)]
 
-    async def _pass(self, received: web.BaseRequest, request: Request) -> web.StreamResponse:
+    async def _pass(self, received: web.BaseRequest, request: ProxyRequest) -> web.StreamResponse:
         call = request.call
         if call is not None and call.writes:
             # A request that was sent is completed, whether or not the client still waits for the answer.
@@ -108,7 +108,7 @@ class Proxy:
             return _response(writing.result())
         if call is not None:
             passed = await self.interference.read(request)
-            if isinstance(passed, Reply):
+            if isinstance(passed, ProxyReply):
                 return _response(passed)
             request = passed
         watched = call is not None and call.verb == "watch"
@@ -125,13 +125,13 @@ class Proxy:
             await response.write_eof()
             return response
 
-    def _written(self, writing: asyncio.Future[Reply]) -> None:
+    def _written(self, writing: asyncio.Future[ProxyReply]) -> None:
         self._writing.discard(writing)
         if not writing.cancelled():
             writing.exception()  # a client that is gone does not ask for it
 
-    async def _watch(self, request: Request, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
-        async def deliver(event: events.Event) -> None:
+    async def _watch(self, request: ProxyRequest, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
+        async def deliver(event: events.WatchEvent) -> None:
             await response.write(event.raw)
 
         content_type = answer.headers.get("Content-Type", "")
@@ -146,11 +146,11 @@ class Proxy:
         if rest := cutter.rest():
             await response.write(rest)
 
-    async def _send(self, request: Request) -> Reply:
+    async def _send(self, request: ProxyRequest) -> ProxyReply:
         async with self._ask(request) as answer:
-            return Reply(answer.status, _passed_on(answer.headers), await answer.read())
+            return ProxyReply(answer.status, _passed_on(answer.headers), await answer.read())
 
-    def _ask(self, request: Request, *, whole: bool = True) -> aiohttp.client._RequestContextManager:
+    def _ask(self, request: ProxyRequest, *, whole: bool = True) -> aiohttp.client._RequestContextManager:
         assert self._session is not None, "use `async with Proxy(…)`"
         headers = _without(request.headers, HOP_BY_HOP if whole else HOP_BY_HOP | {"accept-encoding"})
         if (token := self._upstream.token()) and "Authorization" not in headers:
@@ -166,15 +166,15 @@ class Proxy:
         )
 
 
-async def _read(received: web.BaseRequest) -> Request:
+async def _read(received: web.BaseRequest) -> ProxyRequest:
     url = received.rel_url
     path, query = url.raw_path, url.raw_query_string
     call = calls.read(received.method, url.path, dict(parse_qsl(query)))
     body = await received.content.read()  # unlike received.read(), of any length
-    return Request(call, received.method, path, query, received.headers, body)
+    return ProxyRequest(call, received.method, path, query, received.headers, body)
 
 
-def _response(reply: Reply) -> web.Response:
+def _response(reply: ProxyReply) -> web.Response:
     return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
 
 
