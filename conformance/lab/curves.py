@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from conformance.drawing import BLUE, GREEN, INK, ORANGE, RED, document, figure
-from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Course, Workload
+from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Disturbance, Workload
 
 COLUMN, ROW, HEAD, NAMES = 4.1, 1.6, 0.8, 2.4
 """Inches: width and height of a panel with its words, height of title and legend, width of the names of the rows."""
@@ -48,7 +48,7 @@ def draw(experiment: Mapping[str, Any]) -> str:
     return document(drawn, "Availability during a coherent update, by gang layout")
 
 
-def _name(axes: Any, workload: Workload, course: Course) -> None:
+def _name(axes: Any, workload: Workload, course: Disturbance) -> None:
     """Write the name of a row."""
     sizes = [f"{name}: {size}, minAvailable {least}" for name, (size, least) in workload.sizes.items()]
     axes.set_axis_off()

@@ -41,7 +41,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Course:
+class Disturbance:
     """The disturbance while the set is updated."""
 
     name: str
@@ -70,13 +70,15 @@ WORKLOADS = (
 )
 QUIET, PREEMPTION, NODE = "quiet", "preemption", "node failure"
 COURSES = (
-    Course(QUIET, "nothing else; after the update, the last of several scaling groups is scaled in to its minimum"),
-    Course(
+    Disturbance(
+        QUIET, "nothing else; after the update, the last of several scaling groups is scaled in to its minimum"
+    ),
+    Disturbance(
         PREEMPTION,
         "a pod of higher priority takes the node of a new replica of p above the minimum for 3 seconds: of the first "
         "one that shares its gang, or of any once more than half of p is new",
     ),
-    Course(NODE, "once the first new replica of p is available, the node of an old one fails, for 3 seconds"),
+    Disturbance(NODE, "once the first new replica of p is available, the node of an old one fails, for 3 seconds"),
 )
 
 
@@ -106,7 +108,7 @@ class Trial:
 
     layout: GangLayout
     workload: Workload
-    course: Course
+    course: Disturbance
     run: int
 
     @property

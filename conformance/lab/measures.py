@@ -12,7 +12,7 @@ from conformance.invariants.coherent.state import Place, State
 
 
 @dataclass(frozen=True)
-class Point:
+class AvailabilityPoint:
     """Available members of each component, and serving units that are whole, from one time on."""
 
     at: float
@@ -21,11 +21,11 @@ class Point:
 
 
 @dataclass
-class Measured:
+class UpdateMeasurement:
     """One update. Seconds count from the change of the set."""
 
     duration: float = 0.0
-    points: list[Point] = field(default_factory=list)
+    points: list[AvailabilityPoint] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     """New pods that were Ready and were deleted, during the update or after it: not by the operator, which is done
     with them."""
@@ -49,7 +49,7 @@ class Measured:
         return total / self.duration if self.duration else 0.0
 
 
-class Meter:
+class UpdateMeter:
     """Follows one update of replica 0 of a set. A serving unit is `minAvailable` of every component, all of one
     version."""
 
@@ -57,11 +57,11 @@ class Meter:
         self._set, self._components, self._old = set_name, components, old
         self._state = State()
 
-    def measure(self, before: Iterable[Record], during: Iterable[Record]) -> Measured:
+    def measure(self, before: Iterable[Record], during: Iterable[Record]) -> UpdateMeasurement:
         """Measure the update by its records, after those before it. Both are in the order of the writes."""
         for record in before:
             self._state.apply(record)
-        measured, began = Measured(), 0.0
+        measured, began = UpdateMeasurement(), 0.0
         for record in during:
             began = began or record.at
             self._state.apply(record)
@@ -73,7 +73,7 @@ class Meter:
                 measured.duration = at if self._ended(record) else 0.0
         return measured
 
-    def _look(self, measured: Measured, at: float) -> None:
+    def _look(self, measured: UpdateMeasurement, at: float) -> None:
         places = {component: Place(self._set, 0, component.key) for component in self._components}
         available = {component.key.name: self._state.available(place) for component, place in places.items()}
         whole = sum(
@@ -82,7 +82,7 @@ class Meter:
         )
         last = measured.points[-1] if measured.points else None
         if last is None or (last.available, last.whole) != (available, whole):
-            measured.points.append(Point(at, available, whole))
+            measured.points.append(AvailabilityPoint(at, available, whole))
 
     def _versions(self) -> dict[str, set[str]]:
         """The gangs of each version."""

@@ -34,19 +34,19 @@ class TrialFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """The results of one trial. `evicted` are the members that a preemption took; None where nothing was preempted.
     `orphans` are replicas without their partners after the scale-in; None where nothing was scaled in."""
 
     trial: Trial
-    measured: measures.Measured
+    measured: measures.UpdateMeasurement
     writes: int
     largest_shared_gang: int
     evicted: list[str] | None
     orphans: list[str] | None
 
 
-def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Iterator[Outcome]:
+def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Iterator[TrialOutcome]:
     """Play all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError where the suite
     is at fault."""
     number = 0
@@ -76,7 +76,7 @@ def _cluster(folder: str, parameters: Mapping[str, str], kubernetes: str) -> clo
         raise HarnessError(error.reason, hint="some layouts need a checkout of this project") from error
 
 
-def _played(cluster: ClusterEnvironment, trial: Trial) -> Outcome:
+def _played(cluster: ClusterEnvironment, trial: Trial) -> TrialOutcome:
     running = RunningTest(trial.key, SceneChecks(trial.key, ()))
     scene = UpdateUnderObservation(trial)
     with cluster.play(running) as env:
@@ -87,7 +87,7 @@ def _played(cluster: ClusterEnvironment, trial: Trial) -> Outcome:
         return _outcome(env, trial, scene)
 
 
-def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation) -> Outcome:
+def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation) -> TrialOutcome:
     records = [record for record in env.history.records() if record.resource != "events"]
     ordered = server_order(records)
     if ordered is None:
@@ -95,9 +95,9 @@ def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation)
     change, rest = env.steps[CHANGE], env.steps[REST]
     before: list[Record] = [record for record in ordered if change.includes(record)]
     during = [record for record in ordered if rest.includes(record) and not change.includes(record)]
-    measured = measures.Meter(SET, scene.components, scene.before).measure(before, during)
+    measured = measures.UpdateMeter(SET, scene.components, scene.before).measure(before, during)
     quiet = trial.course.name == QUIET
-    return Outcome(
+    return TrialOutcome(
         trial,
         measured,
         _writes(env, scene),

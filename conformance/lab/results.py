@@ -16,7 +16,7 @@ from rich.table import Table
 from conformance import bounded
 from conformance.errors import UsageError
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Trial, Workload
-from conformance.lab.playing import Outcome
+from conformance.lab.playing import TrialOutcome
 
 Document = dict[str, Any]
 Trials = Sequence[Mapping[str, Any]]
@@ -59,7 +59,7 @@ def load(path: Path) -> Document:
     return result
 
 
-def add(experiment: Document, outcome: Outcome) -> None:
+def add(experiment: Document, outcome: TrialOutcome) -> None:
     """Add the results of a trial."""
     experiment["trials"].append(_trial(outcome))
 
@@ -70,7 +70,7 @@ def has(experiment: Document, trial: Trial) -> bool:
     return any((t["workload"], t["layout"], t["course"], t["run"]) == key for t in experiment["trials"])
 
 
-def _trial(outcome: Outcome) -> Document:
+def _trial(outcome: TrialOutcome) -> Document:
     trial, measured = outcome.trial, outcome.measured
     return {
         "workload": trial.workload.name,

@@ -13,14 +13,17 @@ from conformance.errors import UsageError
 from conformance.grove.scheduling import manifests
 from conformance.lab.gaps import forms, instances, mappings, picture, results
 from conformance.lab.gaps.forms import FORMS
-from conformance.lab.gaps.instances import Component, Gap, Instance, NodeGroup
-from conformance.lab.gaps.playing import Failed, Mapped, Outcome
+from conformance.lab.gaps.instances import Gap, GapInstance, NodeGroup, ServiceComponent
+from conformance.lab.gaps.playing import Failed, GapOutcome, Mapped
 from conformance.lab.gaps.sets import SetPlay
 from conformance.testing.workload_groups import Leaf, Tree
 
 BY_NAME = {form.name: form for form in FORMS}
-PREFILL, DECODE = Component("prefill", 1, replicas=2, pods=4, rack=True), Component("decode", 1, replicas=3)
-SERVICE = Instance("service", ("WL37-G06",), (NodeGroup(6),), (PREFILL, DECODE), "minimum", block=True)
+PREFILL, DECODE = (
+    ServiceComponent("prefill", 1, replicas=2, pods=4, rack=True),
+    ServiceComponent("decode", 1, replicas=3),
+)
+SERVICE = GapInstance("service", ("WL37-G06",), (NodeGroup(6),), (PREFILL, DECODE), "minimum", block=True)
 
 
 def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None:
@@ -36,7 +39,9 @@ def test_a_tree_requires_each_component_and_as_many_replicas_as_needed() -> None
 
 
 def test_replicas_of_one_component_are_a_tree_without_another_root() -> None:
-    [root] = forms.roots(BY_NAME["trees"], Instance("one", ("WL37-G08",), (), (Component("p", 2, 3, 2),), "minimum"))
+    [root] = forms.roots(
+        BY_NAME["trees"], GapInstance("one", ("WL37-G08",), (), (ServiceComponent("p", 2, 3, 2),), "minimum")
+    )
     assert isinstance(root, Tree) and (root.minimum, len(root.children)) == (2, 3)
 
 
@@ -72,7 +77,9 @@ def test_a_service_stands_whole_in_part_or_not(bound: dict[str, list[int]], stan
 
 
 def test_a_lost_pod_must_be_bound_again() -> None:
-    lost = Instance("lost", ("WL37-G13",), (), (Component("p", 2, 2), Component("d", 1)), "d again", lost=("p", "d"))
+    lost = GapInstance(
+        "lost", ("WL37-G13",), (), (ServiceComponent("p", 2, 2), ServiceComponent("d", 1)), "d again", lost=("p", "d")
+    )
     assert lost.right({"p": [1], "d": [1]}) and not lost.right({"p": [2], "d": [0]})
 
 
@@ -95,7 +102,7 @@ def played(*runs: str) -> tuple[results.Document, Gap]:
     document["complete"] = True
     for number, wrong in enumerate(runs, 1):
         counts = {"prefill": [0, 0] if wrong else [4, 0], "decode": [0 if wrong else 1]}
-        results.add(document, Outcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
+        results.add(document, GapOutcome(BY_NAME["trees"], SERVICE, number, counts, wrong))
     return document, gap
 
 

@@ -14,17 +14,17 @@ from conformance.errors import Exit, UsageError
 from conformance.lab.gaps import instances, playing
 
 
-def gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Iterator[playing.Played]) -> int:
+def gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Iterator[playing.GapResult]) -> int:
     """Run the command with what is played."""
     monkeypatch.setattr(lab, "resolve_all", lambda report, version: None)
     monkeypatch.setattr(playing, "play", lambda *_: played)
     return lab.gaps(form=["plain"], gap=["one-of-each"], mappings=False, report_dir=folder)
 
 
-def one() -> playing.Outcome:
+def one() -> playing.GapOutcome:
     [gap] = [gap for gap in instances.load() if gap.name == "one-of-each"]
     [form] = [form for form in lab.FORMS if form.name == "plain"]
-    return playing.Outcome(form, gap.instances[0], 1, {"prefill": [10], "decode": [0]}, "expected: nothing")
+    return playing.GapOutcome(form, gap.instances[0], 1, {"prefill": [10], "decode": [0]}, "expected: nothing")
 
 
 def test_a_run_that_is_interrupted_writes_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from conformance.grove.coherent import traces
 from conformance.grove.coherent.model import Key
 from conformance.history.order import server_order
 from conformance.lab import measures
-from conformance.lab.measures import Measured, Point
+from conformance.lab.measures import AvailabilityPoint, UpdateMeasurement
 from tests.coherent.playing import Played
 
 TRACES = {trace.name: trace for trace in traces.traces()}
@@ -19,13 +19,13 @@ FINAL = ALL.writes[-1].layout
 P, D = Key("group", "P"), Key("group", "D")
 
 
-def measured(after: dict[int, Callable[[Played], object]] | None = None) -> Measured:
+def measured(after: dict[int, Callable[[Played], object]] | None = None) -> UpdateMeasurement:
     """Return the measures of the trace of COH-T1; `after` acts after one of its writes."""
     played = Played(ALL, after=after).play()
     ordered = server_order(played.story.history.records())
     assert ordered is not None
     begin = next(n for n, record in enumerate(ordered) if b"updateStartedAt" in record.raw)
-    return measures.Meter("s", ALL.components, "v0").measure(ordered[:begin], ordered[begin:])
+    return measures.UpdateMeter("s", ALL.components, "v0").measure(ordered[:begin], ordered[begin:])
 
 
 def test_an_update_in_which_nothing_fails() -> None:
@@ -81,7 +81,11 @@ def test_orphans_lose_all_their_partners() -> None:
 
 
 def test_mean_over_time() -> None:
-    points = [Point(0.0, {"F": 2}, 2), Point(1.0, {"F": 1}, 0), Point(3.0, {"F": 2}, 1)]
-    result = Measured(duration=4.0, points=points)
+    points = [
+        AvailabilityPoint(0.0, {"F": 2}, 2),
+        AvailabilityPoint(1.0, {"F": 1}, 0),
+        AvailabilityPoint(3.0, {"F": 2}, 1),
+    ]
+    result = UpdateMeasurement(duration=4.0, points=points)
     assert result.mean_whole == pytest.approx((2 * 1 + 0 * 2 + 1 * 1) / 4)
     assert result.lowest == {"F": 1}

@@ -13,8 +13,8 @@ from conformance.commands import lab
 from conformance.errors import UsageError
 from conformance.lab import curves, results
 from conformance.lab.experiment import COURSES, LAYOUTS, QUIET, WORKLOADS
-from conformance.lab.measures import Measured, Point
-from conformance.lab.playing import Outcome
+from conformance.lab.measures import AvailabilityPoint, UpdateMeasurement
+from conformance.lab.playing import TrialOutcome
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -24,9 +24,9 @@ def document(runs: int = 2) -> dict[str, Any]:
     for trial in lab.planned((), (), (), runs):
         size = {name: size for name, (size, _) in trial.workload.sizes.items()}
         less = {name: count - 1 for name, count in size.items()}
-        points = [Point(0.0, size, 2), Point(1.0, less, 1), Point(2.0, size, 2)]
+        points = [AvailabilityPoint(0.0, size, 2), AvailabilityPoint(1.0, less, 1), AvailabilityPoint(2.0, size, 2)]
         evicted = ["p[1]"] * trial.run if trial.course.name == "preemption" else None
-        results.add(result, Outcome(trial, Measured(10.0 + trial.run, points), 100, 2, evicted, None))
+        results.add(result, TrialOutcome(trial, UpdateMeasurement(10.0 + trial.run, points), 100, 2, evicted, None))
     return result
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.grove.scheduling import instance as oracle
 from conformance.grove.scheduling.manifests import KEYS
-from conformance.lab.gaps.instances import Component, Instance
+from conformance.lab.gaps.instances import GapInstance, ServiceComponent
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 PLAIN, GROUPS, TREES, PODGANGS, SETS = "plain", "groups", "trees", "podgangs", "sets"
@@ -54,7 +54,7 @@ KAI = Form("kai", "KAI", PODGANGS, "kai")
 """Played where its programs are given: it is no part of this project."""
 
 
-def leaves(component: Component, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
+def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
     """Return the PodGroups of a component: one for each replica, or one for all replicas that are single pods."""
     name, key = f"{prefix}{component.name}", KEYS["rack"] if component.rack and keys else ""
     if component.single:
@@ -62,13 +62,13 @@ def leaves(component: Component, prefix: str = "", *, keys: bool = True) -> list
     return [Leaf(f"{name}-{i}", component.pods, component.pods, component.gpus, key) for i in range(component.replicas)]
 
 
-def named(instance: Instance) -> Iterator[tuple[Component, list[Leaf]]]:
+def named(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]]:
     """Yield each component with its PodGroups, whose names are in the order of the components."""
     for order, component in zip("abcdefgh", instance.components, strict=False):
         yield component, leaves(component, f"{order}-")
 
 
-def roots(form: Form, instance: Instance) -> list[Root]:
+def roots(form: Form, instance: GapInstance) -> list[Root]:
     """Return the groups and trees of an instance; for plain pods, those that it would have."""
     if form.api != TREES:
         return [leaf for _, own in named(instance) for leaf in own]
@@ -85,7 +85,7 @@ def roots(form: Form, instance: Instance) -> list[Root]:
     return [Tree("root", children, len(children), key)]
 
 
-def gangs(instance: Instance) -> tuple[oracle.Gang, ...]:
+def gangs(instance: GapInstance) -> tuple[oracle.Gang, ...]:
     """Return the PodGangs that Grove makes of an instance: the base gang with the required replicas, and one for each
     further replica of several pods."""
     base: list[oracle.Group] = []
@@ -100,7 +100,7 @@ def gangs(instance: Instance) -> tuple[oracle.Gang, ...]:
     return oracle.Gang("base", tuple(base), required="block" if instance.block else ""), *scaled
 
 
-def counts(instance: Instance, bound: Sequence[int]) -> dict[str, list[int]]:
+def counts(instance: GapInstance, bound: Sequence[int]) -> dict[str, list[int]]:
     """Return the bound pods of each component from those of its PodGroups, in order."""
     by_component, left = {}, list(bound)
     for component, own in named(instance):

@@ -30,7 +30,7 @@ class NodeGroup:
 
 
 @dataclass(frozen=True)
-class Component:
+class ServiceComponent:
     """One role of a service: `minimum` of its replicas are required, and all `pods` of a replica. `rack`: whether each
     replica must be in one rack."""
 
@@ -52,7 +52,7 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Instance:
+class GapInstance:
     """Nodes, a service, and the outcome that it must have. `rows`: those of the specification that have it. `block`:
     all of it must be in one block. `lost`: components that lose a pod once all pods run, which is created again; the
     node of the first one is taken meanwhile."""
@@ -60,7 +60,7 @@ class Instance:
     name: str
     rows: tuple[str, ...]
     nodes: tuple[NodeGroup, ...]
-    components: tuple[Component, ...]
+    components: tuple[ServiceComponent, ...]
     expect: str
     block: bool = False
     lost: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Gap:
     title: str
     needs: str
     said_by: tuple[str, ...]
-    instances: tuple[Instance, ...]
+    instances: tuple[GapInstance, ...]
 
     def closed(self, api: str, right: Sequence[bool]) -> str:
         """Return whether an API closes the gap: `closed`, `partly` or `not`. What it cannot say is not closed by
@@ -117,12 +117,12 @@ def _gap(entry: Mapping[str, Any]) -> Gap:
     return Gap(entry["name"], entry["title"], entry["needs"], tuple(entry["saidBy"]), instances)
 
 
-def _instance(entry: Mapping[str, Any]) -> Instance:
-    return Instance(
+def _instance(entry: Mapping[str, Any]) -> GapInstance:
+    return GapInstance(
         name=entry["name"],
         rows=tuple(entry["rows"]),
         nodes=tuple(NodeGroup(**group) for group in entry["nodes"]),
-        components=tuple(Component(**component) for component in entry["components"]),
+        components=tuple(ServiceComponent(**component) for component in entry["components"]),
         expect=entry["expect"],
         block=entry.get("block", False),
         lost=tuple(entry.get("lost", ())),

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.drawing import FAINT, GREEN, RED, document, figure
 from conformance.lab.gaps import results
 from conformance.lab.gaps.forms import Form
-from conformance.lab.gaps.instances import Gap, Instance
+from conformance.lab.gaps.instances import Gap, GapInstance
 
 UNIT = 0.15
 """Distance of two squares in inches. All other lengths are in this unit."""
@@ -43,7 +43,7 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
         left = NAMES + COLUMN * x
         axes.text(left - 0.5, TOP - 2, form.title, fontsize=10, fontweight="bold")
         marks += [
-            mark for y, row in rows if isinstance(row, Instance) for mark in _marks(experiment, form, row, left, y)
+            mark for y, row in rows if isinstance(row, GapInstance) for mark in _marks(experiment, form, row, left, y)
         ]
     for kind, look in MARKS.items():
         xs, ys = ([mark[place] for mark in marks if mark[0] == kind] for place in (1, 2))
@@ -51,7 +51,7 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
     return document(drawn, "Bound pods of each instance, by component and replica")
 
 
-def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | Instance]]:
+def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
     """Yield gaps and their instances with the y of their first squares."""
     y = TOP
     for gap in gaps:
@@ -64,7 +64,7 @@ def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | Instance]]:
         y += APART
 
 
-def _marks(experiment: Mapping[str, Any], form: Form, instance: Instance, left: float, y: float) -> Iterator[Mark]:
+def _marks(experiment: Mapping[str, Any], form: Form, instance: GapInstance, left: float, y: float) -> Iterator[Mark]:
     """Yield the squares of an instance in a form, and a cross before those of an unexpected outcome."""
     for outcome in results.outcomes(dict(experiment), form, instance)[:1]:
         if outcome["wrong"]:

@@ -17,9 +17,9 @@ from conformance.errors import HarnessError
 from conformance.history.view import View
 from conformance.lab.gaps import recording
 from conformance.lab.gaps.forms import SETS, Form
-from conformance.lab.gaps.instances import Counts, Instance
+from conformance.lab.gaps.instances import Counts, GapInstance
 from conformance.lab.gaps.mappings import Mapping, MappingPlay
-from conformance.lab.gaps.plays import Play
+from conformance.lab.gaps.plays import InstanceRun
 from conformance.lab.gaps.sets import SetMappingPlay, SetPlay
 from conformance.suite.environment import RunningTest
 from conformance.suite.outcomes.checks import Blocked
@@ -62,27 +62,27 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GapOutcome:
     """The result of one instance in one form. `wrong` lists what differs from what must hold; empty if nothing does."""
 
     form: Form
-    instance: Instance
+    instance: GapInstance
     run: int
     counts: Counts
     wrong: str
 
 
-Played = Outcome | Mapped | Failed
+GapResult = GapOutcome | Mapped | Failed
 
 
 def play(
     forms: Sequence[Form],
-    instances: Sequence[Instance],
+    instances: Sequence[GapInstance],
     mappings: Sequence[Mapping],
     runs: int,
     folder: Path,
     report: Report,
-) -> Generator[Played]:
+) -> Generator[GapResult]:
     """Play the instances and mappings in each form as often as asked, all at once on nodes of their own, and write
     their recordings to a folder. A form that cannot be played does not keep the others from it. Raises HarnessError
     where the suite is at fault."""
@@ -127,13 +127,13 @@ def _played(
     cluster: ClusterEnvironment,
     form: Form,
     runs: int,
-    instances: Sequence[Instance],
+    instances: Sequence[GapInstance],
     mappings: Sequence[Mapping],
     folder: Path,
-) -> Iterator[Outcome | Mapped]:
+) -> Iterator[GapOutcome | Mapped]:
     numbers = range(1, runs + 1)
     with _scene(cluster, form) as env:
-        of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (Play, MappingPlay)
+        of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (InstanceRun, MappingPlay)
         gaps = [of_gaps(env, form, instance, run) for run in numbers for instance in instances]
         mapped = [
             of_mappings(env, form, mapping, gpus, run)
@@ -141,7 +141,7 @@ def _played(
             for mapping in mappings
             for gpus in mapping.sizes
         ]
-        plays: list[Play | MappingPlay] = [*gaps, *mapped]
+        plays: list[InstanceRun | MappingPlay] = [*gaps, *mapped]
         if plays:
             _to_rest(env, form, plays)
         if any(play.instance.lost for play in gaps):
@@ -152,7 +152,7 @@ def _played(
             right = play.instance.right(counts)
             wrong = play.domains(view) if right else f"expected: {play.instance.expect}"
             recording.write(folder / f"{form.name}-{play.run}" / play.instance.name, env, play.bench.name)
-            yield Outcome(form, play.instance, play.run, counts, wrong)
+            yield GapOutcome(form, play.instance, play.run, counts, wrong)
         for mapping_play in mapped:
             name = mapping_play.bench.name
             recording.write(folder / f"{form.name}-{mapping_play.run}" / name, env, name)
@@ -170,7 +170,7 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
             raise _PlayFailed(str(error)) from error
 
 
-def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[Play | MappingPlay]) -> None:
+def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingPlay]) -> None:
     """Create everything, then act as an operator until nothing moves any more."""
     env.fleet([node for play in plays for node in play.nodes()])
     for play in plays:
@@ -201,7 +201,7 @@ def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
         yield [entry for entry in entries if entry is not None]
 
 
-def _lose(env: SceneEnvironment, form: Form, plays: Sequence[Play]) -> None:
+def _lose(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) -> None:
     """Take pods from the instances that lose some, and wait until nothing moves any more."""
     for instance_play in plays:
         instance, counts = instance_play.instance, instance_play.counts(env.history.view())

@@ -14,7 +14,7 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.lab.gaps import forms
 from conformance.lab.gaps.forms import Form
-from conformance.lab.gaps.instances import Counts, Instance
+from conformance.lab.gaps.instances import Counts, GapInstance
 from conformance.suite.scenes.api import Object
 from conformance.testing import workload_groups
 from conformance.testing.benches import Bench
@@ -25,11 +25,11 @@ NOW = "2026-01-01T00:00:00Z"
 KUBE_SCHEDULER = "default-scheduler"
 
 
-class Play:
+class InstanceRun:
     """An instance on nodes of its own. Pods are created with a gate, which is removed pod by pod in the order of the
     components: that is how an operator does it, and no scheduler is at an advantage (WL37-B42)."""
 
-    def __init__(self, env: SceneEnvironment, form: Form, instance: Instance, run: int = 1) -> None:
+    def __init__(self, env: SceneEnvironment, form: Form, instance: GapInstance, run: int = 1) -> None:
         self.form, self.instance, self.run = form, instance, run
         kube = form.api != forms.PODGANGS
         self.bench = Bench(

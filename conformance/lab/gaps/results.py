@@ -13,9 +13,9 @@ from rich.table import Table
 
 from conformance.lab.gaps import mappings
 from conformance.lab.gaps.forms import FORMS, KAI, Form
-from conformance.lab.gaps.instances import Counts, Gap, Instance
+from conformance.lab.gaps.instances import Counts, Gap, GapInstance
 from conformance.lab.gaps.mappings import MAPPINGS, SIZES, luck, right
-from conformance.lab.gaps.playing import Failed, Mapped, Played
+from conformance.lab.gaps.playing import Failed, GapResult, Mapped
 
 Document = dict[str, Any]
 
@@ -41,7 +41,7 @@ def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> D
     }
 
 
-def add(experiment: Document, outcome: Played) -> None:
+def add(experiment: Document, outcome: GapResult) -> None:
     """Add the outcome of an instance or of a mapping, or the reason why a form was not played."""
     if isinstance(outcome, Failed):
         experiment["failures"].append(str(outcome))
@@ -86,7 +86,7 @@ def of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping
     return sorted(own, key=lambda entry: names[entry["instance"]])
 
 
-def outcomes(experiment: Document, form: Form, instance: Instance) -> list[Mapping[str, Any]]:
+def outcomes(experiment: Document, form: Form, instance: GapInstance) -> list[Mapping[str, Any]]:
     """Return the outcomes of an instance in a form, by run."""
     return [
         outcome

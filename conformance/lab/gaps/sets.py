@@ -12,14 +12,14 @@ from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.lab.gaps import forms, mappings
 from conformance.lab.gaps.mappings import MappingPlay
-from conformance.lab.gaps.plays import Play, runs
+from conformance.lab.gaps.plays import InstanceRun, runs
 from conformance.suite.scenes.api import Object
 from conformance.testing.predicates import pods_of
 from conformance.testing.topology_bindings import topology_binding
 from conformance.testing.workload_groups import Leaf, Place
 
 
-class SetPlay(Play):
+class SetPlay(InstanceRun):
     """An instance as a PodCliqueSet: single pods are a clique, replicas of several pods a scaling group."""
 
     def create(self) -> None:
