@@ -1,4 +1,4 @@
-"""Tokens and private keys in whatever a program prints are removed, quickly."""
+"""Tokens and private keys in the output of programs are removed, quickly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets that were handed out are recognized in what a program prints, in whatever form, and nothing else is."""
+"""Secrets that the suite has handed out are recognized in the output of a program, in any form, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A hostile implementation: runs a command, such as an operator of the reference, and does mischief beside it.
 
 `python hostile.py MODE KUBECONFIG FOLDER -- COMMAND…`. FOLDER is the working folder of the run, with its reports in
-`reports/`: whoever runs on the same machine can find it. Each mode is a function of these two.
+`reports/`: a program on the same machine can find it. Each mode is a function of these two.
 """
 
 from __future__ import annotations

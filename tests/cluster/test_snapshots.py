@@ -1,4 +1,4 @@
-"""Snapshots of a real cluster: consistent, and whatever came later is gone after a restore."""
+"""Snapshots of a real cluster: consistent, and without later objects after a restore."""
 
 from __future__ import annotations
 

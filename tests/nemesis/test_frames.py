@@ -1,4 +1,4 @@
-"""A watch is cut into its events, whatever pieces the network makes of it, and no byte changes."""
+"""A watch is cut into its events, in any pieces that the network delivers, and no byte changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference ends as usual whatever happens to it; one that is right as long as nothing fails does not."""
+"""The reference ends as usual under each fault; an operator that is right only as long as nothing fails does not."""
 
 from __future__ import annotations
 

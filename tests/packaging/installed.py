@@ -35,7 +35,7 @@ def link(distributions: set[str], packages: Path) -> None:
 
 
 def packages_of_theirs(folder: Path, *names: str) -> None:
-    """Make packages that end whatever imports them."""
+    """Make packages that end each process that imports them."""
     for name in names:
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text('raise SystemExit("a package of theirs was imported: " + __file__)')

@@ -1,4 +1,4 @@
-"""The groups and Workloads of a PodGang, whoever controls them."""
+"""The groups and Workloads of a PodGang, under any controller."""
 
 from __future__ import annotations
 

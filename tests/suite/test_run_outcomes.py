@@ -311,7 +311,7 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whatever the shell of these tests ignores
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if the shell of these tests ignores it
     )
     deadline = time.monotonic() + 30
     while not mark.exists() and time.monotonic() < deadline and process.poll() is None:

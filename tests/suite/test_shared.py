@@ -75,7 +75,7 @@ def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(
     assert lines["gw1"].sent == [shared.encoded(ALIVE)]
     lines["gw2"].call(shared.ASK)
     assert lines["gw2"].sent == [shared.encoded(ALIVE)], "who asks later is answered at once"
-    assert lines["gw1"].sent == [shared.encoded(ALIVE)], "and nobody is told twice"
+    assert lines["gw1"].sent == [shared.encoded(ALIVE)], "and no worker gets it twice"
 
 
 def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, dict[str, Line]]) -> None:

@@ -135,7 +135,7 @@ def test_an_implementation_counts_whatever_it_calls_itself(story: Story, program
 
 
 def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
-    # Each delay is twice the one before: whoever was refused for 15 s tries again 16 s later.
+    # Each delay is twice the one before: a client that was refused for 15 s tries again 16 s later.
     assert waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
     again = Story(Scripted())
     again.pod("a1", after=0)

@@ -194,7 +194,7 @@ def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: 
     story.record("nodes", "n1", node())
     story.record("nodes", "n1", now)
     assert f"node n1: somebody else has changed its {what}" in foreign(story, sole)
-    elsewhere = SoleWriter("pool")  # where nobody knows who else plays nodes
+    elsewhere = SoleWriter("pool")  # where other programs may play nodes
     elsewhere.fleet([node()])
     assert foreign(story, elsewhere) == ""
 
@@ -202,7 +202,7 @@ def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: 
 def test_a_node_that_admission_changes_while_kwok_writes_it(story: Story, sole: SoleWriter) -> None:
     sole.fleet([node()])
     story.record("nodes", "n1", node())
-    story.record("nodes", "n1", node("100"))  # the audit log has nobody but kwok-admin
+    story.record("nodes", "n1", node("100"))  # the audit log has kwok-admin alone
     assert "node n1: somebody else has changed its allocatable" in foreign(story, sole)
 
 

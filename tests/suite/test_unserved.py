@@ -1,4 +1,4 @@
-"""A kind is cleared whatever its objects are kept by, and one that stays served is described by what still shows it."""
+"""A kind is cleared of all objects, and one that stays served is described by what still shows it."""
 
 from __future__ import annotations
 

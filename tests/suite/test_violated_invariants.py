@@ -1,4 +1,4 @@
-"""An invariant that a selected test violates counts, whatever was selected, unless it is not claimed."""
+"""An invariant that a selected test violates counts, even if it was not selected, unless it is not claimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in which nothing happens any more ends without a verdict, whatever hangs."""
+"""A run in which nothing happens any more ends without a verdict, no matter which process hangs."""
 
 from __future__ import annotations
 
