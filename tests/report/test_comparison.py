@@ -90,7 +90,7 @@ def test_reports_without_a_common_requirement_are_not_compared() -> None:
 
 @pytest.mark.parametrize(("old", "new", "slower"), [(4.0, 6.5, True), (4.0, 6.0, False), (0.1, 0.9, False)])
 def test_a_marker_is_slower_by_half_and_by_a_second(old: float, new: float, slower: bool) -> None:
-    difference = comparison.compare(side(ready=old, gone=1.0), side(ready=new))
+    difference = comparison.compare(side(ready=old, deleted=1.0), side(ready=new))
     assert [entry.marker for entry in difference.slower] == (["ready"] if slower else [])
 
 

@@ -80,10 +80,10 @@ class Steps(dict[str, Step]):
 class OnlySteps(Checks):
     """Checks in which each comparison of a test holds."""
 
-    def expect(self, id: str, what: str, expected: object, seen: object, **at: Any) -> bool:
+    def expect(self, id: str, what: str, expected: object, actual: object, **at: Any) -> bool:
         return True
 
-    def holds(self, id: str, what: str, verdict: bool | None, seen: object = None, **at: Any) -> bool:
+    def holds(self, id: str, what: str, verdict: bool | None, actual: object = None, **at: Any) -> bool:
         return True
 
 
