@@ -71,7 +71,7 @@ async def missing(client: Client, within: float, run: str = "") -> dict[Ability,
     try:
         await nodes.create_nodes(client, fleet)
         if not await until(partial(_ready, client, first, second)):
-            raise _nobody(f"a fake node is not Ready after {within:g} s")
+            raise _cannot_play(f"a fake node is not Ready after {within:g} s")
         await asyncio.gather(*(client.create(PODS, marked(_pod(probe, mark, first), run)) for probe in _PROBES))
         await client.patch(NODES, None, second, {"metadata": {"labels": {LOST: "yes"}}})
         verdicts = dict[str, bool | None]()
@@ -82,7 +82,7 @@ async def missing(client: Client, within: float, run: str = "") -> dict[Ability,
             await client.delete(PODS, NAMESPACE, f"{mark}-{probe.name}", grace_seconds=0)
         await nodes.delete_nodes(client, (first, second))
     if not verdicts.get(PLAIN):
-        raise _nobody(f"a fake pod is not Ready after {within:g} s")
+        raise _cannot_play(f"a fake pod is not Ready after {within:g} s")
     lacking = {
         probe.ability: probe.instead for probe in _PROBES if probe.ability is not None and not verdicts[probe.name]
     }
@@ -111,7 +111,7 @@ def _crashes(pod: Object) -> bool | None:
     return True if crashed else False if _condition(pod, "Ready") else None
 
 
-def _held(pod: Object) -> bool | None:
+def _stays_unready(pod: Object) -> bool | None:
     return False if _condition(pod, "Ready") else True if _list(pod, "containerStatuses") else None
 
 
@@ -129,7 +129,7 @@ _PROBES = (
         "held",
         Ability.BEHAVIORS,
         "a pod with conformance.grove.io/hold-ready is Ready",
-        _held,
+        _stays_unready,
         {f"{pod_behaviors.PREFIX}hold-ready": "yes"},
     ),
     _Probe(
@@ -171,7 +171,7 @@ async def _until(true: Callable[[], Awaitable[bool]], deadline: float) -> bool:
         await asyncio.sleep(LOOK_EVERY)
 
 
-def _nobody(what: str) -> UsageError:
+def _cannot_play(what: str) -> UsageError:
     hint = "start KWOK (or, on a slow machine, give a larger --time-scale)"
     return UsageError(f"{what}: KWOK does not run, or does not play nodes of the suite", hint=hint)
 

@@ -1,4 +1,4 @@
-"""Take files out of a tar archive, whatever its compression."""
+"""Extract files from a tar archive with any compression."""
 
 from __future__ import annotations
 

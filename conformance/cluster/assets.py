@@ -39,7 +39,7 @@ RECEIPT = "receipt.json"
 DIGEST = "digest.json"
 """The end of the name of a file with the digest of another, and with its state when it was read."""
 SETTLED = 2_000_000_000
-"""Nanoseconds after which a further change of a file has another time, whatever the file system's clock."""
+"""Nanoseconds after which a further change of a file has another time, with any clock of the file system."""
 APISERVER = "kube-apiserver"
 VARIABLE = "GROVE_CONFORMANCE_ASSET_"
 """The beginning of the variables that name programs of the user's own."""

@@ -56,7 +56,7 @@ def chosen(given: Path | None, context: str, state: State | None = None) -> Iter
         yield Chosen(files[0], options)
         return
     text = yaml.safe_dump(minimal(contents, context or current, where))
-    with _kept(text, state or State()) as path:
+    with _temporary_copy(text, state or State()) as path:
         yield Chosen(path, options)
 
 
@@ -119,7 +119,7 @@ def _mappings(value: object) -> Iterable[Object]:
 
 
 @contextmanager
-def _kept(text: str, state: State) -> Iterator[Path]:
+def _temporary_copy(text: str, state: State) -> Iterator[Path]:
     """Keep a copy while this process needs it, and remove those of processes that were killed."""
     folder = state.root / "kubeconfigs"
     disk.make(folder, where=f"state folder {state.root}", hint="make it writable", mode=0o700)

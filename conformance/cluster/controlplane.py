@@ -136,7 +136,7 @@ class Cluster(Facts):
     def without(self, *components: str, report: Report = silent) -> Iterator[None]:
         """Kill components, and start everything that is dead when the block ends. Raises UsageError if one does not
         run."""
-        assets = self._own_assets(report)  # first: whatever is wrong with them, nothing is killed then
+        assets = self._own_assets(report)  # first: an error in them must not kill anything
         self._running(*components)
         try:
             for component in components:

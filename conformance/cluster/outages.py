@@ -196,7 +196,7 @@ class Watcher:
             self._look_at_clocks()
             for line, process in self._processes:
                 begin = self._clock()
-                self._note(line, _asked(process), begin)
+                self._note(line, _result_of(process), begin)
 
     def _look_at_clocks(self) -> None:
         now = self._clock()
@@ -219,7 +219,7 @@ class Watcher:
         while not self._over.is_set():
             hurry.clear()
             begin = self._clock()
-            complaint = _asked(lambda: _unanswered(page()))
+            complaint = _result_of(lambda: _unanswered(page()))
             self._lateness.answered(line.name, begin, self._clock(), not complaint)
             self._note(line, complaint, begin)
             # A complaint is followed closely, so that an outage is known as soon as it counts as one.
@@ -265,7 +265,7 @@ def of_process(name: str, owner: Owner) -> Component:
     return Component(name, look)
 
 
-def _asked(look: Callable[[], str]) -> str:
+def _result_of(look: Callable[[], str]) -> str:
     """Return the result of a check. A check that fails is a complaint: the end of its thread would go unnoticed."""
     try:
         return look()

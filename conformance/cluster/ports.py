@@ -61,10 +61,10 @@ class Ports:
     def release(self, directory: Path) -> list[int]:
         """Release the claims of `directory`. Return the first ports of the blocks."""
         with self._lock():
-            mine = [first for first, owner in self._claims().items() if owner == directory]
-            for first in mine:
+            own = [first for first, owner in self._claims().items() if owner == directory]
+            for first in own:
                 (self._folder / str(first)).unlink()
-        return mine
+        return own
 
     def claims(self) -> dict[int, Path]:
         """Return first port of each block → folder of the cluster that has it."""

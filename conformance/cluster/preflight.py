@@ -109,9 +109,9 @@ class _Preflight:
 
     async def check(self) -> None:
         await self._service_account()
-        await self._kept_by_pods()
+        await self._stored_in_pods()
         await self._served()
-        await self._kept_by_groups()
+        await self._stored_in_groups()
         if self._expected.scheduler:
             await self._scheduled()
         await self._let_go()
@@ -128,7 +128,7 @@ class _Preflight:
             what = f"makes no service account within {self._within:g} s"
             raise UsageError(what, where=CONTROLLER_MANAGER, hint="see its log")
 
-    async def _kept_by_pods(self) -> None:
+    async def _stored_in_pods(self) -> None:
         """With the gate off, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
         stored = await self._dry(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
@@ -151,7 +151,7 @@ class _Preflight:
             if resource.plural not in {entry["name"] for entry in orjson.loads(answer.content)["resources"]}:
                 raise _off(APISERVER, gate, f"{resource} are not served")
 
-    async def _kept_by_groups(self) -> None:
+    async def _stored_in_groups(self) -> None:
         """Fields of gates that are off are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
         expected = self._expected
         group = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)

@@ -113,8 +113,8 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
         below = [child for child in children[waiting.pop().pid] if child.pid not in members]
         members |= {child.pid: child for child in below}
         waiting += below
-    for mine in (psutil.Process(), *psutil.Process().parents()):
-        members.pop(mine.pid, None)
+    for spared in (psutil.Process(), *psutil.Process().parents()):
+        members.pop(spared.pid, None)
     return list(reversed(members.values()))
 
 

@@ -257,7 +257,7 @@ def _component_flags(
         # no fixed order, and if that of pods is the first one, it never asks for the holder.)
         "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": node_failure.SELECTOR},
     }
-    # etcd authenticates nobody, and every user of the machine can connect to a port of loopback. So it listens on
+    # etcd authenticates no client, and every user of the machine can connect to a port of loopback. So it listens on
     # sockets in the cluster's folder (relative: their paths must be short), and its port serves /health and /metrics
     # only.
     replaced = {

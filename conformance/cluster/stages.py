@@ -74,7 +74,7 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
             "patterns": patterns,
             "unnamed": unnamed,
             "job": OF_A_JOB,
-            "asked": _asked(asking),
+            "asked": _first_annotation(asking),
             "asking": " ".join(map(json.dumps, asking)),
         }
         yield _filled(stage, words, where)
@@ -89,7 +89,7 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
         yield behavior
         if name == (unnamed or pod_behaviors.IMPLIED):
             drawn = _of_behavior(stage, name, mix.parameters(), where) if mix is not None else behavior
-            choice = '"every"' if unnamed else f".metadata.annotations | {_asked(pod_behaviors.implying())}"
+            choice = '"every"' if unnamed else f".metadata.annotations | {_first_annotation(pod_behaviors.implying())}"
             yield _of_unnamed(drawn, no_jobs + choice)
         if name == pod_behaviors.EXIT and job is not None:
             yield _of_unnamed(_of_behavior(stage, name, job, where), f"select({OF_A_JOB})", suffix="-job")
@@ -122,7 +122,7 @@ def _of_unnamed(stage: Stage, which: str, drawn: str = "", suffix: str = "-unnam
     return expanded
 
 
-def _asked(annotations: Iterable[str]) -> str:
+def _first_annotation(annotations: Iterable[str]) -> str:
     """Return the jq for the first of these annotations that a pod has, given all annotations."""
     return " // ".join(f'.["{key}"]' for key in annotations)
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from conformance.cluster import fleets, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
-from conformance.commands.named_cluster import Required, asked_of, started
+from conformance.commands.named_cluster import Required, call_api, started
 from kube.client import Client
 from kube.resource import NODES
 
@@ -38,13 +38,13 @@ def add(
         used_names = {node["metadata"]["name"] for node in await client.list(NODES)}
         added: list[nodes.Manifest] = []
         for text in texts:
-            more = fleets.requested(text, pool, keys, used_names=used_names, where=_ARGUMENT)
-            used_names |= {manifest["metadata"]["name"] for manifest in more}
-            added += more
+            batch = fleets.requested(text, pool, keys, used_names=used_names, where=_ARGUMENT)
+            used_names |= {manifest["metadata"]["name"] for manifest in batch}
+            added += batch
         await nodes.add(client, added, where=_ARGUMENT)
         return [manifest["metadata"]["name"] for manifest in added]
 
-    for node in asked_of(cluster, grow):
+    for node in call_api(cluster, grow):
         typer.echo(f"node/{node} added")
 
 
@@ -61,16 +61,16 @@ def remove(
     cluster = started(name)
 
     async def shrink(client: Client) -> list[str]:
-        there = {node["metadata"]["name"] for node in await client.list(NODES)}
+        existing = {node["metadata"]["name"] for node in await client.list(NODES)}
         removed: list[str] = []
         for text in (text for text in texts if text not in removed):
-            less = fleets.chosen(text, there, pool, where=_ARGUMENT)
-            there -= set(less)
-            removed += less
+            batch = fleets.chosen(text, existing, pool, where=_ARGUMENT)
+            existing -= set(batch)
+            removed += batch
         await nodes.delete_nodes(client, removed)
         return removed
 
-    for node in asked_of(cluster, shrink):
+    for node in call_api(cluster, shrink):
         typer.echo(f"node/{node} removed")
 
 
@@ -89,4 +89,4 @@ def profiles() -> None:
 
 def create(cluster: Cluster, manifests: list[nodes.Manifest]) -> None:
     """Create nodes and wait until they are Ready. Raises UsageError, HarnessError."""
-    asked_of(cluster, lambda client: nodes.add(client, manifests, where=fleets.OPTION))
+    call_api(cluster, lambda client: nodes.add(client, manifests, where=fleets.OPTION))

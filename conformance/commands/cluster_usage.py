@@ -18,7 +18,7 @@ from conformance.cluster import process_usage
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.usage import GPU, Amount, NodeGroup, Usage, usage
 from conformance.commands import output
-from conformance.commands.named_cluster import READY, Name, Required, asked_of, dead_role, started
+from conformance.commands.named_cluster import READY, Name, Required, call_api, dead_role, started
 from conformance.errors import Exit, UsageError
 from kube.client import Client
 from kube.resource import NODES, PODS
@@ -109,7 +109,7 @@ def _usage(cluster: Cluster) -> Usage:
         nodes, pods = await asyncio.gather(client.list(NODES), client.list(PODS))
         return usage(nodes, pods)
 
-    return asked_of(cluster, ask)
+    return call_api(cluster, ask)
 
 
 def _processes(cluster: Cluster) -> dict[str, int]:

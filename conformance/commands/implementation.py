@@ -125,13 +125,13 @@ def new(
             )
     if running and (command or ready):
         raise UsageError("starts nothing", where="--running", hint="leave out --command and --ready")
-    name = name or _asked("--name", "Name of the implementation", "my-operator")
-    roles = role or _roles(_asked("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator"))
-    scheduler_name = scheduler_name or _asked("--scheduler-name", "schedulerName of the pods of its gangs", name)
+    name = name or _prompt("--name", "Name of the implementation", "my-operator")
+    roles = role or _roles(_prompt("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator"))
+    scheduler_name = scheduler_name or _prompt("--scheduler-name", "schedulerName of the pods of its gangs", name)
     if not running:
         suggested = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
-        command = command or _asked("--command", "Command that starts it", suggested)
-        ready = ready or _asked("--ready", "URL or log line that shows that it is ready", _READY)
+        command = command or _prompt("--command", "Command that starts it", suggested)
+        ready = ready or _prompt("--ready", "URL or log line that shows that it is ready", _READY)
     answers = skeleton.Answers(
         name=name,
         version=version,
@@ -229,7 +229,7 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
         yield "starts     nothing: it runs already"
 
 
-def _asked(option: str, question: str, default: str) -> str:
+def _prompt(option: str, question: str, default: str) -> str:
     """Return the answer of the user. Raises UsageError if there is no terminal to ask."""
     if not sys.stdin.isatty():
         raise UsageError("is required without a terminal", where=option, hint=f"for example: {option} '{default}'")

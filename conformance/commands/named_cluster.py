@@ -42,7 +42,7 @@ def dead_role(cluster: Cluster) -> str:
     return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
 
 
-def asked_of(cluster: Cluster, request: Callable[[Client], Awaitable[T]]) -> T:
+def call_api(cluster: Cluster, request: Callable[[Client], Awaitable[T]]) -> T:
     """Return the result of a request to the API server of a cluster. Raises HarnessError if it does not answer."""
 
     async def ask() -> T:

@@ -79,10 +79,10 @@ def verify(report: Report) -> int:
     text = reading.text(path)
     content = reading.parsed(text, path)
     verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
-    for what in verified.problems:
-        typer.echo(f"wrong: {clean(what)}")
-    for what in verified.unchecked:
-        typer.echo(f"not checked: {clean(what)}")
+    for problem in verified.problems:
+        typer.echo(f"wrong: {clean(problem)}")
+    for note in verified.unchecked:
+        typer.echo(f"not checked: {clean(note)}")
     if text != render(content):
         typer.echo(f"not checked: comments and layout of {clean(path.name)}, which are not those of the suite")
     if not verified.problems:

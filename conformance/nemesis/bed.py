@@ -49,7 +49,7 @@ class FaultTestbed:
         self.cluster, self.driver, self.role, self.proxy, self.api = cluster, driver, role, proxy, api
         self.loop = loop
         self.abandoned = threading.Event()
-        """Set when nobody wants to know any more how a plan ends."""
+        """Set when the end of a plan is of no use any more."""
         self._driving = threading.Lock()
         self.recorder: Recorder
 
@@ -202,13 +202,13 @@ def beds(
     """Start several beds at the same time. Raises UsageError, HarnessError."""
     with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:
 
-        def one() -> FaultTestbed:
+        def start() -> FaultTestbed:
             context = bed(judged, supplied, role, report, kubernetes=kubernetes)
             started = context.__enter__()
             stack.push(context)
             return started
 
-        starting = [pool.submit(one) for _ in range(count)]
+        starting = [pool.submit(start) for _ in range(count)]
         yield [future.result() for future in starting]
 
 

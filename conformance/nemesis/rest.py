@@ -48,8 +48,15 @@ def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
 
     def available(view: View) -> bool | Unmet:
         current = view.get("podcliquesets", set_name)
-        desired, there = number(current, "spec", "replicas") or 0, number(current, "status", "availableReplicas") or 0
-        return not set_name or desired == there or Unmet(f"{there} of {desired} replicas are available")
+        desired, available_replicas = (
+            number(current, "spec", "replicas") or 0,
+            number(current, "status", "availableReplicas") or 0,
+        )
+        return (
+            not set_name
+            or desired == available_replicas
+            or Unmet(f"{available_replicas} of {desired} replicas are available")
+        )
 
     history.quiet(seconds, LIMIT, resources=changing(history))
     while not (started(history.view()) and available(history.view()) is True):

@@ -57,12 +57,14 @@ def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectCha
     texts = [change.text for change in without], [change.text for change in with_fault]
     more = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
     rows: list[ChangeRow] = []
-    for what, begin, end, other, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
-        if what == "equal":
-            rows += [ChangeRow(*pair) for pair in zip(without[begin:end], with_fault[other:other_end], strict=True)]
+    for kind, begin, end, other_begin, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+        if kind == "equal":
+            rows += [
+                ChangeRow(*pair) for pair in zip(without[begin:end], with_fault[other_begin:other_end], strict=True)
+            ]
         else:
-            rows += [ChangeRow(one, None, more[0][one.text] > 0) for one in without[begin:end]]
-            rows += [ChangeRow(None, one, more[1][one.text] > 0) for one in with_fault[other:other_end]]
+            rows += [ChangeRow(change, None, more[0][change.text] > 0) for change in without[begin:end]]
+            rows += [ChangeRow(None, change, more[1][change.text] > 0) for change in with_fault[other_begin:other_end]]
     first = next((place for place, row in enumerate(rows) if row.deviates), None)
     if first is None:
         return rows[:MOST]

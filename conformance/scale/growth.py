@@ -82,7 +82,7 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
     or machines, and where there are fewer than two sizes."""
     sizes: dict[int, list[dict[tuple[str, str], float]]] = {}
     whole = [result for result in results if result["complete"]]
-    if len(kinds := {_who(result) for result in whole}) > 1:
+    if len(kinds := {_series_name(result) for result in whole}) > 1:
         raise UsageError(f"the results are of {' and '.join(sorted(kinds))}", hint="give those of one")
     for result in whole:
         sizes.setdefault(result["scenario"]["pods"], []).append(dict(_measured(result)))
@@ -106,8 +106,8 @@ def table(results: Sequence[Result], pods: int) -> str:
     sizes = list(measured[0].values) if measured else []
     header = ["", *(f"{size:,} pods" for size in sizes), "grows with", f"at {pods:,}"]
     rows = [
-        [quantity.name, *(_shown(value, quantity.unit) for value in quantity.values.values()), quantity.law,
-         _shown(quantity.at(pods), quantity.unit)]
+        [quantity.name, *(_formatted(value, quantity.unit) for value in quantity.values.values()), quantity.law,
+         _formatted(quantity.at(pods), quantity.unit)]
         for quantity in measured
     ]  # fmt: skip
     lines = [" | ".join(row) for row in (header, ["---"] * len(header), *rows)]
@@ -137,12 +137,12 @@ def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
             yield (what, "MiB"), of(stored)
 
 
-def _who(result: Result) -> str:
+def _series_name(result: Result) -> str:
     machine = result["environment"]
     return f"{result['implementation']['name']} by {result['binder']} on {machine['cpus']} × {machine['cpuModel']}"
 
 
-def _shown(value: float, unit: str) -> str:
+def _formatted(value: float, unit: str) -> str:
     if unit == "MiB" and value >= 1024:
         return f"{value / 1024:,.1f} GiB"
     digits = 1 if value < 100 and unit else 0

@@ -53,7 +53,9 @@ def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[T
         value = metrics.times(result).get(metric)
         if value is not None and result["complete"]:
             name = f"{result['scenario']['name']}, {result['binder']}"
-            by_scenario.setdefault(name, {}).setdefault(_who(result), []).append(TrendPoint(result["startedAt"], value))
+            by_scenario.setdefault(name, {}).setdefault(_series_name(result), []).append(
+                TrendPoint(result["startedAt"], value)
+            )
     return by_scenario
 
 
@@ -73,7 +75,7 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
     for result in results:
         value = metrics.times(result).get(metric)
         if value is not None and result["complete"]:
-            sizes = values.setdefault(f"{_who(result)}, {result['binder']}", {})
+            sizes = values.setdefault(f"{_series_name(result)}, {result['binder']}", {})
             sizes.setdefault(result["scenario"]["pods"], []).append(value)
     by_series = {}
     for name, sizes in values.items():
@@ -95,7 +97,7 @@ def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -
     return render(TEMPLATE, {"metric": metric, "sections": sections})
 
 
-def _who(result: Result) -> str:
+def _series_name(result: Result) -> str:
     machine = result["environment"]
     return f"{result['implementation']['name']}, {machine['cpus']} × {machine['cpuModel']}"
 
@@ -105,8 +107,8 @@ def _section(name: str, lines: Mapping[str, Sequence[TrendPoint]], metric: str) 
     if any(len(points) > 1 for points in lines.values()):
         return Section(name, _trend(lines, metric), ())
     items = [
-        f"{who}, {point.at[:10]}: {_digits(point.value)} {_unit(metric)}"
-        for who, points in lines.items()
+        f"{series_name}, {point.at[:10]}: {_digits(point.value)} {_unit(metric)}"
+        for series_name, points in lines.items()
         for point in points
     ]
     return Section(name, Markup(), items)

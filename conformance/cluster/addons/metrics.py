@@ -148,7 +148,7 @@ class _Server:
 
 
 def _only(user: str) -> Any:
-    """Return a middleware that refuses everyone else: other users of the cluster have certificates, too."""
+    """Return a middleware that refuses all other users: they have certificates of the cluster, too."""
 
     @web.middleware
     async def check(request: web.Request, handler: Any) -> web.StreamResponse:

@@ -56,10 +56,10 @@ async def install(client: Client, run: str) -> int:
     """Replace the Stages by ours, with the label of a run, and return how many others there were. Raises UsageError if
     this KWOK is too old for them; then its own are back."""
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
-    there = await client.list(STAGES)
+    existing = await client.list(STAGES)
     if backup is None:
-        await client.create(CONFIG_MAPS, marked(_backup(there), run))
-    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in there))
+        await client.create(CONFIG_MAPS, marked(_backup(existing), run))
+    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in existing))
     try:
         for stage in stages.load("fast"):
             params = {"fieldValidation": "Strict"}  # a field that it does not know would be dropped in silence
@@ -70,7 +70,7 @@ async def install(client: Client, run: str) -> int:
             what = f"its KWOK does not take our Stages: {' '.join(error.message.split())}"
             raise UsageError(what, hint="use KWOK v0.8 or newer") from None
         raise
-    return len(there if backup is None else _of(backup))
+    return len(existing if backup is None else _of(backup))
 
 
 async def keep(client: Client) -> None:
@@ -97,10 +97,10 @@ async def restore(client: Client) -> None:
     await client.delete(CONFIG_MAPS, NAMESPACE, BACKUP)
 
 
-def _backup(there: Sequence[Object]) -> Object:
+def _backup(existing: Sequence[Object]) -> Object:
     plain = [
         {**stage, "metadata": {key: value for key, value in stage["metadata"].items() if key not in _OF_THE_SERVER}}
-        for stage in there
+        for stage in existing
         if RUN not in (stage["metadata"].get("labels") or {})
     ]
     return {

@@ -117,8 +117,8 @@ async def _delete(client: Client, leftovers: Sequence[Left]) -> None:
     )
     begin, waiting = time.monotonic(), list(leftovers)
     while True:
-        there = await asyncio.gather(*(_there(client, leftover) for leftover in waiting))
-        waiting = [leftover for leftover, still in zip(waiting, there, strict=True) if still]
+        present = await asyncio.gather(*(_exists(client, leftover) for leftover in waiting))
+        waiting = [leftover for leftover, still in zip(waiting, present, strict=True) if still]
         if not waiting:
             return
         if (passed := time.monotonic() - begin) > pace.patience(WITHIN):
@@ -133,7 +133,7 @@ async def _delete(client: Client, leftovers: Sequence[Left]) -> None:
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _there(client: Client, left: Left) -> bool:
+async def _exists(client: Client, left: Left) -> bool:
     return await client.get_or_none(left.resource, left.namespace, left.name) is not None
 
 

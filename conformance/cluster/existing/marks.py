@@ -28,7 +28,7 @@ def run_of(manifest: Mapping[str, Any]) -> str:
     return str((manifest["metadata"].get("labels") or {}).get(RUN, ""))
 
 
-def marked_if_own(manifest: Mapping[str, Any], there: bytes | None, run: str) -> Mapping[str, Any]:
+def marked_if_own(manifest: Mapping[str, Any], existing: bytes | None, run: str) -> Mapping[str, Any]:
     """Return an object with the label of a run, unless it was `there` before that run."""
-    labels = orjson.loads(there)["metadata"].get("labels") or {} if there is not None else {RUN: run}
+    labels = orjson.loads(existing)["metadata"].get("labels") or {} if existing is not None else {RUN: run}
     return marked(manifest, run) if labels.get(RUN) == run else manifest

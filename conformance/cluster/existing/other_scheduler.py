@@ -41,13 +41,13 @@ async def require_none(client: Client, scheduler: str, within: float, run: str =
         await nodes.provide(client, [marked(node, run)])
         await client.create(PODS, marked(_pod(name, scheduler), run))
         act = await _first_act(client, name, within)
-        who = await _reported_by(client, name) if act else ""
+        source = await _reported_by(client, name) if act else ""
     finally:
         await client.delete(PODS, NAMESPACE, name, grace_seconds=0)
         await nodes.delete_nodes(client, [node["metadata"]["name"]])
     if act:
         raise UsageError(
-            f"another scheduler serves the scheduler name {scheduler!r}: it {act} the pod {NAMESPACE}/{name}{who}",
+            f"another scheduler serves the scheduler name {scheduler!r}: it {act} the pod {NAMESPACE}/{name}{source}",
             hint="stop it, or give one of the two another scheduler name (schedulerName of the descriptor)",
         )
 

@@ -52,6 +52,6 @@ class FailedNodes:
         changes = [(pod, change) for pod in pods if (change := node_failure.pod_patch(pod, node.lost, status.now()))]
         await asyncio.gather(*(status.change(self._client, self._pods, pod, change) for pod, change in changes))
         change = node_failure.node_patch(node, status.now())
-        if change is not None:  # last: whoever sees it relies on the pods
+        if change is not None:  # last: clients that see it rely on the pods
             await status.change(self._client, self._nodes, node, change)
         return None

@@ -57,7 +57,7 @@ def pod_patch(pod: Pod, lost: bool, now: str) -> dict[str, Any] | None:
     state of containers on a failed node is unknown: their statuses stay."""
     if not lost:
         return {"conditions": [{"type": LOST, "$patch": "delete"}]} if pod.lost else None
-    there = {LOST: pod.lost, "Ready": not pod.ready}
+    correct = {LOST: pod.lost, "Ready": not pod.ready}
     words = {LOST: "True", "Ready": "False"}
-    missing = [{"type": kind, "status": words[kind], "lastTransitionTime": now} for kind in words if not there[kind]]
+    missing = [{"type": kind, "status": words[kind], "lastTransitionTime": now} for kind in words if not correct[kind]]
     return {"conditions": missing} if missing else None

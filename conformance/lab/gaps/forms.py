@@ -1,4 +1,4 @@
-"""How a service is described to a scheduler: as plain pods, PodGroups, trees of groups or PodGangs. Pure."""
+"""Forms in which a service is described to a scheduler: plain pods, PodGroups, trees of groups or PodGangs. Pure."""
 
 from __future__ import annotations
 

@@ -87,10 +87,10 @@ def play(
     their recordings to a folder. A form that cannot be played does not keep the others from it. Raises HarnessError
     where the suite is at fault."""
     for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
-        mine = list(alike)
-        report(mine[0].title, "starting a cluster")
-        with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, mine[0]) as cluster:
-            for form in mine:
+        group = list(alike)
+        report(group[0].title, "starting a cluster")
+        with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, group[0]) as cluster:
+            for form in group:
                 own = [mapping for mapping in mappings if form.name in mapping.forms]
                 report(form.title, f"{len(instances)} instances, {len(own)} mappings, {runs} times")
                 try:

@@ -39,9 +39,9 @@ def usual() -> Iterator[list[SetChange]]:
         yield [change, change]
     for change in FIRST:
         yield [replace(change, rests=False), _back(change)]
-    for one, other in product(FIRST, repeat=2):
-        if one.what != other.what:
-            yield [replace(one, rests=False), other]
+    for first, second in product(FIRST, repeat=2):
+        if first.what != second.what:
+            yield [replace(first, rests=False), second]
 
 
 def _back(change: SetChange) -> SetChange:

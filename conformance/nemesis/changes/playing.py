@@ -31,7 +31,7 @@ class ChangeRunner:
         self._ends: dict[Desired, Observed] = {}
         self._found: dict[tuple[SetChange, ...], list[str]] = {}
         self.played = 0
-        """How many sequences were played."""
+        """Number of sequences that were played."""
 
     def differs(self, changes: Sequence[SetChange]) -> list[str]:
         """Return the differences of the end of the changes from that of the straight way; empty if there are none.
@@ -98,7 +98,7 @@ class ChangeRunner:
                 resource, own = (
                     ("podcliques", CLIQUE) if change.what == "scale-clique" else ("podcliquescalinggroups", GROUP)
                 )
-                history.wait(f"{own} is there", lambda view: _there(view, resource, own), LIMIT)
+                history.wait(f"{own} is there", lambda view: _exists(view, resource, own), LIMIT)
                 api.patch(resource, namespace, own, {"spec": {"replicas": change.value}}, "scale")
             case "image":
                 stored = api.get("podcliquesets", namespace, SET)["spec"]["template"]["cliques"]
@@ -115,7 +115,7 @@ class ChangeRunner:
                 self._bed.restart()
 
 
-def _there(view: View, resource: str, own: str) -> bool:
+def _exists(view: View, resource: str, own: str) -> bool:
     """Return whether an object exists that belongs to the present set."""
     item = view.get(resource, own)
     owner = at(item, "metadata", "ownerReferences", 0, "uid")

@@ -42,8 +42,8 @@ def compare(
         raise UsageError("there is no round to compare", hint="give at least one result of each side")
     results = [result for round_ in rounds for result in (round_.base, round_.head)]
     wrong = validity.differences(results)
-    wrong += [f"base: {what}" for what in validity.mixed([round_.base for round_ in rounds])]
-    wrong += [f"head: {what}" for what in validity.mixed([round_.head for round_ in rounds])]
+    wrong += [f"base: {reason}" for reason in validity.mixed([round_.base for round_ in rounds])]
+    wrong += [f"head: {reason}" for reason in validity.mixed([round_.head for round_ in rounds])]
     if wrong and not question.force:
         raise UsageError(
             f"the results are not comparable: {'; '.join(wrong)}", hint="measure both sides alike, or use --force"

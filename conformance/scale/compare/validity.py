@@ -41,7 +41,7 @@ def disturbances(result: Result, limits: Limits) -> list[str]:
     """Return the disturbances that make the times of a run unusable although the implementation did its work."""
     reasons = list(_floors(result, limits))
     for phase in result["phases"]:
-        reasons += [f"{phase['name']}: {what}" for what in _machine(phase["machine"], limits)]
+        reasons += [f"{phase['name']}: {reason}" for reason in _machine(phase["machine"], limits)]
         if phase["uncertainRecords"]:
             reasons.append(f"{phase['name']}: {phase['uncertainRecords']} events were missed by the watch")
         if phase["throttled"]:
@@ -96,7 +96,7 @@ def _floors(result: Result, limits: Limits) -> Iterator[str]:
         yield f"the raw floors before and after differ: {first:.1f} s and {second:.1f} s"
     for name, floor in (("before", before), ("after", after)):
         for part in ("creation", "deletion"):
-            yield from (f"raw floor {name}: {what}" for what in _machine(floor[part]["machine"], limits))
+            yield from (f"raw floor {name}: {reason}" for reason in _machine(floor[part]["machine"], limits))
 
 
 def _machine(machine: dict[str, Any], limits: Limits) -> Iterator[str]:
