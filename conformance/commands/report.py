@@ -31,7 +31,7 @@ from conformance.report import (
     verification,
 )
 from conformance.report import matrix as matrices
-from conformance.report.comparison import Side
+from conformance.report.comparison import ComparedReport
 from conformance.report.document import Document, render
 from conformance.report.markdown import between
 from conformance.report.terminal import clean
@@ -241,7 +241,7 @@ def combine(
     return _judged(to, events)
 
 
-def _part(folder: Path) -> combining.Part:
+def _part(folder: Path) -> combining.PartialRun:
     """Return a run that is to be combined. Raises UsageError unless its report and its ledger agree."""
     name = documents.display_path(folder)
     _require_ledger(folder)
@@ -294,7 +294,7 @@ def _judged(folder: Path, events: list[AnyEvent]) -> int:
     return report.exit
 
 
-def _side(path: Path) -> Side:
+def _side(path: Path) -> ComparedReport:
     name = documents.display_path(path)
     place = reading.place(path)
     text = reading.text(place)

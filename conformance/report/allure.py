@@ -32,17 +32,17 @@ from conformance import regular
 from conformance.errors import HarnessError
 from conformance.evidence import bundle
 from conformance.report import about, cases, causes, defects, document, facts
-from conformance.report.cases import Case, State
+from conformance.report.cases import CaseState, ReportCase
 from conformance.report.model import Failure, Report
 from conformance.report.terminal import clean
 from conformance.suite.registry import basis
 from conformance.suite.registry.requirement import Level
 
 STATUS = {
-    State.PASSED: Status.PASSED,
-    State.FAILED: Status.FAILED,
-    State.ERROR: Status.BROKEN,
-    State.SKIPPED: Status.SKIPPED,
+    CaseState.PASSED: Status.PASSED,
+    CaseState.FAILED: Status.FAILED,
+    CaseState.ERROR: Status.BROKEN,
+    CaseState.SKIPPED: Status.SKIPPED,
 }
 SEVERITY = {
     Level.MUST: Severity.CRITICAL,
@@ -84,7 +84,7 @@ def _pictures(run: Path, bundles: Iterable[str], written: AllureFileLogger) -> I
             yield name, source
 
 
-def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResult:
+def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> TestResult:
     who, key, title = report.started.implementation.name, case.name, case.name
     if case.result is not None:
         title = f"{key} {case.result.requirement.text}"
@@ -131,7 +131,7 @@ def _result(case: Case, report: Report, pictures: Mapping[str, str]) -> TestResu
     return result
 
 
-def _step(failure: Failure, state: State, picture: str | None) -> TestStepResult:
+def _step(failure: Failure, state: CaseState, picture: str | None) -> TestStepResult:
     trace = "\n".join(f"{label}: {words}" for label, words in facts.of(failure, cases.MOST_LINES))
     message = facts.sentence(failure.what, failure.expected, failure.observed)
     return TestStepResult(
@@ -142,7 +142,7 @@ def _step(failure: Failure, state: State, picture: str | None) -> TestStepResult
     )
 
 
-def _trace(case: Case) -> str:
+def _trace(case: ReportCase) -> str:
     """Return the details below a line that the categories look for."""
     cause = f"cause {case.cause}" if case.cause else "no cause of failures"
     return f"{case.group}: {cause}\n{case.details}"

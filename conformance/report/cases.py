@@ -29,7 +29,7 @@ MOST_LINES, MOST_FAILURES = 40, 8
 """Limits of a case: the lines of a value, and the failures of a requirement. The report has all of them."""
 
 
-class State(StrEnum):
+class CaseState(StrEnum):
     """The state of a case. An error is one of the suite or its cluster, not of the implementation."""
 
     PASSED = "passed"
@@ -38,18 +38,18 @@ class State(StrEnum):
     SKIPPED = "skipped"
 
 
-RED = frozenset({State.FAILED, State.ERROR})
+RED = frozenset({CaseState.FAILED, CaseState.ERROR})
 
 
 @dataclass(frozen=True)
-class Case:
+class ReportCase:
     """One case. `group` is the profile or GENERAL; `message` is one line and empty if the case passed; `details` says
     more, line by line; `seconds` is the share of the tests' time; `begin` and `end` are in seconds since the epoch."""
 
     group: str
     name: str
     """The id of its requirement, or what else it is about."""
-    state: State
+    state: CaseState
     message: str = ""
     details: str = ""
     seconds: float = 0.0
@@ -64,7 +64,7 @@ class Case:
     """Timing markers of its scenes, as `deploy/pods-ready`, in seconds."""
 
 
-def of(report: Report) -> list[Case]:
+def of(report: Report) -> list[ReportCase]:
     """Return the cases of a run: those of its requirements by id, then those that belong to none."""
     run_causes = causes.of(report, defects.known())
     numbers = {result.requirement.id: number for number, cause in enumerate(run_causes, 1) for result in cause.results}
@@ -77,19 +77,19 @@ def of(report: Report) -> list[Case]:
     return listed + list(_general(report, listed))
 
 
-def state(result: Result, report: Report) -> State:
+def state(result: Result, report: Report) -> CaseState:
     """Return the state of a requirement. What failed without counting against the run is skipped."""
     match result.outcome:
         case Outcome.PASSED:
-            return State.PASSED
+            return CaseState.PASSED
         case Outcome.FAILED if report.counts_against(result):
-            return State.FAILED
+            return CaseState.FAILED
         case Outcome.STALE_EXPECTATION:
-            return State.FAILED
+            return CaseState.FAILED
         case Outcome.HARNESS_ERROR if report.exit is not Exit.CONFORMANT:
-            return State.ERROR
+            return CaseState.ERROR
         case _:
-            return State.SKIPPED
+            return CaseState.SKIPPED
 
 
 def _case(
@@ -99,10 +99,10 @@ def _case(
     number: int,
     tests: Mapping[str, TestFinished],
     shares: Mapping[str, int],
-) -> Case:
+) -> ReportCase:
     entry, now = result.requirement, state(result, report)
     ran = [tests[name] for name in result.tests if name in tests]
-    return Case(
+    return ReportCase(
         group=entry.profile,
         name=entry.id,
         state=now,
@@ -128,15 +128,15 @@ def _markers(report: Report, scenes: Collection[str]) -> dict[str, float]:
     return {f"{phase}/{name}": at for phases in timed for phase, times in phases.items() for name, at in times.items()}
 
 
-def _message(result: Result, now: State) -> str:
+def _message(result: Result, now: CaseState) -> str:
     """Return why a case did not pass, as one line."""
-    if now is State.PASSED:
+    if now is CaseState.PASSED:
         return ""
     wrong = next((facts.sentence(f.what, f.expected, f.observed) for f in result.failures), "")
     if result.outcome is Outcome.FAILED:
         entry = result.requirement
         level = f"{entry.level} of a seed document" if entry.seed else str(entry.level)
-        return wrong if now is State.FAILED else f"failed, but a {level} does not decide: {wrong}"
+        return wrong if now is CaseState.FAILED else f"failed, but a {level} does not decide: {wrong}"
     reason = " ".join(result.reason.split())
     return ": ".join(part for part in (result.outcome.replace("-", " "), reason, wrong) if part)
 
@@ -159,7 +159,7 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
         yield f"explained by: grove-conformance explain {result.requirement.id}"
 
 
-def _general(report: Report, listed: list[Case]) -> Iterator[Case]:
+def _general(report: Report, listed: list[ReportCase]) -> Iterator[ReportCase]:
     """Yield the harness errors that no requirement has, and the verdict if nothing else shows that the run failed."""
     bad = report.exit is not Exit.CONFORMANT
     reasons = {test.reason for test in report.tests}
@@ -167,7 +167,9 @@ def _general(report: Report, listed: list[Case]) -> Iterator[Case]:
     for fault in report.faults:
         if fault not in reasons:
             red = red or bad
-            yield Case(GENERAL, "harness error", State.ERROR if bad else State.PASSED, fault)
+            yield ReportCase(GENERAL, "harness error", CaseState.ERROR if bad else CaseState.PASSED, fault)
     if bad and not red:
         unjudged = report.verdict in NO_VERDICT
-        yield Case(GENERAL, "verdict", State.ERROR if unjudged else State.FAILED, terminal.verdict_line(report))
+        yield ReportCase(
+            GENERAL, "verdict", CaseState.ERROR if unjudged else CaseState.FAILED, terminal.verdict_line(report)
+        )

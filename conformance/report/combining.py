@@ -35,7 +35,7 @@ _WORST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "p
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialRun:
     """One of the runs that are combined: the place where it lies, and its events."""
 
     where: str
@@ -48,15 +48,15 @@ class Part:
         return f"bundles/{self.started.run}"
 
 
-def part(where: str, events: Sequence[AnyEvent]) -> Part:
+def part(where: str, events: Sequence[AnyEvent]) -> PartialRun:
     """Return a run with its beginning. Raises UsageError."""
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:
         raise UsageError("its ledger does not have the beginning of a run", where=where, hint="leave it out")
-    return Part(where, started, events)
+    return PartialRun(where, started, events)
 
 
-def combine(parts: Sequence[Part]) -> list[AnyEvent]:
+def combine(parts: Sequence[PartialRun]) -> list[AnyEvent]:
     """Return the events of the combined run. Raises UsageError if the runs do not belong together."""
     first = parts[0]
     for other in parts[1:]:
@@ -76,7 +76,7 @@ def combine(parts: Sequence[Part]) -> list[AnyEvent]:
 _ONCE = (RunStarted, RunFinished)
 
 
-def _check(first: Part, other: Part) -> None:
+def _check(first: PartialRun, other: PartialRun) -> None:
     """Raise UsageError unless two runs are of one implementation and suite, with the same settings."""
     for field in RunStarted.__struct_fields__:
         if field in ALONE:
@@ -103,7 +103,7 @@ def _check(first: Part, other: Part) -> None:
         raise UsageError("was given twice", where=other.where, hint="leave one of them out")
 
 
-def _apart(first: Part, other: Part, what: str, one: object, two: object) -> UsageError:
+def _apart(first: PartialRun, other: PartialRun, what: str, one: object, two: object) -> UsageError:
     message = f"does not belong to {first.where}: the {what} is {_brief(two)}, and there {_brief(one)}"
     hint = "give all runs the same --seed" if what == "seed" else "combine runs of one implementation and suite"
     return UsageError(message, where=other.where, hint=hint)
@@ -118,7 +118,7 @@ def _brief(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def _check_selections(parts: Sequence[Part]) -> None:
+def _check_selections(parts: Sequence[PartialRun]) -> None:
     """Raise UsageError if some runs select requirements by id and others whole profiles: no run selects both."""
     first = parts[0]
     for other in parts[1:]:
@@ -133,9 +133,9 @@ def _check_selections(parts: Sequence[Part]) -> None:
 # -- shards ----------------------------------------------------------------------------------------------------------
 
 
-def _check_shards(parts: Sequence[Part]) -> None:
+def _check_shards(parts: Sequence[PartialRun]) -> None:
     """Raise UsageError unless shards are shards of the same run, each given once."""
-    by_shard: dict[str, Part] = {}
+    by_shard: dict[str, PartialRun] = {}
     sharded = [run for run in parts if run.started.shard]
     for run in sharded:
         shard, count = run.started.shard, run.started.shard.partition("/")[2]
@@ -151,7 +151,7 @@ def _check_shards(parts: Sequence[Part]) -> None:
         by_shard[shard] = run
 
 
-def _missing(parts: Sequence[Part]) -> Iterator[str]:
+def _missing(parts: Sequence[PartialRun]) -> Iterator[str]:
     """Yield one line for each shard that was not given."""
     given = {run.started.shard for run in parts}
     for count in {shard.partition("/")[2] for shard in given if shard}:
@@ -229,7 +229,7 @@ def _options(command: str) -> list[str]:
     return shlex.split(_selecting(command, (), ()))[1:]
 
 
-def _finished(parts: Sequence[Part]) -> RunFinished | None:
+def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
     """Return the end of the combined run; None if one of the runs was killed."""
     ends = [next((e for e in run.events if isinstance(e, RunFinished)), None) for run in parts]
     known = [end for end in ends if end is not None]
@@ -242,7 +242,7 @@ def _finished(parts: Sequence[Part]) -> RunFinished | None:
     )
 
 
-def _moved(event: AnyEvent, number: int, of: Part) -> AnyEvent:
+def _moved(event: AnyEvent, number: int, of: PartialRun) -> AnyEvent:
     """Return an event as one of the combined run: workers and bundles have a place for each run."""
     changes: dict[str, Any] = {}
     worker = getattr(event, "worker", "")

@@ -22,7 +22,7 @@ SLOWER, MARGIN = 1.5, 1.0
 """A marker is slower if it takes so many times as long, and so many seconds longer: each report has only one run."""
 
 
-class Change(StrEnum):
+class RequirementChange(StrEnum):
     """The change of a requirement from the old report to the new one, the worst first."""
 
     NEWLY_FAILING = "newly failing"
@@ -34,8 +34,8 @@ class Change(StrEnum):
     PASSING = "passing (not judged before)"
 
 
-REGRESSIONS = frozenset({Change.NEWLY_FAILING, Change.NEWLY_BLOCKED})
-LOSSES = frozenset({Change.NO_LONGER_CLAIMED, Change.NO_LONGER_JUDGED})
+REGRESSIONS = frozenset({RequirementChange.NEWLY_FAILING, RequirementChange.NEWLY_BLOCKED})
+LOSSES = frozenset({RequirementChange.NO_LONGER_CLAIMED, RequirementChange.NO_LONGER_JUDGED})
 """The old report knew whether these requirements hold, and the new one does not."""
 
 
@@ -59,7 +59,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedReport:
     """One of the two reports. `facts` say what it is about; `markers` are seconds by scene, phase and marker."""
 
     name: str
@@ -74,7 +74,7 @@ class Changed:
     """A requirement that has changed."""
 
     id: str
-    change: Change
+    change: RequirementChange
     old: Judged | None
     new: Judged | None
 
@@ -99,19 +99,19 @@ class Slower:
 class Comparison:
     """The result. `common`: how many requirements both reports judge. `differing`: facts that differ, old and new."""
 
-    old: Side
-    new: Side
+    old: ComparedReport
+    new: ComparedReport
     changes: tuple[Changed, ...]
     slower: tuple[Slower, ...]
     common: int
     differing: Mapping[str, tuple[str, str]]
 
-    def of(self, change: Change) -> list[Changed]:
+    def of(self, change: RequirementChange) -> list[Changed]:
         """Return what has changed in one way."""
         return [changed for changed in self.changes if changed.change is change]
 
     @property
-    def counts(self) -> dict[Change, int]:
+    def counts(self) -> dict[RequirementChange, int]:
         """Return how many requirements have changed in each way."""
         return dict(Counter(changed.change for changed in self.changes))
 
@@ -125,7 +125,7 @@ class Comparison:
         return Exit.CONFORMANT if LOSSES.isdisjoint(self.counts) else Exit.PARTIAL
 
 
-def compare(old: Side, new: Side) -> Comparison:
+def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
     """Compare two reports."""
     both = old.requirements.keys() & new.requirements.keys()
     facts = {**dict.fromkeys(old.facts, ""), **dict.fromkeys(new.facts, "")}
@@ -133,14 +133,16 @@ def compare(old: Side, new: Side) -> Comparison:
     return Comparison(
         old,
         new,
-        changes=tuple(sorted(_changes(old, new), key=lambda changed: (list(Change).index(changed.change), changed.id))),
+        changes=tuple(
+            sorted(_changes(old, new), key=lambda changed: (list(RequirementChange).index(changed.change), changed.id))
+        ),
         slower=tuple(_slower(old.markers, new.markers)),
         common=sum(_known(old.requirements[id]) and _known(new.requirements[id]) for id in both),
         differing={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
     )
 
 
-def of_report(content: Document, name: str) -> Side:
+def of_report(content: Document, name: str) -> ComparedReport:
     """Return a report as one side."""
     verdict, run = content["verdict"], content["run"]
     who = verdict["implementation"]
@@ -150,7 +152,7 @@ def of_report(content: Document, name: str) -> Side:
         "kubernetes": run["environment"].get("kubernetes", ""),
         "suite": f"{verdict['suite']['version']} ({verdict['suite']['digest'][:19]})",
     }
-    return Side(
+    return ComparedReport(
         name,
         verdict["result"],
         facts,
@@ -164,7 +166,7 @@ def of_report(content: Document, name: str) -> Side:
     )
 
 
-def of_record(run: Run, registry: Registry, name: str) -> Side:
+def of_record(run: Run, registry: Registry, name: str) -> ComparedReport:
     """Return a recorded run as one side. Facts that it does not have come from the registry, if that has them."""
     facts = {
         "implementation": f"{run.implementation} {run.version}",
@@ -177,7 +179,7 @@ def of_record(run: Run, registry: Registry, name: str) -> Side:
         entry = registry.requirements.get(id)
         about = (entry.profile, str(entry.level), entry.text) if entry is not None else ()
         requirements[id] = Judged(outcome, fails, *about)
-    return Side(name, "", facts, requirements, {})
+    return ComparedReport(name, "", facts, requirements, {})
 
 
 def _judged(entry: Mapping[str, Any]) -> Judged:
@@ -194,7 +196,7 @@ def _known(judged: Judged) -> bool:
     return judged.holds or judged.fails
 
 
-def _changes(old: Side, new: Side) -> Iterator[Changed]:
+def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[Changed]:
     same_suite = old.facts.get("suite") == new.facts.get("suite")
     for id in old.requirements.keys() | new.requirements.keys():
         before, after = old.requirements.get(id), new.requirements.get(id)
@@ -205,21 +207,33 @@ def _changes(old: Side, new: Side) -> Iterator[Changed]:
             yield Changed(id, change, before, after)
 
 
-def _change(old: Judged | None, new: Judged | None) -> Change | None:
+def _change(old: Judged | None, new: Judged | None) -> RequirementChange | None:
     was_known = old is not None and _known(old)
     if new is None:
-        return Change.NO_LONGER_JUDGED if was_known else None
+        return RequirementChange.NO_LONGER_JUDGED if was_known else None
     if new.fails:
-        return Change.FAILING if not was_known else Change.NEWLY_FAILING if old is not None and old.holds else None
+        return (
+            RequirementChange.FAILING
+            if not was_known
+            else RequirementChange.NEWLY_FAILING
+            if old is not None and old.holds
+            else None
+        )
     if new.holds:
-        return Change.PASSING if not was_known else Change.FIXED if old is not None and old.fails else None
+        return (
+            RequirementChange.PASSING
+            if not was_known
+            else RequirementChange.FIXED
+            if old is not None and old.fails
+            else None
+        )
     if new.outcome is Outcome.NOT_CLAIMED:
         claimed = old is not None and old.outcome not in (Outcome.NOT_CLAIMED, Outcome.NOT_RUN)
-        return Change.NO_LONGER_CLAIMED if claimed else None
+        return RequirementChange.NO_LONGER_CLAIMED if claimed else None
     if not was_known:
         return None
     blocked = new.outcome is Outcome.BLOCKED and old is not None and old.holds
-    return Change.NEWLY_BLOCKED if blocked else Change.NO_LONGER_JUDGED
+    return RequirementChange.NEWLY_BLOCKED if blocked else RequirementChange.NO_LONGER_JUDGED
 
 
 def _slower(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[Slower]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.evidence.values import brief
-from conformance.report.comparison import LOSSES, REGRESSIONS, Change, Changed, Comparison
+from conformance.report.comparison import LOSSES, REGRESSIONS, Changed, Comparison, RequirementChange
 from conformance.report.markdown import cell, code
 from conformance.report.model import NO_VERDICT
 from conformance.report.terminal import clean
@@ -14,7 +14,7 @@ MOST = 60_000
 """Characters of Markdown: a comment of GitHub has at most 65,536."""
 MOST_WHY = 400
 """Maximum characters of the failure of a requirement."""
-_WORSE = REGRESSIONS | LOSSES | {Change.FAILING}
+_WORSE = REGRESSIONS | LOSSES | {RequirementChange.FAILING}
 _ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
 
 
@@ -23,7 +23,7 @@ def headline(comparison: Comparison) -> str:
     if not comparison.common:
         return "nothing to compare: no requirement was judged in both reports"
     counts = comparison.counts
-    summary = ", ".join(f"{counts[change]} {change}" for change in Change if change in counts)
+    summary = ", ".join(f"{counts[change]} {change}" for change in RequirementChange if change in counts)
     word = "regression" if not REGRESSIONS.isdisjoint(counts) else "no regression"
     both = f"{comparison.common} requirement{'s' * (comparison.common != 1)} judged in both"
     undecided = "".join(f"; the {side} report has no verdict" for side in _undecided(comparison))
@@ -41,7 +41,7 @@ def text(comparison: Comparison) -> Iterator[str]:
     yield f"new: {comparison.new.name}" + (f": {comparison.new.verdict}" if comparison.new.verdict else "")
     for name, (old, new) in comparison.differing.items():
         yield f"{name} differs: {old or 'unknown'} → {new or 'unknown'}"
-    for change in Change:
+    for change in RequirementChange:
         if listed := comparison.of(change):
             yield f"\n{change}:"
         for changed in listed:
@@ -72,7 +72,7 @@ def markdown(comparison: Comparison) -> Iterator[str]:
     }
     for name, pair in {**rows, **comparison.differing}.items():
         yield f"| {name} | {' | '.join(code(value) for value in pair)} |"
-    for change in Change:
+    for change in RequirementChange:
         if not (listed := comparison.of(change)):
             continue
         yield from ("", f"<details{' open' if change in _WORSE else ''}><summary>{change}: {len(listed)}</summary>", "")

@@ -15,14 +15,14 @@ WIDTH = 300
 """Characters of a line that are shown."""
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """A line: its sign (`-` expected, `+` seen, a space for both, `…` for what is left out) and its text."""
 
     sign: str
     text: str
 
 
-def of(expected: object, observed: object, most: int) -> list[Line]:
+def of(expected: object, observed: object, most: int) -> list[DiffLine]:
     """Return where two values differ, with three lines around each place, and `most` lines at most."""
     texts = facts.text(expected), facts.text(observed)
     if max(text.count("\n") for text in texts) >= MOST_WHOLE:
@@ -30,24 +30,24 @@ def of(expected: object, observed: object, most: int) -> list[Line]:
         texts = facts.text(left), facts.text(right)
     one, other = (text.splitlines()[:MOST_COMPARED] for text in texts)
     lines = [_line(line) for line in list(difflib.unified_diff(one, other, lineterm=""))[2:]]
-    if lines and lines[0] == Line("…", ""):
+    if lines and lines[0] == DiffLine("…", ""):
         lines = lines[1:]
     return cut(lines, most)
 
 
-def plain(value: object, most: int) -> list[Line]:
+def plain(value: object, most: int) -> list[DiffLine]:
     """Return the lines of one value, `most` at most."""
-    return cut([Line(" ", _short(line)) for line in facts.text(value).splitlines()], most)
+    return cut([DiffLine(" ", _short(line)) for line in facts.text(value).splitlines()], most)
 
 
-def cut(lines: list[Line], most: int) -> list[Line]:
+def cut(lines: list[DiffLine], most: int) -> list[DiffLine]:
     """Return the first lines, and how many more there are."""
     more = len(lines) - most
-    return lines if more <= 1 else [*lines[:most], Line("…", f"{more} more lines in report.yaml")]
+    return lines if more <= 1 else [*lines[:most], DiffLine("…", f"{more} more lines in report.yaml")]
 
 
-def _line(text: str) -> Line:
-    return Line("…", "") if text.startswith("@@") else Line(text[0], _short(text[1:]))
+def _line(text: str) -> DiffLine:
+    return DiffLine("…", "") if text.startswith("@@") else DiffLine(text[0], _short(text[1:]))
 
 
 def _short(text: str) -> str:

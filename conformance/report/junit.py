@@ -6,14 +6,14 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
 
 from conformance.report import about, cases, document
-from conformance.report.cases import Case, State
+from conformance.report.cases import CaseState, ReportCase
 from conformance.report.model import Report
 from conformance.report.terminal import clean
 
 Counts = dict[str, str]
 
-NAMES = {State.FAILED: "failure", State.ERROR: "error", State.SKIPPED: "skipped"}
-TOTALS = {"tests": None, "failures": State.FAILED, "errors": State.ERROR, "skipped": State.SKIPPED}
+NAMES = {CaseState.FAILED: "failure", CaseState.ERROR: "error", CaseState.SKIPPED: "skipped"}
+TOTALS = {"tests": None, "failures": CaseState.FAILED, "errors": CaseState.ERROR, "skipped": CaseState.SKIPPED}
 MOST_TESTS = 8
 """The number of a requirement's tests that are named: hundreds judge an invariant."""
 
@@ -37,22 +37,22 @@ def render(report: Report) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _totals(listed: list[Case]) -> Counts:
+def _totals(listed: list[ReportCase]) -> Counts:
     return {name: str(sum(state in (None, case.state) for case in listed)) for name, state in TOTALS.items()}
 
 
-def _case(suite: ET.Element, case: Case) -> None:
+def _case(suite: ET.Element, case: ReportCase) -> None:
     where = ".".join(filter(None, (case.group, case.scene)))
     element = ET.SubElement(suite, "testcase", classname=where, name=clean(case.name), time=f"{case.seconds:.3f}")
     if case.result is not None:
         _properties(element, _of_requirement(case))
-    if case.state is not State.PASSED:
+    if case.state is not CaseState.PASSED:
         ET.SubElement(element, NAMES[case.state], message=clean(case.message)).text = clean(case.details)
     elif case.message:
         ET.SubElement(element, "system-err").text = clean(case.message)
 
 
-def _of_requirement(case: Case) -> Iterator[tuple[str, str]]:
+def _of_requirement(case: ReportCase) -> Iterator[tuple[str, str]]:
     assert case.result is not None
     entry = case.result.requirement
     yield "requirement", entry.text

@@ -14,7 +14,7 @@ from enum import Enum
 
 from conformance.implementation.descriptor import Role
 from conformance.report.model import Outcome, RunVerdict
-from conformance.report.published import Implementation, Upgrade, Version
+from conformance.report.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report.recorded import FAILED, Run
 from conformance.suite.registry.requirement import Registry, Requirement
 
@@ -64,8 +64,8 @@ class Cell:
 class Column:
     """One version of an implementation, judged by what binds its `roles`."""
 
-    implementation: Implementation
-    version: Version
+    implementation: PublishedImplementation
+    version: PublishedVersion
     roles: frozenset[str]
     outcomes: Mapping[str, Outcome]
     cells: Mapping[str, Cell]
@@ -90,7 +90,7 @@ class Matrix:
     profiles: Mapping[str, tuple[Requirement, ...]]
     columns: tuple[Column, ...]
     tables: tuple[Table, ...]
-    upgrades: tuple[tuple[Implementation, Upgrade], ...]
+    upgrades: tuple[tuple[PublishedImplementation, PublishedUpgrade], ...]
 
     @property
     def newest(self) -> tuple[Column, ...]:
@@ -102,7 +102,7 @@ class Matrix:
         return [column for column in self.columns if column.cells[profile].word is not Word.OTHER_ROLE]
 
 
-def matrix(implementations: Sequence[Implementation], registry: Registry) -> Matrix:
+def matrix(implementations: Sequence[PublishedImplementation], registry: Registry) -> Matrix:
     """Return the matrix of published implementations."""
     profiles = {
         profile: tuple(entry for entry in registry.requirements.values() if entry.profile == profile)
@@ -132,7 +132,7 @@ def merged(runs: Iterable[Run]) -> dict[str, Outcome]:
 def _table(
     role: Role,
     title: str,
-    versions: Iterable[tuple[Implementation, Version]],
+    versions: Iterable[tuple[PublishedImplementation, PublishedVersion]],
     profiles: Mapping[str, tuple[Requirement, ...]],
 ) -> Table:
     columns = [_column(*pair, frozenset({role}), profiles) for pair in versions if role in _roles(pair[1])]
@@ -148,14 +148,14 @@ def _newest(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(first.values())
 
 
-def _roles(version: Version) -> frozenset[str]:
+def _roles(version: PublishedVersion) -> frozenset[str]:
     """Return the roles of a version: those that none of its runs had to supply."""
     return frozenset(map(str, Role)) - {role for run in version.runs for role in run.supplied}
 
 
 def _column(
-    implementation: Implementation,
-    version: Version,
+    implementation: PublishedImplementation,
+    version: PublishedVersion,
     roles: frozenset[str],
     profiles: Mapping[str, tuple[Requirement, ...]],
 ) -> Column:

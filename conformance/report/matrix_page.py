@@ -10,7 +10,7 @@ from conformance.report.markdown import cell, code
 from conformance.report.marks import MARKS
 from conformance.report.matrix import PODS_KEPT, Column, Matrix, Table, Word
 from conformance.report.model import Outcome
-from conformance.report.published import Upgrade
+from conformance.report.published import PublishedUpgrade
 
 PAGE, PART = (Path(__file__).parent / name for name in ("matrix.html", "matrix_part.html"))
 STYLE = "matrix.css"
@@ -52,7 +52,7 @@ def summary(matrix: Matrix) -> str:
     return "\n".join(lines)
 
 
-def upgraded(upgrade: Upgrade) -> tuple[Word, str]:
+def upgraded(upgrade: PublishedUpgrade) -> tuple[Word, str]:
     """Return whether an upgrade restarted no pods, and the other results of its run."""
     if upgrade.run is None:
         return Word.NOT_JUDGED, ""

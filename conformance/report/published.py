@@ -21,7 +21,7 @@ KIND = re.compile(r"^kind: PublishedImplementation$", re.M)
 
 
 @dataclass(frozen=True)
-class Version:
+class PublishedVersion:
     """A version of an implementation, with the runs in which it was judged: none if it is not judged yet."""
 
     version: str
@@ -33,7 +33,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Upgrade:
+class PublishedUpgrade:
     """The effect on running sets when a version took over; `run` is None if it is not judged yet."""
 
     source: str
@@ -43,7 +43,7 @@ class Upgrade:
 
 
 @dataclass(frozen=True)
-class Implementation:
+class PublishedImplementation:
     """An implementation. Findings are pages, relative to the folder."""
 
     name: str
@@ -51,11 +51,11 @@ class Implementation:
     about: str
     url: str
     rank: float
-    versions: tuple[Version, ...]
-    upgrades: tuple[Upgrade, ...] = field(default=())
+    versions: tuple[PublishedVersion, ...]
+    upgrades: tuple[PublishedUpgrade, ...] = field(default=())
 
 
-def read(folder: Path) -> list[Implementation]:
+def read(folder: Path) -> list[PublishedImplementation]:
     """Read a folder, in the order of the page. Raises UsageError (file, line, field), also if it has none."""
     if not folder.is_dir():
         raise UsageError(
@@ -72,9 +72,9 @@ def read(folder: Path) -> list[Implementation]:
     return sorted(implementations.values(), key=lambda implementation: (implementation.rank, implementation.name))
 
 
-def _described(document: Document) -> Implementation:
+def _described(document: Document) -> PublishedImplementation:
     value = document.value
-    return Implementation(
+    return PublishedImplementation(
         name=value["name"],
         title=value["title"],
         about=value["about"],
@@ -85,7 +85,7 @@ def _described(document: Document) -> Implementation:
     )
 
 
-def _version(document: Document, number: int) -> Version:
+def _version(document: Document, number: int) -> PublishedVersion:
     at = ("versions", number)
     value = document.value["versions"][number]
     runs = [
@@ -98,7 +98,7 @@ def _version(document: Document, number: int) -> Version:
         what = f"has a run of version {other.version}"
         raise UsageError(what, where=document.where(*at, "reports"), hint=f"name reports of {value['version']}")
     contract = next((run.contract for run in runs if run.contract), value.get("contract", ""))
-    return Version(
+    return PublishedVersion(
         version=value["version"],
         title=value.get("title", value["version"]),
         contract=contract,
@@ -108,7 +108,7 @@ def _version(document: Document, number: int) -> Version:
     )
 
 
-def _upgrade(document: Document, number: int) -> Upgrade:
+def _upgrade(document: Document, number: int) -> PublishedUpgrade:
     at = ("upgrades", number)
     value: Mapping[str, str] = document.value["upgrades"][number]
     run = None
@@ -120,7 +120,7 @@ def _upgrade(document: Document, number: int) -> Upgrade:
             raise UsageError(what, where=document.where(*at, "report"), hint="give the digest of one of them")
         run = chosen[0]
     pages: Sequence[str] = document.value["upgrades"][number].get("findings", ())
-    return Upgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))
+    return PublishedUpgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))
 
 
 def _runs(document: Document, at: tuple[str | int, ...], relative: str) -> list[Run]:
@@ -141,11 +141,11 @@ def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) 
     return tuple(pages)
 
 
-def _with(described: Implementation | None, run: Run) -> Implementation:
+def _with(described: PublishedImplementation | None, run: Run) -> PublishedImplementation:
     """Add a submitted report: to the version that has none, else as a version of its own."""
-    judged = Version(run.version, run.version, run.contract, (run,))
+    judged = PublishedVersion(run.version, run.version, run.contract, (run,))
     if described is None:
-        return Implementation(run.implementation, run.implementation, "", "", float("inf"), (judged,))
+        return PublishedImplementation(run.implementation, run.implementation, "", "", float("inf"), (judged,))
     versions = [
         replace(version, runs=(run,), contract=run.contract or version.contract)
         if version.version == run.version and not version.runs

@@ -18,7 +18,7 @@ import pytest
 
 from conformance.errors import Exit, HarnessError
 from conformance.report import allure, cases, junit, model, page, terminal
-from conformance.report.cases import State
+from conformance.report.cases import CaseState
 from conformance.report.model import Outcome, Report
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry.requirement import Level, Limit, Registry, Requirement
@@ -157,25 +157,25 @@ def test_allure_has_the_states_of_junit(tmp_path: Path) -> None:
         assert Counter(result["status"] for result in results) == states
 
 
-def only(report: Report) -> cases.Case:
+def only(report: Report) -> cases.ReportCase:
     return cases.of(report)[0]
 
 
 @pytest.mark.parametrize(
     ("way", "level", "state", "message"),
     [
-        ("passed", Level.MUST, State.PASSED, ""),
-        ("failed", Level.MUST, State.FAILED, "w: expected 1, seen 2"),
-        ("failed", Level.SHOULD, State.SKIPPED, "failed, but a SHOULD does not decide: w: expected 1, seen 2"),
-        ("expected", Level.MUST, State.SKIPPED, "expected failure: known since May: w: expected 1, seen 2"),
-        ("limit", Level.MUST, State.SKIPPED, "known limit: X-1: accepted: w: expected 1, seen 2"),
-        ("stale", Level.MUST, State.FAILED, "stale expectation: passes although it is expected to fail"),
-        ("blocked", Level.MUST, State.SKIPPED, "blocked: it exited with code 3"),
-        ("unclaimed", Level.MUST, State.SKIPPED, "not claimed: doesn't play the role gang-scheduler"),
-        ("broken", Level.MUST, State.ERROR, "harness error: etcd died"),
+        ("passed", Level.MUST, CaseState.PASSED, ""),
+        ("failed", Level.MUST, CaseState.FAILED, "w: expected 1, seen 2"),
+        ("failed", Level.SHOULD, CaseState.SKIPPED, "failed, but a SHOULD does not decide: w: expected 1, seen 2"),
+        ("expected", Level.MUST, CaseState.SKIPPED, "expected failure: known since May: w: expected 1, seen 2"),
+        ("limit", Level.MUST, CaseState.SKIPPED, "known limit: X-1: accepted: w: expected 1, seen 2"),
+        ("stale", Level.MUST, CaseState.FAILED, "stale expectation: passes although it is expected to fail"),
+        ("blocked", Level.MUST, CaseState.SKIPPED, "blocked: it exited with code 3"),
+        ("unclaimed", Level.MUST, CaseState.SKIPPED, "not claimed: doesn't play the role gang-scheduler"),
+        ("broken", Level.MUST, CaseState.ERROR, "harness error: etcd died"),
     ],
 )
-def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: State, message: str) -> None:
+def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: CaseState, message: str) -> None:
     case = only(judged((way, level), ("passed", Level.MUST)))
     assert (case.state, case.message) == (state, message)
 
@@ -183,7 +183,7 @@ def test_a_case_says_why_it_did_not_pass(way: str, level: Level, state: State, m
 def test_a_must_of_a_seed_document_that_fails_is_skipped() -> None:
     case = only(judged(("failed", Level.MUST), ("passed", Level.MUST), seed="GREP-1"))
     message = "failed, but a MUST of a seed document does not decide: w: expected 1, seen 2"
-    assert (case.state, case.message) == (State.SKIPPED, message)
+    assert (case.state, case.message) == (CaseState.SKIPPED, message)
 
 
 def test_a_run_in_which_everything_is_blocked_is_red_by_its_verdict() -> None:

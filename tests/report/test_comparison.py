@@ -11,10 +11,10 @@ from test_document import sample_report
 from conformance import cli
 from conformance.errors import Exit
 from conformance.report import comparison, comparison_text, document, recorded
-from conformance.report.comparison import Change, Judged, Side
+from conformance.report.comparison import ComparedReport, Judged, RequirementChange
 from conformance.report.model import Outcome
 
-SIDE = Side("a", "conformant", {"suite": "1"}, {}, {})
+SIDE = ComparedReport("a", "conformant", {"suite": "1"}, {}, {})
 PASSED, FAILED = Judged(Outcome.PASSED), Judged(Outcome.FAILED, fails=True)
 BLOCKED, NOT_RUN = Judged(Outcome.BLOCKED), Judged(Outcome.NOT_RUN)
 EXPECTED = Judged(Outcome.EXPECTED_FAILURE, fails=True)
@@ -23,7 +23,7 @@ LIMIT = Judged(Outcome.KNOWN_LIMIT)
 BROKEN, UNCLAIMED = Judged(Outcome.HARNESS_ERROR), Judged(Outcome.NOT_CLAIMED)
 
 
-def side(suite: str = "1", **markers: float) -> Side:
+def side(suite: str = "1", **markers: float) -> ComparedReport:
     return replace(SIDE, facts={"suite": suite}, markers=markers)
 
 
@@ -39,26 +39,26 @@ def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] 
 @pytest.mark.parametrize(
     ("old", "new", "change", "code"),
     [
-        (PASSED, FAILED, Change.NEWLY_FAILING, Exit.REGRESSION),
-        (PASSED, EXPECTED, Change.NEWLY_FAILING, Exit.REGRESSION),
-        (STALE, FAILED, Change.NEWLY_FAILING, Exit.REGRESSION),
-        (LIMIT, FAILED, Change.NEWLY_FAILING, Exit.REGRESSION),
-        (PASSED, BLOCKED, Change.NEWLY_BLOCKED, Exit.REGRESSION),
-        (PASSED, UNCLAIMED, Change.NO_LONGER_CLAIMED, Exit.PARTIAL),
-        (FAILED, UNCLAIMED, Change.NO_LONGER_CLAIMED, Exit.PARTIAL),
-        (BLOCKED, UNCLAIMED, Change.NO_LONGER_CLAIMED, Exit.PARTIAL),
-        (PASSED, NOT_RUN, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
-        (PASSED, BROKEN, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
-        (FAILED, BLOCKED, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
-        (PASSED, None, Change.NO_LONGER_JUDGED, Exit.PARTIAL),
-        (FAILED, PASSED, Change.FIXED, Exit.CONFORMANT),
-        (EXPECTED, STALE, Change.FIXED, Exit.CONFORMANT),
-        (EXPIRED, PASSED, Change.FIXED, Exit.CONFORMANT),
-        (FAILED, LIMIT, Change.FIXED, Exit.CONFORMANT),
-        (None, FAILED, Change.FAILING, Exit.CONFORMANT),
-        (BLOCKED, FAILED, Change.FAILING, Exit.CONFORMANT),
-        (NOT_RUN, PASSED, Change.PASSING, Exit.CONFORMANT),
-        (UNCLAIMED, PASSED, Change.PASSING, Exit.CONFORMANT),
+        (PASSED, FAILED, RequirementChange.NEWLY_FAILING, Exit.REGRESSION),
+        (PASSED, EXPECTED, RequirementChange.NEWLY_FAILING, Exit.REGRESSION),
+        (STALE, FAILED, RequirementChange.NEWLY_FAILING, Exit.REGRESSION),
+        (LIMIT, FAILED, RequirementChange.NEWLY_FAILING, Exit.REGRESSION),
+        (PASSED, BLOCKED, RequirementChange.NEWLY_BLOCKED, Exit.REGRESSION),
+        (PASSED, UNCLAIMED, RequirementChange.NO_LONGER_CLAIMED, Exit.PARTIAL),
+        (FAILED, UNCLAIMED, RequirementChange.NO_LONGER_CLAIMED, Exit.PARTIAL),
+        (BLOCKED, UNCLAIMED, RequirementChange.NO_LONGER_CLAIMED, Exit.PARTIAL),
+        (PASSED, NOT_RUN, RequirementChange.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (PASSED, BROKEN, RequirementChange.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (FAILED, BLOCKED, RequirementChange.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (PASSED, None, RequirementChange.NO_LONGER_JUDGED, Exit.PARTIAL),
+        (FAILED, PASSED, RequirementChange.FIXED, Exit.CONFORMANT),
+        (EXPECTED, STALE, RequirementChange.FIXED, Exit.CONFORMANT),
+        (EXPIRED, PASSED, RequirementChange.FIXED, Exit.CONFORMANT),
+        (FAILED, LIMIT, RequirementChange.FIXED, Exit.CONFORMANT),
+        (None, FAILED, RequirementChange.FAILING, Exit.CONFORMANT),
+        (BLOCKED, FAILED, RequirementChange.FAILING, Exit.CONFORMANT),
+        (NOT_RUN, PASSED, RequirementChange.PASSING, Exit.CONFORMANT),
+        (UNCLAIMED, PASSED, RequirementChange.PASSING, Exit.CONFORMANT),
         (PASSED, PASSED, None, Exit.CONFORMANT),
         (FAILED, EXPECTED, None, Exit.CONFORMANT),
         (FAILED, EXPIRED, None, Exit.CONFORMANT),
@@ -70,7 +70,7 @@ def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] 
     ],
 )
 def test_a_change_is_named_and_decides_the_exit_code(
-    old: Judged | None, new: Judged | None, change: Change | None, code: Exit
+    old: Judged | None, new: Judged | None, change: RequirementChange | None, code: Exit
 ) -> None:
     difference = compared(old, new)
     assert [entry.change for entry in difference.changes] == ([change] if change else [])

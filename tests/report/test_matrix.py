@@ -16,7 +16,7 @@ from conformance.report import document, matrix, matrix_page, published, recorde
 from conformance.report.marks import MARKS
 from conformance.report.matrix import Cell, Word
 from conformance.report.model import Outcome
-from conformance.report.published import Implementation, Upgrade, Version
+from conformance.report.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry, Requirement
@@ -42,8 +42,10 @@ def run(one: str = "", two: str = "", three: str = "", **more: object) -> Run:
     return replace(RUN, outcomes={id: Outcome(word) for id, word in given.items() if word}, **more)  # type: ignore[arg-type]
 
 
-def of(*runs: Run, note: str = "") -> Implementation:
-    return Implementation("mine", "Mine", "It is mine.", "", 1, (Version("1", "1", "", runs, note=note),))
+def of(*runs: Run, note: str = "") -> PublishedImplementation:
+    return PublishedImplementation(
+        "mine", "Mine", "It is mine.", "", 1, (PublishedVersion("1", "1", "", runs, note=note),)
+    )
 
 
 def cell(*runs: Run) -> Cell:
@@ -112,7 +114,7 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
 )
 def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: Word, text: str) -> None:
     judged = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
-    assert matrix_page.upgraded(Upgrade("a", "b", judged)) == (word, text)
+    assert matrix_page.upgraded(PublishedUpgrade("a", "b", judged)) == (word, text)
 
 
 def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
@@ -130,7 +132,7 @@ def test_a_requirement_that_no_run_knows_has_no_mark() -> None:
 
 
 def test_findings_are_links_where_the_page_is_told_their_address() -> None:
-    version = Version("1", "1", "", (run("passed"),), findings=("../found.md",))
+    version = PublishedVersion("1", "1", "", (run("passed"),), findings=("../found.md",))
     table = matrix.matrix([replace(of(), versions=(version,))], REGISTRY)
     assert "findings: ../found.md" in matrix_page.page(table)
     assert '<a href="here/found.html">findings</a>' in matrix_page.part(table, {"../found.md": "here/found.html"}.get)
@@ -142,7 +144,7 @@ def test_the_summary_has_one_line_for_the_newest_version() -> None:
     registry = replace(REGISTRY, profiles=two, requirements={**REGISTRY.requirements, "BB-001": gang})
     judged = replace(run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED})
     named = {"a": of(judged), "b": of(run("passed", "blocked")), "c": of()}
-    earlier = Version("0", "0", "", (judged,))
+    earlier = PublishedVersion("0", "0", "", (judged,))
     implementations = [
         replace(implementation, name=name, versions=(*implementation.versions, earlier))
         for name, implementation in named.items()
@@ -162,9 +164,11 @@ def scheduling() -> matrix.Matrix:
     entries = {id: replace(entry(id), profile=profile[id], roles=roles) for id, roles in binding.items()}
     outcomes = {"AA-001": Outcome.PASSED, "BB-001": Outcome.FAILED, "CC-001": Outcome.PASSED}
 
-    def implementation(name: str, versions: tuple[str, ...], **supplied: str) -> Implementation:
+    def implementation(name: str, versions: tuple[str, ...], **supplied: str) -> PublishedImplementation:
         judged = replace(RUN, outcomes=outcomes, supplied=supplied)
-        return Implementation(name, name, "", "", 1, tuple(Version(v, v, "", (judged,)) for v in versions))
+        return PublishedImplementation(
+            name, name, "", "", 1, tuple(PublishedVersion(v, v, "", (judged,)) for v in versions)
+        )
 
     return matrix.matrix(
         [
@@ -217,7 +221,7 @@ def test_each_outcome_has_a_symbol_of_its_own() -> None:
 
 def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:
     who = replace(of(run("passed", environment={"kubernetes": HOSTILE}), note=HOSTILE), title=HOSTILE)
-    result = matrix.matrix([replace(who, upgrades=(Upgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
+    result = matrix.matrix([replace(who, upgrades=(PublishedUpgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
     assert "<img" not in matrix_page.page(result)
     table = matrix_page.markdown(result)
     assert "<img" not in re.sub(r"(`+) .*? \1", "", table)
