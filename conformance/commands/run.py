@@ -387,7 +387,7 @@ def _occupy(
     return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.notice))
 
 
-def _of_tests(settings: RunSettings, plan: launch.Plan, chosen: Scope) -> tuple[str, ...]:
+def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Scope) -> tuple[str, ...]:
     """Return the judged ids: with --test and pytest's own options, those of the selected ones that the named tests
     declare."""
     if not settings.only and not settings.pytest_options:

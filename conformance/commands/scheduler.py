@@ -19,7 +19,7 @@ from conformance.grove.kinds import PODGANGMAPS, PODGANGS, SCALING_GROUPS
 from conformance.history import redaction, storage
 from conformance.history.recorder import Recorder, Watched
 from conformance.invariants import placements
-from conformance.invariants.placements import Fate, Placements, State
+from conformance.invariants.placements import Fate, GangState, Placements
 from conformance.invariants.settled_gangs import SETTLED
 from kube import config
 from kube.client import Client
@@ -127,20 +127,20 @@ def judge(
         disk.make(output.parent, where=f"--json {output}", hint="give another file")
         with disk.errors(where=f"--json {output}", hint="give another file"):
             output.write_bytes(orjson.dumps(document(judgement, now), option=orjson.OPT_INDENT_2) + b"\n")
-    if not any(fate.state is not State.OLDER for fate in judgement.fates):
+    if not any(fate.state is not GangState.OLDER for fate in judgement.fates):
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")
     if judgement.broken:
         return Exit.NOT_CONFORMANT
-    return Exit.PARTIAL if _of(judgement, State.TORN) else Exit.CONFORMANT
+    return Exit.PARTIAL if _of(judgement, GangState.TORN) else Exit.CONFORMANT
 
 
 def describe(judgement: Placements, now: float) -> list[str]:
     """Return the result as lines for people."""
     counts = Counter(fate.state for fate in judgement.fates)
     spaces = len({fate.namespace for fate in judgement.fates})
-    parts = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "none"
+    parts = ", ".join(f"{counts[state]} {state}" for state in GangState if counts[state]) or "none"
     lines = [f"{len(judgement.fates)} gangs in {spaces} namespaces, {now:.0f} s: {parts}"]
-    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _of(judgement, State.TORN)]
+    lines += [f"  torn: {fate.namespace}/{fate.gang}: {fate.missing}" for fate in _of(judgement, GangState.TORN)]
     if slow := [fate for fate in judgement.fates if fate.binding is not None]:
         last = max(slow, key=lambda fate: fate.binding or 0.0)
         lines.append(f"  longest from the first bound pod to admission: {last.binding:.1f} s, {last.gang}")
@@ -180,5 +180,5 @@ def document(judgement: Placements, now: float) -> dict[str, object]:
     }
 
 
-def _of(judgement: Placements, state: State) -> list[Fate]:
+def _of(judgement: Placements, state: GangState) -> list[Fate]:
     return [fate for fate in judgement.fates if fate.state is state]

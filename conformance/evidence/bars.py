@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import controller, label, number, text
-from conformance.history.gangs import Gang, Gangs
+from conformance.history.gangs import Gangs, ObservedGang
 from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 
@@ -79,7 +79,7 @@ class GangLanes:
 
 
 @dataclass(frozen=True)
-class Mark:
+class TimelineMark:
     """A labelled time. `kind`: `failure`, or `change` of a user's objects or of the nodes."""
 
     at: float | None
@@ -88,12 +88,12 @@ class Mark:
 
 
 @dataclass
-class Scene:
+class TimelineContent:
     """The content of the picture, from `begin` to `end`. All times are in seconds of the history, as in every other
     file of the bundle."""
 
     gangs: list[GangLanes]
-    changes: list[Mark]
+    changes: list[TimelineMark]
     begin: float
     end: float
 
@@ -103,7 +103,7 @@ class Scene:
         return sum(len(clique.pods) for gang in self.gangs for clique in gang.cliques)
 
 
-def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
+def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineContent:
     """Read the history of a namespace up to its last record or to `until` (seconds since the recorder started). `pool`
     is the label of nodes whose value is the namespace that uses them."""
     records = history.records()
@@ -113,10 +113,10 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> Scene:
     gangs = _gangs(own, end)
     mine = [record for record in records if record.resource == "nodes" and pool]
     fleet = [record for record in mine if label(record.object, pool) == history.namespace]
-    return Scene(gangs, _changes(own, fleet, begin), begin, end)
+    return TimelineContent(gangs, _changes(own, fleet, begin), begin, end)
 
 
-def excuse(chart: Scene, failures: Iterable[Mark]) -> None:
+def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
     """Call torn spans partial that ended, and in which no check failed that names the gang or one of its cliques."""
     listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
     for gang in chart.gangs:
@@ -215,7 +215,7 @@ def _pod_state(record: Record) -> tuple[str, str]:
     return state, f"{phase} on {node}" if node and state in ("bound", "ready") else phase
 
 
-def _gang_state(gang: Gang) -> tuple[str, str]:
+def _gang_state(gang: ObservedGang) -> tuple[str, str]:
     if not gang.exists:
         return "", "gone"
     if gang.admitted:
@@ -225,13 +225,13 @@ def _gang_state(gang: Gang) -> tuple[str, str]:
     return ("waits", "no pod is bound") if gang.initialized else ("forming", "not initialized")
 
 
-def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[Mark]:
+def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[TimelineMark]:
     """Return what users changed and which nodes were added or removed, with the times."""
     marks = [*_nodes(fleet, begin), *_requested(own)]
     return sorted(marks, key=lambda mark: mark.at or 0.0)
 
 
-def _requested(records: list[Record]) -> Iterator[Mark]:
+def _requested(records: list[Record]) -> Iterator[TimelineMark]:
     """Yield created, changed and deleted sets, and changed sizes of groups and cliques."""
     known: dict[str, tuple[int | None, int | None]] = {}
     ending: set[str] = set()
@@ -246,18 +246,18 @@ def _requested(records: list[Record]) -> Iterator[Mark]:
         going = record.kind == DELETED or bool(text(record.object, "metadata", "deletionTimestamp"))
         if going:
             if is_set and record.uid not in ending:
-                yield Mark(at, f"{what} is deleted", "change")
+                yield TimelineMark(at, f"{what} is deleted", "change")
             ending.add(record.uid)
         elif before is None:
             if is_set:
-                yield Mark(at, f"{what} is created", "change")
+                yield TimelineMark(at, f"{what} is created", "change")
         elif now[1] != before[1]:
-            yield Mark(at, f"{what} has {now[1]} replicas instead of {before[1]}", "change")
+            yield TimelineMark(at, f"{what} has {now[1]} replicas instead of {before[1]}", "change")
         elif is_set and now[0] != before[0]:
-            yield Mark(at, f"{what} is changed", "change")
+            yield TimelineMark(at, f"{what} is changed", "change")
 
 
-def _nodes(fleet: list[Record], begin: float) -> Iterator[Mark]:
+def _nodes(fleet: list[Record], begin: float) -> Iterator[TimelineMark]:
     """Yield added nodes (at `begin` before the first object of the namespace) and removed nodes, grouped by time."""
     known: set[str] = set()
     came: dict[float, int] = defaultdict(int)
@@ -268,5 +268,5 @@ def _nodes(fleet: list[Record], begin: float) -> Iterator[Mark]:
         elif record.uid not in known and record.kind == ADDED:
             came[max(begin, round(record.at, 1))] += 1
         known.add(record.uid)
-    yield from (Mark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in came.items())
-    yield from (Mark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in went.items())
+    yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in came.items())
+    yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in went.items())

@@ -45,7 +45,7 @@ MEANING = {
 """Files and folders of a bundle, the most useful ones first."""
 
 
-class Check(Protocol):
+class RecordedCheck(Protocol):
     """A check as the ledger records it, a msgspec struct. `at` is in seconds of the history; None if unknown."""
 
     @property
@@ -77,7 +77,7 @@ def write(
     folder: Path,
     *,
     test: str,
-    checks: Sequence[Check],
+    checks: Sequence[RecordedCheck],
     history: History,
     acts: Sequence[Act],
     logs: Mapping[str, tuple[Path, int]],
@@ -141,7 +141,7 @@ def _written(folder: Path, acts: Sequence[Act], namespace: str) -> None:
         _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
 
 
-def _index(folder: Path, test: str, failed: Sequence[Check], commands: Sequence[str]) -> str:
+def _index(folder: Path, test: str, failed: Sequence[RecordedCheck], commands: Sequence[str]) -> str:
     """Return the index: the failed checks, the command that reproduces them, and all files of the bundle."""
     lines = [f"# {test}", "", *(f"- {_plain(_sentence(check))}" for check in failed)]
     lines += ["", "```sh", *commands, "```", ""]
@@ -162,7 +162,7 @@ def _kind(name: str) -> str:
     return plain if plain in MEANING else str(Path(name).parent)
 
 
-def _sentence(check: Check) -> str:
+def _sentence(check: RecordedCheck) -> str:
     """Return a failed check as one line."""
     if isinstance(check.seen, str) and check.seen.startswith(check.id):  # the text of an invariant, which is complete
         return brief(check.seen)

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from conformance.evidence.axis import Axis
-from conformance.evidence.bars import POD_STATES, Bar, CliqueLanes, GangLanes, Lane, Mark, Scene, counted, excuse, scene
+from conformance.evidence.bars import (
+    POD_STATES,
+    Bar,
+    CliqueLanes,
+    GangLanes,
+    Lane,
+    TimelineContent,
+    TimelineMark,
+    counted,
+    excuse,
+    scene,
+)
 from conformance.history.query import History
 
 MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
@@ -64,8 +75,8 @@ def draw(
     since the recorder started."""
     times = [at for at, _ in failures if at is not None]
     chart = scene(history, max(times, default=0.0), pool)
-    chart.changes += [Mark(at, name, "change") for at, name in steps]
-    marks = [Mark(at, words, "failure") for at, words in failures]
+    chart.changes += [TimelineMark(at, name, "change") for at, name in steps]
+    marks = [TimelineMark(at, words, "failure") for at, words in failures]
     excuse(chart, marks)
     return Picture(chart, marks, title or history.namespace).text()
 
@@ -73,7 +84,7 @@ def draw(
 class Picture:
     """One picture, drawn from top to bottom."""
 
-    def __init__(self, chart: Scene, failures: Sequence[Mark], title: str) -> None:
+    def __init__(self, chart: TimelineContent, failures: Sequence[TimelineMark], title: str) -> None:
         self._scene, self._failures, self._title = chart, failures, title
         lanes = [gang.lane for gang in chart.gangs] + [p for g in chart.gangs for c in g.cliques for p in c.pods]
         times = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
@@ -119,7 +130,7 @@ class Picture:
             x += width
         self._y += 6
 
-    def _words(self) -> list[tuple[Mark, str]]:
+    def _words(self) -> list[tuple[TimelineMark, str]]:
         """Write the labels of the vertical lines and return the lines with their signs."""
         changes = self._scene.changes[:MOST_MARKS]
         signs = [*((mark, f"✗{n}") for n, mark in enumerate(self._failures, 1))]
@@ -250,7 +261,7 @@ class Picture:
             self._rect(LEFT + begin, top, end - begin, bottom - top, "break")
             self._write(LEFT + (begin + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
 
-    def _lines(self, marks: Iterable[tuple[Mark, str]], top: float, bottom: float) -> None:
+    def _lines(self, marks: Iterable[tuple[TimelineMark, str]], top: float, bottom: float) -> None:
         occupied: list[tuple[float, float]] = []
         for mark, sign in marks:
             if mark.at is None:

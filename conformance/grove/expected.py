@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from conformance.grove import labels, names, template
 from conformance.grove.fields import Document
-from conformance.grove.labels import Component
+from conformance.grove.labels import ComponentLabel
 from conformance.grove.template import CliqueTemplate, GroupTemplate, SetTemplate
 
 Owner = tuple[str, str]
@@ -41,7 +41,7 @@ class ScalingGroup:
 
 
 @dataclass(frozen=True)
-class Clique:
+class ExpectedClique:
     """A PodClique, standalone or member of a scaling group (OBJ-101, OBJ-103, OBJ-211, OBJ-212)."""
 
     name: str
@@ -59,7 +59,7 @@ class Clique:
 
 
 @dataclass(frozen=True)
-class Gang:
+class ExpectedGang:
     """A PodGang: its PodGroups are the cliques, with their minimums (OBJ-401, OBJ-410, OBJ-411)."""
 
     name: str
@@ -71,21 +71,21 @@ class Gang:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedObjects:
     """All objects of a set, by name."""
 
     services: Mapping[str, Service]
     groups: Mapping[str, ScalingGroup]
-    cliques: Mapping[str, Clique]
-    gangs: Mapping[str, Gang]
+    cliques: Mapping[str, ExpectedClique]
+    gangs: Mapping[str, ExpectedGang]
 
     @property
-    def base_gangs(self) -> list[Gang]:
+    def base_gangs(self) -> list[ExpectedGang]:
         """Return the base gangs, one for each replica of the set."""
         return [gang for gang in self.gangs.values() if gang.base]
 
     @property
-    def scaled_gangs(self) -> list[Gang]:
+    def scaled_gangs(self) -> list[ExpectedGang]:
         """Return the gangs of scaling group replicas whose index is `minAvailable` or higher."""
         return [gang for gang in self.gangs.values() if not gang.base]
 
@@ -94,16 +94,16 @@ class Expected:
         """Return how many pods the set has once all exist."""
         return sum(clique.template.replicas for clique in self.cliques.values())
 
-    def of_gang(self, gang: str) -> list[Clique]:
+    def of_gang(self, gang: str) -> list[ExpectedClique]:
         """Return the cliques of a gang."""
         return [clique for clique in self.cliques.values() if clique.gang == gang]
 
 
-def expected(workload: Document) -> Expected:
+def expected(workload: Document) -> ExpectedObjects:
     """Return the objects of a valid PodCliqueSet that has just been created and was never scaled."""
     set_template = template.read(workload)
     services, groups, cliques = {}, {}, {}
-    gangs: dict[str, Gang] = {}
+    gangs: dict[str, ExpectedGang] = {}
     for i in range(set_template.replicas):
         service = _service(set_template, i)
         services[service.name] = service
@@ -115,7 +115,7 @@ def expected(workload: Document) -> Expected:
         for clique in members:
             cliques[clique.name] = clique
         gangs |= _gangs(set_template, i, members)
-    return Expected(services, groups, cliques, gangs)
+    return ExpectedObjects(services, groups, cliques, gangs)
 
 
 def _common(set_template: SetTemplate, component: str, name: str = "") -> dict[str, str]:
@@ -133,7 +133,7 @@ def _service(set_template: SetTemplate, i: int) -> Service:
     index = {labels.SET_INDEX: str(i)}
     return Service(
         name=name,
-        labels={**_common(set_template, Component.SERVICE, name), **index},
+        labels={**_common(set_template, ComponentLabel.SERVICE, name), **index},
         publish_not_ready=set_template.publish_not_ready,
         owner=("PodCliqueSet", set_template.name),
     )
@@ -143,7 +143,7 @@ def _group(set_template: SetTemplate, i: int, group: GroupTemplate) -> ScalingGr
     name = names.scaling_group(set_template.name, i, group.name)
     return ScalingGroup(
         name=name,
-        labels={**_common(set_template, Component.SCALING_GROUP, name), labels.SET_INDEX: str(i)},
+        labels={**_common(set_template, ComponentLabel.SCALING_GROUP, name), labels.SET_INDEX: str(i)},
         owner=("PodCliqueSet", set_template.name),
         replicas=group.replicas,
         min_available=group.min_available,
@@ -151,14 +151,14 @@ def _group(set_template: SetTemplate, i: int, group: GroupTemplate) -> ScalingGr
     )
 
 
-def _standalone(set_template: SetTemplate, i: int, clique: CliqueTemplate) -> Clique:
+def _standalone(set_template: SetTemplate, i: int, clique: CliqueTemplate) -> ExpectedClique:
     name = names.clique(set_template.name, i, clique.name)
     gang = names.base_gang(set_template.name, i)
-    return Clique(
+    return ExpectedClique(
         name=name,
         labels={
             **clique.labels,
-            **_common(set_template, Component.STANDALONE_CLIQUE, name),
+            **_common(set_template, ComponentLabel.STANDALONE_CLIQUE, name),
             labels.SET_INDEX: str(i),
             labels.GANG: gang,
         },
@@ -172,7 +172,7 @@ def _standalone(set_template: SetTemplate, i: int, clique: CliqueTemplate) -> Cl
     )
 
 
-def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterator[Clique]:
+def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterator[ExpectedClique]:
     group_name = names.scaling_group(set_template.name, i, group.name)
     base = names.base_gang(set_template.name, i)
     for j in range(group.replicas):
@@ -183,13 +183,13 @@ def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterato
             clique = set_template.clique(clique_name)
             member = {
                 **clique.labels,
-                **_common(set_template, Component.MEMBER_CLIQUE, name),
+                **_common(set_template, ComponentLabel.MEMBER_CLIQUE, name),
                 labels.SET_INDEX: str(i),
                 labels.GANG: gang,
                 labels.GROUP: group_name,
                 labels.GROUP_INDEX: str(j),
             }
-            yield Clique(
+            yield ExpectedClique(
                 name=name,
                 labels={**member, labels.BASE_GANG: base} if scaled else member,
                 owner=("PodCliqueScalingGroup", group_name),
@@ -202,14 +202,14 @@ def _members(set_template: SetTemplate, i: int, group: GroupTemplate) -> Iterato
             )
 
 
-def _gangs(set_template: SetTemplate, i: int, members: list[Clique]) -> dict[str, Gang]:
+def _gangs(set_template: SetTemplate, i: int, members: list[ExpectedClique]) -> dict[str, ExpectedGang]:
     base = names.base_gang(set_template.name, i)
-    gangs: dict[str, Gang] = {}
+    gangs: dict[str, ExpectedGang] = {}
     for clique in members:
         minimums = {other.name: other.template.min_available for other in members if other.gang == clique.gang}
-        gangs[clique.gang] = Gang(
+        gangs[clique.gang] = ExpectedGang(
             name=clique.gang,
-            labels=_common(set_template, Component.GANG),
+            labels=_common(set_template, ComponentLabel.GANG),
             owner=("PodCliqueSet", set_template.name),
             minimums=minimums,
             base=clique.gang == base,

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, names, template
-from conformance.grove.expected import Clique, Expected, Owner
+from conformance.grove.expected import ExpectedClique, ExpectedObjects, Owner
 from conformance.grove.fields import Document, at, items, text, texts
-from conformance.grove.labels import Component
+from conformance.grove.labels import ComponentLabel
 from conformance.grove.template import SetTemplate
 
 
 @dataclass(frozen=True)
-class Claim:
+class ExpectedClaim:
     """A ResourceClaim (OBJ-112, OBJ-113, OBJ-219)."""
 
     name: str
@@ -25,12 +25,12 @@ class Claim:
     """Namespace of the template as the set names it; empty if it names none."""
 
 
-def claims(workload: Document, objects: Expected) -> dict[str, Claim]:
+def claims(workload: Document, objects: ExpectedObjects) -> dict[str, ExpectedClaim]:
     """Return all ResourceClaims of a set, by name (OBJ-822). `objects` are the objects of the set."""
     return {claim.name: claim for claim in _claims(template.read(workload), objects)}
 
 
-def _claims(set_template: SetTemplate, objects: Expected) -> Iterator[Claim]:
+def _claims(set_template: SetTemplate, objects: ExpectedObjects) -> Iterator[ExpectedClaim]:
     of_set = _sharing(at(set_template.document, "spec", "template"))
     yield from _of(
         set_template, ("PodCliqueSet", set_template.name), of_set, range(set_template.replicas), {}, labels.SET_INDEX
@@ -52,24 +52,24 @@ def _of(
     indices: Iterable[int],
     tags: Mapping[str, str],
     index_label: str,
-) -> Iterator[Claim]:
+) -> Iterator[ExpectedClaim]:
     common = {
         labels.MANAGED_BY: labels.OPERATOR,
         labels.PART_OF: set_template.name,
-        labels.COMPONENT: Component.CLAIM,
+        labels.COMPONENT: ComponentLabel.CLAIM,
         **tags,
     }
     for entry in sharing:
         name, place = text(entry, "name"), text(entry, "namespace")
         if text(entry, "scope") == "AllReplicas":
-            yield Claim(names.shared_claim(owner[1], name), common, owner, name, place)
+            yield ExpectedClaim(names.shared_claim(owner[1], name), common, owner, name, place)
         else:
             for index in indices:
                 own = {**common, index_label: str(index)}
-                yield Claim(names.replica_claim(owner[1], index, name), own, owner, name, place)
+                yield ExpectedClaim(names.replica_claim(owner[1], index, name), own, owner, name, place)
 
 
-def of_pod(workload: Document, clique: Clique, index: int) -> list[str]:
+def of_pod(workload: Document, clique: ExpectedClique, index: int) -> list[str]:
     """Return the names of the claims that a pod of a clique uses, by the pod's index (OBJ-824, OBJ-825)."""
     set_template = template.read(workload)
     config = next((group for group in set_template.groups if clique.template.name in group.cliques), None)
@@ -100,7 +100,7 @@ def _used(owner: str, sharing: list[Document], index: int) -> list[str]:
     ]
 
 
-def own_spec(workload: Document, claim: Claim) -> object:
+def own_spec(workload: Document, claim: ExpectedClaim) -> object:
     """Return the spec of a claim whose template is inside the set; None if the template is an object (OBJ-820,
     OBJ-821)."""
     if claim.namespace:

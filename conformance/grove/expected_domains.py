@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, names, template
-from conformance.grove.expected import Clique
+from conformance.grove.expected import ExpectedClique
 from conformance.grove.expected_pods import containers
 from conformance.grove.fields import Document, at, mapping, text
 from conformance.grove.template import CliqueTemplate, SetTemplate
@@ -33,7 +33,7 @@ def domains(workload: Document) -> dict[str, Domain]:
     return {domain.name: domain for domain in domain_list}
 
 
-def of_clique(workload: Document, clique: Clique) -> str:
+def of_clique(workload: Document, clique: ExpectedClique) -> str:
     """Return the domain of a clique's pods; empty if they are in none (OBJ-841, OBJ-842)."""
     set_template = template.read(workload)
     group = _group(set_template, clique.template)
@@ -69,7 +69,7 @@ def _domain(set_template: SetTemplate, i: int, group: str) -> Domain:
     tags = {
         labels.MANAGED_BY: labels.OPERATOR,
         labels.PART_OF: set_template.name,
-        labels.COMPONENT: labels.Component.COMPUTE_DOMAIN,
+        labels.COMPONENT: labels.ComponentLabel.COMPUTE_DOMAIN,
         labels.NAME: name,
         labels.SET_INDEX: str(i),
         labels.MNNVL: group,

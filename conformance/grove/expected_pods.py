@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, names
-from conformance.grove.expected import Clique
+from conformance.grove.expected import ExpectedClique
 from conformance.grove.fields import Document, at, items, text
 
 
 @dataclass(frozen=True)
-class Pod:
+class ExpectedPod:
     """The pod of a clique with one index. Its name ends in five characters that the API server chooses (OBJ-106)."""
 
     prefix: str
@@ -22,7 +22,7 @@ class Pod:
     """Variable → the value that the container sees, be it a literal or the value of a field of the pod."""
 
 
-def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
+def pod(clique: ExpectedClique, set_name: str, namespace: str, index: int) -> ExpectedPod:
     """The pod of `clique` with that index, in the set's namespace."""
     subdomain = names.service(set_name, clique.set_index)
     environment = {
@@ -38,7 +38,7 @@ def pod(clique: Clique, set_name: str, namespace: str, index: int) -> Pod:
             "GROVE_PCSG_TEMPLATE_NUM_PODS": str(clique.pods_of_group),
             "GROVE_PCSG_INDEX": clique.labels[labels.GROUP_INDEX],
         }
-    return Pod(
+    return ExpectedPod(
         prefix=f"{clique.name}-",
         labels={**clique.labels, labels.CLIQUE: clique.name, labels.POD_INDEX: str(index)},
         hostname=names.hostname(clique.name, index),

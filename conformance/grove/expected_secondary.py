@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance.grove import labels, names, template
 from conformance.grove.fields import Document, at, items, number
-from conformance.grove.labels import Component
+from conformance.grove.labels import ComponentLabel
 from conformance.grove.template import SetTemplate
 
 OWNER = "PodCliqueSet"
@@ -54,10 +54,10 @@ def secondary_resources(workload: Document) -> list[SecondaryResource]:
     return [
         SecondaryResource(resource, name, _labels(set_name, component, name))
         for resource, name, component in (
-            ("serviceaccounts", names.service_account(set_name), Component.SERVICE_ACCOUNT),
-            ("roles", names.role(set_name), Component.ROLE),
-            ("rolebindings", names.role(set_name), Component.ROLE_BINDING),
-            ("secrets", names.token_secret(set_name), Component.TOKEN),
+            ("serviceaccounts", names.service_account(set_name), ComponentLabel.SERVICE_ACCOUNT),
+            ("roles", names.role(set_name), ComponentLabel.ROLE),
+            ("rolebindings", names.role(set_name), ComponentLabel.ROLE_BINDING),
+            ("secrets", names.token_secret(set_name), ComponentLabel.TOKEN),
         )
     ]
 
@@ -83,7 +83,7 @@ def _autoscaler(set_template: SetTemplate, kind: str, name: str, scale: object) 
     return Autoscaler(
         resource="horizontalpodautoscalers",
         name=name,
-        labels=_labels(set_template.name, Component.AUTOSCALER, name),
+        labels=_labels(set_template.name, ComponentLabel.AUTOSCALER, name),
         target=(kind, name),
         least=number(scale, "minReplicas"),
         most=number(scale, "maxReplicas") or 0,

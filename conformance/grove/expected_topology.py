@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.grove import labels, template
-from conformance.grove.expected import Expected, Gang
+from conformance.grove.expected import ExpectedGang, ExpectedObjects
 from conformance.grove.fields import Document, at, items, text, texts
 
 Constraint = dict[str, str]
@@ -44,12 +44,12 @@ def translated(constraint: object, levels: Levels) -> Constraint:
     return {word: levels[domain] for word, domain in domains.items() if domain in levels}
 
 
-def placements(workload: Document, objects: Expected, levels: Levels) -> dict[str, Placement]:
+def placements(workload: Document, objects: ExpectedObjects, levels: Levels) -> dict[str, Placement]:
     """Return the constraints of each gang, for a binding with these levels. Without a binding there are no levels."""
     return {gang.name: _placement(workload, objects, gang, levels) for gang in objects.gangs.values()}
 
 
-def _placement(workload: Document, objects: Expected, gang: Gang, levels: Levels) -> Placement:
+def _placement(workload: Document, objects: ExpectedObjects, gang: ExpectedGang, levels: Levels) -> Placement:
     set_template = template.read(workload)
     cliques = objects.of_gang(gang.name)
     of_clique = {clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques}

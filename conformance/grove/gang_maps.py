@@ -20,7 +20,7 @@ MIGRATING = "PodGangMigrationInProgress"
 
 
 @dataclass(frozen=True)
-class Entry:
+class MapEntry:
     """An entry of a map (GM-31)."""
 
     epoch: str
@@ -45,18 +45,18 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Gang:
+class EntryGang:
     """A gang that an entry stands for, by the full names of its PodCliques."""
 
     name: str
-    entry: Entry
+    entry: MapEntry
     cliques: tuple[str, ...]
 
 
-def entries(document: Document | None) -> tuple[Entry, ...]:
+def entries(document: Document | None) -> tuple[MapEntry, ...]:
     """Return the entries of a map in the order of their epochs; none if there is no map."""
     parsed = [
-        Entry(
+        MapEntry(
             text(item, "epoch"),
             text(item, "podCliqueSetGenerationHash"),
             text(item, "role"),
@@ -98,7 +98,7 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
     }
 
 
-def beginning(every: Iterable[Entry]) -> dict[str, object]:
+def beginning(every: Iterable[MapEntry]) -> dict[str, object]:
     """Return the contents of the entries of a new replica. The number of Tails is open, and so are the fields of empty
     entries, such as a place for replicas that scaling adds."""
     listed = [entry for entry in every if entry.role != TAIL_ROLE or not entry.empty]
@@ -123,14 +123,14 @@ def beginning(every: Iterable[Entry]) -> dict[str, object]:
     }
 
 
-def _order(entry: Entry) -> int:
+def _order(entry: MapEntry) -> int:
     return int(entry.epoch) if entry.epoch.isdecimal() else -1
 
 
-def gangs(pcs: Document, replica: int, every: Iterable[Entry]) -> list[Gang]:
+def gangs(pcs: Document, replica: int, every: Iterable[MapEntry]) -> list[EntryGang]:
     """Return the gangs that the entries of a replica stand for (GM-11, GM-12)."""
     set_template, set_name = template.read(pcs), name(pcs)
-    result: list[Gang] = []
+    result: list[EntryGang] = []
     for entry in every:
         if entry.role == ANCHOR_ROLE:
             alone = [names.clique(set_name, replica, clique) for clique in entry.cliques]
@@ -141,13 +141,13 @@ def gangs(pcs: Document, replica: int, every: Iterable[Entry]) -> list[Gang]:
                 for clique in members(set_template, replica, group, index)
             ]
             result.append(
-                Gang(names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*alone, *inside])))
+                EntryGang(names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*alone, *inside])))
             )
             continue
         for group, indices in entry.groups.items():
             for index in indices:
                 own = tuple(sorted(members(set_template, replica, group, index)))
-                result.append(Gang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, own))
+                result.append(EntryGang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, own))
     return [gang for gang in result if gang.cliques]
 
 
@@ -158,7 +158,7 @@ def members(set_template: SetTemplate, replica: int, group: str, index: int) -> 
     return [names.member_clique(own, index, clique) for clique in every]
 
 
-def misplaced(every: Iterable[Entry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
+def misplaced(every: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
     """Return the members that entries do not hold exactly once: pods of standalone cliques (`sizes`: template →
     replicas), and replicas of scaling groups (`grouped`) (GM-38)."""
     listed = list(every)
@@ -174,7 +174,7 @@ def misplaced(every: Iterable[Entry], sizes: Mapping[str, int], grouped: Mapping
     return wrong + [f"entries hold {component}, which the set has not" for component in sorted(unknown)]
 
 
-def unmet(every: Iterable[Entry]) -> list[str]:
+def unmet(every: Iterable[MapEntry]) -> list[str]:
     """Return the dependencies on entries that the map does not have: they are never met (GM-64, GM-72)."""
     listed = list(every)
     known = {entry.epoch for entry in listed}
@@ -186,7 +186,7 @@ def unmet(every: Iterable[Entry]) -> list[str]:
     ]
 
 
-def leftovers(every: Iterable[Entry]) -> list[str]:
+def leftovers(every: Iterable[MapEntry]) -> list[str]:
     """Return the empty entries that should have been removed. The newest ScaleOut stays as long as there is an anchor
     (GM-42)."""
     listed = list(every)
@@ -202,7 +202,7 @@ def belonging(gang: Document | None) -> dict[str, str]:
     return {key: label(gang, key) for key in keys}
 
 
-def tags(entry: Entry, generation: str) -> dict[str, str]:
+def tags(entry: MapEntry, generation: str) -> dict[str, str]:
     """Return the labels of a gang of an entry that was made for this generation of the set (GM-16)."""
     return {labels.EPOCH: entry.epoch, labels.GANG_ROLE: entry.role, labels.GENERATION_HASH: generation}
 

@@ -20,7 +20,7 @@ MOMENT = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
-class Health:
+class HealthCase:
     """One case: a clique, the state of each of its pods, and what its status must report about them."""
 
     name: str
@@ -31,16 +31,16 @@ class Health:
     breached: bool
 
 
-def cases() -> list[Health]:
+def cases() -> list[HealthCase]:
     """Return all cases of the fixture."""
     return list(read(data.folder("fixtures") / "health" / "pods.yaml"))
 
 
-def read(path: Path) -> Iterator[Health]:
+def read(path: Path) -> Iterator[HealthCase]:
     """Read a file of cases. Raises UsageError with file, line and field."""
     document = documents.read(path, data.folder("fixtures") / "health" / "pods.schema.json")
     for case in document.value["cases"]:
-        yield Health(
+        yield HealthCase(
             case["name"], case["about"], case["minAvailable"], tuple(case["pods"]), case["ready"], case["breached"]
         )
 

@@ -48,7 +48,7 @@ CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
 
 
-class Component:
+class ComponentLabel:
     """Values of COMPONENT (OBJ-202)."""
 
     SERVICE = "pcs-headless-service"

@@ -21,7 +21,7 @@ from conformance.grove import (
 )
 from conformance.grove import startup as start
 from conformance.grove.fields import Document
-from conformance.grove.labels import Component
+from conformance.grove.labels import ComponentLabel
 
 SET_NAME, NAMESPACE = "inference", "team-a"
 CONDITIONS: Sequence[tuple[str, str, str, str, str]] = (
@@ -79,7 +79,7 @@ KEYS: Mapping[str, str] = {
     labels.PART_OF: "name of the set",
     labels.NAME: "name of the object (with `-` for `:`); gangs have none, pods have their clique's",
     labels.COMPONENT: "what the object is, one of "
-    + ", ".join(f"`{value}`" for name, value in vars(Component).items() if name.isupper())
+    + ", ".join(f"`{value}`" for name, value in vars(ComponentLabel).items() if name.isupper())
     + "; a pod has its clique's",
     labels.SET_INDEX: "replica of the set, from 0",
     labels.GANG: "the gang of a clique and its pods",
@@ -170,7 +170,7 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _objects(workload: Document, objects: expected.Expected) -> Iterable[tuple[str, ...]]:
+def _objects(workload: Document, objects: expected.ExpectedObjects) -> Iterable[tuple[str, ...]]:
     rows: list[tuple[str, str, Mapping[str, str], expected.Owner]] = []
     of_set = (expected_secondary.OWNER, SET_NAME)
     rows += [(KINDS[a.resource], a.name, a.labels, of_set) for a in expected_secondary.secondary_resources(workload)]
@@ -215,7 +215,7 @@ def _names() -> Iterable[tuple[str, str]]:
         yield what, f"`{name}`"
 
 
-def _last_pod(objects: expected.Expected) -> expected_pods.Pod:
+def _last_pod(objects: expected.ExpectedObjects) -> expected_pods.ExpectedPod:
     *_, clique = (clique for clique in objects.cliques.values() if clique.group)
     return expected_pods.pod(clique, SET_NAME, NAMESPACE, 0)
 

@@ -19,7 +19,7 @@ KEYED_INSIDE = ("ports", "volumeMounts", "volumeDevices")
 
 
 @dataclass(frozen=True)
-class Pair:
+class TemplatePair:
     """A clique template before and after a change."""
 
     name: str
@@ -34,13 +34,13 @@ class Pairs:
     API machinery writes it, and in another notation; `foreign_notations`: in a notation that it does not rewrite."""
 
     base: Spec
-    keyed: list[Pair]
-    ordered: list[Pair]
-    open: list[Pair]
-    changed: list[Pair]
-    beside: list[Pair]
-    notations: list[Pair]
-    foreign_notations: list[Pair]
+    keyed: list[TemplatePair]
+    ordered: list[TemplatePair]
+    open: list[TemplatePair]
+    changed: list[TemplatePair]
+    beside: list[TemplatePair]
+    notations: list[TemplatePair]
+    foreign_notations: list[TemplatePair]
 
 
 def folder() -> Path:
@@ -56,7 +56,7 @@ def read(path: Path | None = None) -> Pairs:
     return Pairs(content["base"], *pairs, *notations)
 
 
-def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
+def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[TemplatePair]:
     for entry in entries:
         before = template(entry["name"], {**base, **entry.get("podSpec", {})})
         after = copy.deepcopy(before)
@@ -67,22 +67,22 @@ def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[Pair]:
             holder, last = _place(after, path)
             holder[last] = copy.deepcopy(value)
         after["spec"]["podSpec"] = restricted(after["spec"]["podSpec"])
-        yield Pair(entry["name"], before, after)
+        yield TemplatePair(entry["name"], before, after)
 
 
-def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterator[Pair]:
+def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterator[TemplatePair]:
     for number, (resource, *notations) in enumerate(entries):
         name = f"{resource}-{number}"
-        yield Pair(name, *(template(name, _requesting(base, resource, notation)) for notation in notations))
+        yield TemplatePair(name, *(template(name, _requesting(base, resource, notation)) for notation in notations))
 
 
-def notations_by_chance(chance: random.Random, base: Spec, name: str) -> Pair:
+def notations_by_chance(chance: random.Random, base: Spec, name: str) -> TemplatePair:
     """Return a clique that asks for a random amount of CPU, as Kubernetes' library writes it and as a decimal number
     (HASH-069)."""
     hundredths = chance.randint(1, 250)
     written = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
     sides = (template(name, _requesting(base, "cpu", quantity)) for quantity in (written, f"{hundredths / 100:.2f}"))
-    return Pair(name, *sides)
+    return TemplatePair(name, *sides)
 
 
 def _requesting(base: Spec, resource: str, amount: object) -> Spec:

@@ -10,7 +10,7 @@ from conformance.history.record import DELETED, Record
 
 
 @dataclass
-class Gang:
+class ObservedGang:
     """One PodGang, by name, at one time. A gang that does not exist (yet, or any more) has no minimums."""
 
     exists: bool = False
@@ -47,11 +47,11 @@ class Gangs:
     """All gangs of a namespace by name. Each record costs constant time."""
 
     def __init__(self) -> None:
-        self._gangs: dict[str, Gang] = {}
+        self._gangs: dict[str, ObservedGang] = {}
         self._places: dict[str, tuple[str, str]] = {}
 
-    def __getitem__(self, name: str) -> Gang:
-        return self._gangs.setdefault(name, Gang())
+    def __getitem__(self, name: str) -> ObservedGang:
+        return self._gangs.setdefault(name, ObservedGang())
 
     def names(self) -> list[str]:
         """Return the names of all gangs that were ever seen."""

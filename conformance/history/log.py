@@ -29,7 +29,7 @@ IN_MEMORY = 32 << 20
 Decoded objects are kept in memory, too, and can be several times as long."""
 
 
-class Present(NamedTuple):
+class Completeness(NamedTuple):
     """The revision up to which a log is known to be complete (None: entirely), except for the resources in `late`."""
 
     revision: int | None = None
@@ -154,10 +154,10 @@ class Log:
         with self._news:
             self._clock.append((revision, self.now()))
 
-    def complete(self, namespace: str, timeout: float) -> Present:
+    def complete(self, namespace: str, timeout: float) -> Completeness:
         """Return when the log has everything that has happened in a namespace until now, or after `timeout` seconds. A
         log without a recorder is always complete."""
-        return Present()
+        return Completeness()
 
     def last_seq(self) -> int:
         """Return the number of the last record."""

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from conformance.errors import HarnessError
 from conformance.history import circles, storage
-from conformance.history.log import Log, Present
+from conformance.history.log import Completeness, Log
 from conformance.history.origins import Origins
 from conformance.history.record import Record
 from conformance.history.summary import describe, overview
@@ -113,7 +113,7 @@ class History:
         self._asking = False
         """Whether a predicate is being called, which sees only what has arrived."""
         self._over = False
-        self._whole = -1, log.now(), Present()
+        self._whole = -1, log.now(), Completeness()
         """The number of the last record when the log was last completed, the time of that, and the result."""
         self.unrest: list[tuple[float, float]] = []
         """Spans in which something happened that has no record, for example another operator took over."""
@@ -144,7 +144,7 @@ class History:
         """Stop: what has arrived by now is all there will be, and nothing waits for more."""
         self._over = True
 
-    def present(self) -> Present:
+    def present(self) -> Completeness:
         """Wait until the streams of all resources have reached the present, so that they can be compared. If `late` of
         the result names resources, nothing can be said about the present."""
         last = self.log.last_seq()

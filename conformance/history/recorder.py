@@ -23,7 +23,7 @@ from conformance.grove import labels
 from conformance.grove.kinds import AUTOSCALERS, GROVE, LEASE, SECONDARY_RESOURCES, SECRETS
 from conformance.history import redaction
 from conformance.history.arrivals import Arrivals
-from conformance.history.log import Log, Present
+from conformance.history.log import Completeness, Log
 from conformance.history.record import ADDED, DELETED, MODIFIED, Record
 from kube import config
 from kube.client import Client
@@ -144,7 +144,7 @@ class Recorder(Log):
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
-    def complete(self, namespace: str, timeout: float) -> Present:
+    def complete(self, namespace: str, timeout: float) -> Completeness:
         """Implement `Log.complete`: wait for the events of all revisions, or else list each resource and wait until its
         watch has passed that list. On a cluster with one etcd, all namespaces are listed: then nothing has to be listed
         for the next namespace."""
@@ -152,11 +152,11 @@ class Recorder(Log):
         if loop is None or client is None or not self._thread.is_alive():
             return self._ended()
 
-        async def catch_up() -> Present:
+        async def catch_up() -> Completeness:
             one_etcd = self._unrecorded is not None
             if one_etcd and (revision := await self._arrive(client)) is not None:
                 self._whole = revision
-                return Present(revision)
+                return Completeness(revision)
             # Events bind nothing, and there are many.
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]
             lists = (feed.pass_list(client, None if one_etcd else namespace) for feed in feeds)
@@ -170,7 +170,7 @@ class Recorder(Log):
             revision = min((task.result() for task in passed), default=0)
             if not late and revision < MANY:
                 self._whole = revision
-            return Present(revision, ", ".join(sorted(passing[task].late for task in late)))
+            return Completeness(revision, ", ".join(sorted(passing[task].late for task in late)))
 
         try:
             return asyncio.run_coroutine_threadsafe(catch_up(), loop).result()
@@ -207,11 +207,11 @@ class Recorder(Log):
         self._in_vain = 0
         return revision
 
-    def _ended(self) -> Present:
+    def _ended(self) -> Completeness:
         """Return that the log is complete, because the recorder was stopped. Raises its error if it died."""
         if self._failure is not None and not isinstance(self._failure, Stopped):
             raise self._failure
-        return Present()
+        return Completeness()
 
     async def _keep_time(self, client: Client) -> None:
         """Ask once a second for the server's revision, which tells late records from late changes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.history.gangs import Gang
+from conformance.history.gangs import ObservedGang
 from conformance.invariants.gates import GateUntilGang
 
 
@@ -12,7 +12,7 @@ class GateUntilReferenced(GateUntilGang):
     id = "INV-001"
     what = "a pod of a set without the strategy Coherent keeps Grove's gate until its PodGang exists and references it"
 
-    def lack(self, gang: Gang, clique: str, pod: str) -> str:
+    def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
         """Return that the gang is missing or does not reference the pod, if so."""
         if not gang.exists:
             return "did not exist"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import labels, pods
 from conformance.grove.fields import label
-from conformance.history.gangs import Gang, Gangs
+from conformance.history.gangs import Gangs, ObservedGang
 from conformance.history.record import ADDED, DELETED, Record
 from conformance.invariants.invariant import Invariant
 from conformance.invariants.strategies import CoherentSets
@@ -52,7 +52,7 @@ class GateUntilGang(Invariant):
         self._gang_records: dict[str, Record] = {}
         self._right_until: dict[tuple[str, str, str], float] = {}
 
-    def lack(self, gang: Gang, clique: str, pod: str) -> str:
+    def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
         """Return what the gang lacks for a pod's gate to be removed; empty if nothing."""
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class GateUntilGang(Invariant):
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no pod of a gang was ungated"
 
-    def _note_loss(self, record: Record, before: Gang) -> None:
+    def _note_loss(self, record: Record, before: ObservedGang) -> None:
         """Note for which pods a gang that changes now lacked nothing until now."""
         for clique, references in before.references.items():
             for pod in references:

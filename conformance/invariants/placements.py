@@ -24,7 +24,7 @@ from conformance.invariants.result import RuleResult
 from conformance.invariants.settled_gangs import NoGangHeldBelowMinimum
 
 
-class State(StrEnum):
+class GangState(StrEnum):
     """The final state of a gang."""
 
     ADMITTED = "admitted"
@@ -46,7 +46,7 @@ class Fate:
 
     namespace: str
     gang: str
-    state: State
+    state: GangState
     bound: float | None = None
     """Its first pod was bound."""
     admitted: float | None = None
@@ -87,7 +87,7 @@ def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placement
         ordered = server_order([*common, *judged])
         results += [(space, result) for result in _results(rules, ordered, now)]
         fates += _fates(space, judged if ordered is None else ordered)
-        fates += [Fate(space, gang, State.OLDER) for gang in sorted(older)]
+        fates += [Fate(space, gang, GangState.OLDER) for gang in sorted(older)]
     placed = [record for record in records if record.resource in ("pods", "nodes")]
     results += [("", result) for result in _results(_of_nodes(), server_order(placed), now)]
     return Placements(tuple(fates), tuple(results))
@@ -153,7 +153,7 @@ def _fates(space: str, ordered: Sequence[Record]) -> list[Fate]:
 def _fate(space: str, name: str, gangs: Gangs, bound: float | None, admitted: float | None, deleted: bool) -> Fate:
     gang = gangs[name]
     if admitted is not None:
-        return Fate(space, name, State.ADMITTED, bound, admitted)
+        return Fate(space, name, GangState.ADMITTED, bound, admitted)
     if deleted:
-        return Fate(space, name, State.DELETED, bound)
-    return Fate(space, name, State.TORN if gang.staying else State.WAITING, bound, None, gang.missing())
+        return Fate(space, name, GangState.DELETED, bound)
+    return Fate(space, name, GangState.TORN if gang.staying else GangState.WAITING, bound, None, gang.missing())

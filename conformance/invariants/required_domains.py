@@ -14,14 +14,14 @@ from conformance.invariants.invariant import Invariant
 PACK = ("topologyConstraint", "packConstraint", "required")
 
 
-class Scope(NamedTuple):
+class RequiredDomain(NamedTuple):
     """PodGroups whose pods share a value of a node label; no groups mean the whole gang."""
 
     key: str
     groups: frozenset[str]
 
 
-class Place(NamedTuple):
+class PodPlacement(NamedTuple):
     """The node of a bound pod, with its gang and PodGroup."""
 
     gang: str
@@ -41,8 +41,8 @@ class WithinRequiredDomain(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._nodes: dict[str, Document] = {}
-        self._scopes: dict[str, list[Scope]] = {}
-        self._places: dict[str, Place] = {}
+        self._scopes: dict[str, list[RequiredDomain]] = {}
+        self._places: dict[str, PodPlacement] = {}
         self._admitted: set[str] = set()
         self._judged = 0
 
@@ -65,7 +65,7 @@ class WithinRequiredDomain(Invariant):
             return
         if known is not None:
             return
-        place = Place(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
+        place = PodPlacement(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
         if gangs[place.gang].admitted:
             self._admitted.add(place.gang)
         if not record.listed and (place.gang in self._admitted) == self.later:
@@ -73,7 +73,7 @@ class WithinRequiredDomain(Invariant):
                 self._judge(record, place, scope)
         self._places[record.uid] = place
 
-    def _judge(self, record: Record, place: Place, scope: Scope) -> None:
+    def _judge(self, record: Record, place: PodPlacement, scope: RequiredDomain) -> None:
         if scope.groups and place.group not in scope.groups:
             return
         domains = {
@@ -104,7 +104,7 @@ class StaysInRequiredDomain(WithinRequiredDomain):
     later = True
 
 
-def scopes(gang: Document) -> Iterator[Scope]:
+def scopes(gang: Document) -> Iterator[RequiredDomain]:
     """Yield the required constraints of a PodGang: its own, those of groups of PodGroups, and those of PodGroups."""
     spec = at(gang, "spec")
     constraints = [
@@ -117,4 +117,4 @@ def scopes(gang: Document) -> Iterator[Scope]:
     ]
     for constrained, names in constraints:
         if key := text(constrained, *PACK):
-            yield Scope(key, names)
+            yield RequiredDomain(key, names)

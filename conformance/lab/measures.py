@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from conformance.grove import updates
 from conformance.grove.coherent.model import Component, Key, Layout
 from conformance.history.record import Record
-from conformance.invariants.coherent.state import Place, State
+from conformance.invariants.coherent.state import CoherentState, ReplicaComponent
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class UpdateMeter:
 
     def __init__(self, set_name: str, components: Sequence[Component], old: str) -> None:
         self._set, self._components, self._old = set_name, components, old
-        self._state = State()
+        self._state = CoherentState()
 
     def measure(self, before: Iterable[Record], during: Iterable[Record]) -> UpdateMeasurement:
         """Measure the update by its records, after those before it. Both are in the order of the writes."""
@@ -74,7 +74,7 @@ class UpdateMeter:
         return measured
 
     def _look(self, measured: UpdateMeasurement, at: float) -> None:
-        places = {component: Place(self._set, 0, component.key) for component in self._components}
+        places = {component: ReplicaComponent(self._set, 0, component.key) for component in self._components}
         available = {component.key.name: self._state.available(place) for component, place in places.items()}
         whole = sum(
             min(self._state.available(place, gangs) // component.minimum for component, place in places.items())

@@ -41,7 +41,7 @@ CONFIGURATION = Path(__file__).parent / "pytest.ini"
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """The collected tests of a run with the ids that they declare: all of them, and those that it selects."""
 
     collected: Mapping[str, tuple[str, ...]]
@@ -53,7 +53,7 @@ class Plan:
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
 
-    def part(self, tests: Set[str]) -> Plan:
+    def part(self, tests: Set[str]) -> LaunchPlan:
         """Return the plan with these of its tests only."""
         groups = {test: group for test, group in self.groups.items() if test in tests}
         return replace(
@@ -64,7 +64,7 @@ class Plan:
         )
 
 
-def collect(settings: RunSettings) -> Plan:
+def collect(settings: RunSettings) -> LaunchPlan:
     """Import the tests. Raises HarnessError if they, or the registry, are broken."""
     settings.save()
     catcher = _Catcher()
@@ -79,7 +79,7 @@ def collect(settings: RunSettings) -> Plan:
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + more, where=settings.registry)
-    return Plan(judge.collected, judge.selected, judge.groups, judge.alone, judge.elsewhere)
+    return LaunchPlan(judge.collected, judge.selected, judge.groups, judge.alone, judge.elsewhere)
 
 
 @contextlib.contextmanager
@@ -100,7 +100,7 @@ def _limited(settings: RunSettings) -> frozenset[str]:
 
 def run(
     settings: RunSettings,
-    plan: Plan,
+    plan: LaunchPlan,
     implementation: ledger.Implementation,
     *,
     suite: tuple[str, str],
@@ -189,7 +189,7 @@ def _conclude(settings: RunSettings, book: Book, out: Console, err: Console) -> 
 
 
 def _progress(
-    settings: RunSettings, book: Book, plan: Plan, err: Console, begin: float
+    settings: RunSettings, book: Book, plan: LaunchPlan, err: Console, begin: float
 ) -> AbstractContextManager[object]:
     """Return what shows the progress of a run; nothing if somebody talks to pytest."""
     if pytest_options.interactive(settings.pytest_options):
@@ -247,7 +247,7 @@ def _write_others(path: Path, report: model.Report) -> None:
     document.save(path.with_name(terminal.PAGE), page.render(report, path.parent))
 
 
-def _pytest(settings: RunSettings, plan: Plan, watch: Watch) -> int:
+def _pytest(settings: RunSettings, plan: LaunchPlan, watch: Watch) -> int:
     """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
     collected again, by each of the workers."""
     files = sorted({test.partition("::")[0] for test in plan.selected})

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.grove import pods
-from conformance.grove.expected import Expected
+from conformance.grove.expected import ExpectedObjects
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.testing import composition, predicates
 
 
 @dataclass(frozen=True)
-class Line:
+class ProgressLine:
     """One thing that should exist. `unmet` says what exists instead; it is empty if nothing is missing."""
 
     expected: str
     unmet: str = ""
 
 
-def lines(view: View, name: str, replicas: int, expected: Expected) -> list[Line]:
+def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> list[ProgressLine]:
     """Compare a state with what follows from the set of that name, in the order in which it comes about."""
     cliques = list(expected.cliques.values())
     count = f"{expected.pods} pods"
@@ -36,7 +36,7 @@ def lines(view: View, name: str, replicas: int, expected: Expected) -> list[Line
         (f"{count} Ready", _all_ready(view, expected)),
         (f"status.availableReplicas: {replicas}", predicates.available(name, replicas)(view)),
     ]
-    return [Line(what, "" if answer else str(answer)) for what, answer in answers]
+    return [ProgressLine(what, "" if answer else str(answer)) for what, answer in answers]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Named:
         return not missing or Unmet(f"{', '.join(missing)} missing; there: {there}")
 
 
-def _objects(expected: Expected) -> list[_Named]:
+def _objects(expected: ExpectedObjects) -> list[_Named]:
     kinds: Mapping[str, Mapping[str, object]] = {
         "services": expected.services,
         "podcliquescalinggroups": expected.groups,
@@ -61,7 +61,7 @@ def _objects(expected: Expected) -> list[_Named]:
     return [_Named(plural, sorted(named)) for plural, named in kinds.items() if named]
 
 
-def _all_ready(view: View, expected: Expected) -> bool | Unmet:
+def _all_ready(view: View, expected: ExpectedObjects) -> bool | Unmet:
     members = predicates.by_clique(view, expected.cliques.values())
     ready = sum(pods.ready(pod) for of_clique in members.values() for pod in of_clique)
     return ready >= expected.pods or Unmet(f"{ready} of {expected.pods} are Ready")

@@ -29,7 +29,7 @@ from conformance.implementation import deployment, scheduler_names
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Descriptor
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
-from conformance.run.progress_of_set import Line, lines
+from conformance.run.progress_of_set import ProgressLine, lines
 from conformance.suite.scenes.api import Api, Loop, NotServed, words
 from conformance.suite.session import existing, watched
 from conformance.suite.session.occupation import OccupationTerms, occupied
@@ -43,10 +43,10 @@ NODES = ("dgx-h100", 2)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SetProgress:
     """The progress of a set. `last_words`: how the logs of the judged processes end, if something is missing."""
 
-    lines: list[Line]
+    lines: list[ProgressLine]
     last_words: str = ""
 
     @property
@@ -72,7 +72,7 @@ def attempt(
     *,
     workload: str = WORKLOAD,
     on: Chosen | None = None,
-) -> Outcome:
+) -> SetProgress:
     """Start an implementation on a cluster of its own, or `on` an existing one, create a set, and watch it until
     everything is there or `within` seconds are over. Nothing is left behind but CRDs on an existing cluster. Raises
     UsageError, HarnessError."""
@@ -88,7 +88,9 @@ def attempt(
         except NotStarted as error:
             if error.role not in judged.roles:
                 raise
-            return Outcome([Line("its processes start", with_kept_logs(str(error), driver.logs().values()))])
+            return SetProgress(
+                [ProgressLine("its processes start", with_kept_logs(str(error), driver.logs().values()))]
+            )
         report(judged.name, f"creating the set {workload}")
         return _watch(place, driver, workload, within, stack)
 
@@ -131,7 +133,7 @@ async def _make_nodes(place: _Place) -> None:
         await nodes.provide(client, [marked(node, place.facts.run) for node in nodes.manifests(*NODES, place.pool)])
 
 
-def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: ExitStack) -> Outcome:
+def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: ExitStack) -> SetProgress:
     loop = Loop()
     stack.callback(loop.close)
     kubeconfig = place.facts.kubeconfig
@@ -150,15 +152,15 @@ def _watch(place: _Place, driver: Driver, workload: str, within: float, stack: E
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}})
         api.create(manifest)
     except (ApiError, NotServed) as error:
-        return Outcome([Line(accepted, words(error))], driver.last_words())
+        return SetProgress([ProgressLine(accepted, words(error))], driver.last_words())
     lines = _until_complete(History(recorder, place.namespace), driver, manifest, within)
     incomplete = any(line.unmet for line in lines)
     deaths = [str(failure) for failure in driver.failures()] if incomplete else []
     last_words = "; ".join(deaths) or driver.last_words() if incomplete else ""
-    return Outcome([Line(accepted), *lines], last_words)
+    return SetProgress([ProgressLine(accepted), *lines], last_words)
 
 
-def _until_complete(history: History, driver: Driver, manifest: Mapping[str, Any], within: float) -> list[Line]:
+def _until_complete(history: History, driver: Driver, manifest: Mapping[str, Any], within: float) -> list[ProgressLine]:
     objects, name = expected(manifest), str(manifest["metadata"]["name"])
     replicas = int(manifest["spec"].get("replicas", 1))
 

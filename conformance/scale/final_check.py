@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from conformance.grove.expected import Expected
+from conformance.grove.expected import ExpectedObjects
 from conformance.grove.kinds import PODCLIQUES, PODGANGS, SCALING_GROUPS
 from conformance.scale.markers import Target
 from conformance.scale.tracker import ObservedClique, Tracker
@@ -16,7 +16,7 @@ WITHIN = 60.0
 """Seconds that statuses have to become current (E2E-334)."""
 
 
-def objects(now: Tracker, expected: Expected, target: Target, *, coherent: bool = False) -> list[str]:
+def objects(now: Tracker, expected: ExpectedObjects, target: Target, *, coherent: bool = False) -> list[str]:
     """Return a sentence for each kind whose number of objects is not the expected one. The PodGangs of a
     `coherent` set are not checked: they follow its PodGangMaps."""
     counts = {

@@ -15,7 +15,7 @@ from conformance import documents
 from conformance.cluster import nodes, stages
 from conformance.data import folder
 from conformance.errors import UsageError
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.restricted import restricted
 from conformance.scale.phases import DEFAULT, LoadPhase, phases_of
 
@@ -80,7 +80,7 @@ class LoadScenario:
                 result.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         return result
 
-    def expected(self, replicas: int) -> Expected:
+    def expected(self, replicas: int) -> ExpectedObjects:
         """Return the objects that an operator creates for so many replicas."""
         spec = {**self.manifest["spec"], "replicas": replicas}
         return expected({**self.manifest, "spec": spec})

@@ -19,7 +19,7 @@ from conformance.history.view import View
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import workload_groups
-from conformance.testing.workload_groups import Leaf, Object, Place, Root
+from conformance.testing.workload_groups import Leaf, Object, Root, WorkloadTarget
 
 SCHEDULED = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}
 """The condition of a PodGroup, by version (WL-F09)."""
@@ -63,7 +63,7 @@ class Bench:
                 raise Blocked(NOT_SERVED.format(kind=kind), "circumstances")
         self._nodes = 0
         self._testbed = env.testbed(name)
-        self.place = Place(
+        self.place = WorkloadTarget(
             env.namespace,
             name,
             scheduler or self._testbed.scheduler,

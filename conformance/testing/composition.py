@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from conformance.grove import labels
-from conformance.grove.expected import Clique, Expected
+from conformance.grove.expected import ExpectedClique, ExpectedObjects
 from conformance.grove.fields import Document, condition_is, items, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -46,7 +46,7 @@ def initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
     return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
-def by_composition(expected: Expected, view: View) -> Expected:
+def by_composition(expected: ExpectedObjects, view: View) -> ExpectedObjects:
     """Return the same objects, with each gang under the name of the gang that holds its cliques, or most of them. A
     gang that does not exist keeps its name."""
     named = _names(expected, view)
@@ -55,7 +55,7 @@ def by_composition(expected: Expected, view: View) -> Expected:
     return replace(expected, gangs={gang.name: gang for gang in gangs}, cliques=cliques)
 
 
-def _names(objects: Expected, view: View) -> dict[str, str]:
+def _names(objects: ExpectedObjects, view: View) -> dict[str, str]:
     """Return the name that each expected gang has, for those that exist. Gangs that are most alike find each other
     first."""
     result: dict[str, str] = {}
@@ -65,7 +65,7 @@ def _names(objects: Expected, view: View) -> dict[str, str]:
     return result
 
 
-def _pairs(expected: Expected, view: View) -> list[tuple[float, bool, str, str]]:
+def _pairs(expected: ExpectedObjects, view: View) -> list[tuple[float, bool, str, str]]:
     members = {name(gang): set(cliques_of(gang)) for gang in view.list(GANGS)}
     return [
         (len(both) / len(own | gang.minimums.keys()), gang.name == actual, gang.name, actual)
@@ -75,7 +75,7 @@ def _pairs(expected: Expected, view: View) -> list[tuple[float, bool, str, str]]
     ]
 
 
-def _renamed(clique: Clique, named: Mapping[str, str]) -> Clique:
+def _renamed(clique: ExpectedClique, named: Mapping[str, str]) -> ExpectedClique:
     tags = {key: named.get(value, value) if key in (labels.GANG, labels.BASE_GANG) else value
             for key, value in clique.labels.items()}  # fmt: skip
     gang, base_gang = (named.get(gang, gang) for gang in (clique.gang, clique.base_gang))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from conformance.grove import gang_maps, labels, names, template
 from conformance.grove.fields import Document, controller, label, name, number, terminating, text, uid
-from conformance.grove.gang_maps import Entry, Gang
+from conformance.grove.gang_maps import EntryGang, MapEntry
 from conformance.grove.kinds import PODCLIQUESETS
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -29,12 +29,12 @@ def maps_of(view: View, set_name: str) -> dict[int, Document]:
     }
 
 
-def entries_of(view: View, set_name: str, replica: int = 0) -> tuple[Entry, ...]:
+def entries_of(view: View, set_name: str, replica: int = 0) -> tuple[MapEntry, ...]:
     """Return the entries of a replica's map."""
     return gang_maps.entries(maps_of(view, set_name).get(replica))
 
 
-def desired_gangs(view: View, set_name: str) -> dict[str, Gang]:
+def desired_gangs(view: View, set_name: str) -> dict[str, EntryGang]:
     """Return the gangs that the maps of a set stand for, by name."""
     pcs = view.get(SETS, set_name) or {}
     return {
@@ -44,7 +44,7 @@ def desired_gangs(view: View, set_name: str) -> dict[str, Gang]:
     }
 
 
-def built_gangs(view: View, set_name: str) -> list[tuple[Gang, Document | None]]:
+def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | None]]:
     """Return the gangs that the maps of a set stand for, each with the PodGang that holds the same PodCliques, whatever
     its name; None if there is none, or another gang takes it."""
     current: dict[tuple[str, ...], list[Document]] = {}

@@ -12,13 +12,13 @@ from typing import Literal
 from conformance.grove.fields import at
 from conformance.grove.restricted import restricted
 from conformance.grove.scheduling import history, outcomes, sampling, scenarios
-from conformance.grove.scheduling.instance import Gang, Instance, Outcome, admitted, survivors
+from conformance.grove.scheduling.instance import Gang, Instance, SchedulingOutcome, admitted, survivors
 from conformance.grove.scheduling.rules import Breach, certain
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes.checks import Blocked
 from conformance.testing.part import counted
-from conformance.testing.playing import AT_WORK, Play, PlayedScenario
+from conformance.testing.playing import AT_WORK, ScenarioResult, ScenarioRunner
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment
 
 OF_HOST_PORTS = "SCHED-080"
@@ -175,7 +175,7 @@ def cast(known: Sequence[Scenario], ids: Sequence[str], features: Collection[str
 class Scenarios(Scene):
     """A scene in which scenarios of gang scheduling are played."""
 
-    played: list[PlayedScenario]
+    played: list[ScenarioResult]
     """The scenarios, and once more those that changed, as they were afterwards."""
     at_once: bool
     """Whether the scheduler saw everything at once."""
@@ -187,20 +187,20 @@ class Scenarios(Scene):
     def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
         """Play the scenarios at the same time, except those that the API server cannot express."""
         self.whole_pods = not any(map(_of_whole_pods, cast)) or _keeps_pod_resources(env)
-        play = Play(env, [one for one in cast if self.whole_pods or not _of_whole_pods(one)])
+        play = ScenarioRunner(env, [one for one in cast if self.whole_pods or not _of_whole_pods(one)])
         played = play.run()
         self.at_once, self.ranked, self.played = play.at_once, play.ranked, played
 
     @cached_property
-    def broken(self) -> Mapping[str, list[tuple[PlayedScenario, list[Breach]]]]:
+    def broken(self) -> Mapping[str, list[tuple[ScenarioResult, list[Breach]]]]:
         """Requirement → the scenarios that break it, each with the breaches that say so."""
-        result: dict[str, list[tuple[PlayedScenario, list[Breach]]]] = {}
+        result: dict[str, list[tuple[ScenarioResult, list[Breach]]]] = {}
         for played in self.played:
             for id, breaches in attributed(played, self.breaches_of(played)).items():
                 result.setdefault(id, []).append((played, breaches))
         return result
 
-    def breaches_of(self, played: PlayedScenario) -> list[Breach]:
+    def breaches_of(self, played: ScenarioResult) -> list[Breach]:
         """Return the breaches of the rules that count for this scheduler."""
         breaches = breaches_of(played, at_once=self.at_once, ranked=self.ranked)
         return [proven(breach, played, self.played) for breach in breaches]
@@ -232,7 +232,7 @@ def _keeps_pod_resources(env: SceneEnvironment) -> bool:
     return not reply.accepted or bool(at(reply.object, "spec", "resources"))
 
 
-def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
+def attributed(played: ScenarioResult, breaches: Sequence[Breach]) -> dict[str, list[Breach]]:
     """Return the requirements that a scenario breaks, each with its breaches."""
     result: dict[str, list[Breach]] = {}
     needless = {breach.gang for breach in breaches if breach.rule == "GS-26"}
@@ -244,7 +244,7 @@ def attributed(played: PlayedScenario, breaches: Sequence[Breach]) -> dict[str, 
     return result
 
 
-def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]) -> list[str]:
+def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]) -> list[str]:
     """Return the requirements that a breach breaks. `needless` are the gangs that wait although they fit."""
     checks, must, home = played.scenario.checks, breach.level == "MUST", RULES.get((breach.rule, breach.level))
     if played.instance.zero_minimums:
@@ -276,7 +276,7 @@ def _broken_by(breach: Breach, played: PlayedScenario, needless: Collection[str]
     return [*beside, *([home] if home else [])]
 
 
-def _speaks_of(id: str, breach: Breach, played: PlayedScenario) -> bool:
+def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
     """Return whether a requirement without a rule of its own is about the gangs of a breach of one of its rules."""
     instance, outcome = played.instance, played.outcome
     placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
@@ -291,17 +291,17 @@ def _speaks_of(id: str, breach: Breach, played: PlayedScenario) -> bool:
     return id != REPLICAS or not instance.gang(breach.gang).base
 
 
-def _terminated_by_scheduler(name: str, played: PlayedScenario) -> bool:
+def _terminated_by_scheduler(name: str, played: ScenarioResult) -> bool:
     """Return whether a gang was below its minimum before any of its pods was evicted, and neither itself nor a gang of
     higher priority got pods: the scheduler terminated the gang because of its lost pod, and preempted nothing."""
     gang = next((gang for gang in played.instance.gangs if gang.name == name), None)
     if gang is None or any(other is gang or other.priority > gang.priority for other in _with_pods(played)):
         return False
-    bound = [survivors(played.instance, Outcome(), name, group.name).total() for group in gang.groups]
+    bound = [survivors(played.instance, SchedulingOutcome(), name, group.name).total() for group in gang.groups]
     return any(bound) and any(count < group.minimum for count, group in zip(bound, gang.groups, strict=True))
 
 
-def _stands_in_any_accounting(breach: Breach, played: PlayedScenario) -> bool:
+def _stands_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
     """Return whether a breach is one in any accounting: if terminating pods and victims hold no room (OR-1), or if
     ended pods still hold theirs (the others), unless the scheduler has used that room."""
     observed = [move.step for move in played.moves]
@@ -317,12 +317,12 @@ def _stands_in_any_accounting(breach: Breach, played: PlayedScenario) -> bool:
     return any(other.rule == "OR-1" or (other.rule, other.gang) == (breach.rule, breach.gang) for other in breaches)
 
 
-def _with_pods(played: PlayedScenario) -> list[Gang]:
+def _with_pods(played: ScenarioResult) -> list[Gang]:
     """Return the gangs of which pods were bound."""
     return [gang for gang in played.instance.gangs if any(played.outcome.placed.get(gang.name, {}).values())]
 
 
-def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:
+def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = True) -> list[Breach]:
     """Return the breaches of the rules during a scenario and at its end."""
     steps = [move.step for move in played.moves]
     breaches = history.judged(played.instance, steps, recreated=played.outcome.recreated)
@@ -330,7 +330,7 @@ def breaches_of(played: PlayedScenario, *, at_once: bool = True, ranked: bool = 
     return counted(breaches, played.instance, at_once=at_once, ranked=ranked)
 
 
-def proven(breach: Breach, played: PlayedScenario, beside: Iterable[PlayedScenario]) -> Breach:
+def proven(breach: Breach, played: ScenarioResult, beside: Iterable[ScenarioResult]) -> Breach:
     """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
     one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
     use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
@@ -348,7 +348,7 @@ def proven(breach: Breach, played: PlayedScenario, beside: Iterable[PlayedScenar
     return breach
 
 
-def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:
+def explained(played: ScenarioResult, breaches: Iterable[Breach]) -> str:
     """Return the outcome, the breaches, the permitted outcomes, and the YAML that reproduces it."""
     lines = [f"seen: {scenarios.notation(played.outcome)}", *(f"breach: {breach}" for breach in breaches)]
     lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(played.instance, played.outcome)]
@@ -358,7 +358,7 @@ def explained(played: PlayedScenario, breaches: Iterable[Breach]) -> str:
     return "\n".join(lines)
 
 
-def nearest(instance: Instance, observed: Outcome) -> list[Outcome]:
+def nearest(instance: Instance, observed: SchedulingOutcome) -> list[SchedulingOutcome]:
     """Return some permitted outcomes, the ones most similar to the observed one first; empty if there are too many."""
     ways = 1
     for gang in instance.gangs:
@@ -370,21 +370,21 @@ def nearest(instance: Instance, observed: Outcome) -> list[Outcome]:
     return sorted(allowed, key=lambda outcome: _distance(instance, outcome, observed))[:SHOWN]
 
 
-def _distance(instance: Instance, one: Outcome, other: Outcome) -> int:
+def _distance(instance: Instance, one: SchedulingOutcome, other: SchedulingOutcome) -> int:
     groups = [(gang.name, group.name) for gang in instance.gangs for group in gang.groups]
     places = {(g, h, node) for g, h in groups for o in (one, other) for node in o.of(g, h)}
     moved = sum(abs(one.of(g, h).get(node, 0) - other.of(g, h).get(node, 0)) for g, h, node in places)
     return moved + len(one.evicted ^ other.evicted)
 
 
-def _nominated(played: PlayedScenario) -> Iterable[Breach]:
+def _nominated(played: ScenarioResult) -> Iterable[Breach]:
     """Yield waiting pods that stay nominated for a node although nothing is evicted for them (GS-24)."""
     if not played.outcome.evicted and not any(pod.state == "terminating" for pod in played.instance.running):
         for pod, node in sorted(played.nominated.items()):
             yield Breach("GS-24", "", f"{pod} waits and is nominated for {node}")
 
 
-def _unloved(played: PlayedScenario) -> Iterable[Breach]:
+def _unloved(played: ScenarioResult) -> Iterable[Breach]:
     """Yield preferences that could have been met better (OR-9)."""
     if not any(scope.preferred for gang in played.instance.gangs for scope in gang.scopes):
         return
@@ -396,5 +396,5 @@ def _unloved(played: PlayedScenario) -> Iterable[Breach]:
         yield Breach("OR-9", "", f"preferences are met by {score:.2f}, and could be by {best:.2f}", "SHOULD")
 
 
-def _name(played: PlayedScenario) -> str:
+def _name(played: ScenarioResult) -> str:
     return played.scenario.id + (", after its change" if played.changed else "")

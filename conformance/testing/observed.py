@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.grove.expected import Expected
+from conformance.grove.expected import ExpectedObjects
 from conformance.grove.fields import Document, at, count, items, number, text
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -71,7 +71,7 @@ def claims_of_container(pod: Document, container: Document) -> list[str]:
     return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
-def rest(env: SceneEnvironment, expected: Expected) -> View:
+def rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:
     """Wait until the statuses of all cliques are those of unscheduled pods and nothing changes any more: from then on
     an operator reconciles the set only for a reason that the test gives. Judges nothing."""
 

@@ -11,7 +11,7 @@ from conformance.grove import labels
 from conformance.grove.fields import items, label, name
 from conformance.grove.scheduling import manifests, scenarios
 from conformance.grove.scheduling.history import Bound
-from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Running, admitted
+from conformance.grove.scheduling.instance import Gang, Instance, RunningPod, SchedulingOutcome, admitted
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.rules import Breach, verdict
 from conformance.grove.scheduling.scenarios import Scenario
@@ -28,7 +28,7 @@ OFTEN = 5
 
 
 @dataclass
-class Part:
+class ScenarioRun:
     """A scenario while it is played."""
 
     scenario: Scenario
@@ -36,12 +36,12 @@ class Part:
     instance: Instance
     begin: list[Bound] = field(default_factory=list)
     since: int = 0
-    outcome: Outcome | None = None
+    outcome: SchedulingOutcome | None = None
     wrong: str = ""
     free: list[Gang] = field(default_factory=list)
     """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
     open: set[str] = field(default_factory=set)
-    lost: list[Running] = field(default_factory=list)
+    lost: list[RunningPod] = field(default_factory=list)
     """Evicted pods that ran before and are to be recreated under a new name."""
     again: set[str] = field(default_factory=set)
     absent: list[Object] = field(default_factory=list)

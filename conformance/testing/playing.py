@@ -16,7 +16,7 @@ from conformance.grove.fields import items, label, name, text
 from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome
+from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, SchedulingOutcome
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.origins import ByHand
@@ -26,7 +26,7 @@ from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing.blocked_deletion import FINALIZER
-from conformance.testing.part import NO_PRIORITY, Part
+from conformance.testing.part import NO_PRIORITY, ScenarioRun
 
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
@@ -53,20 +53,20 @@ class Move:
 
 
 @dataclass
-class PlayedScenario:
+class ScenarioResult:
     """A scenario as it was played, or what became of it after its change."""
 
     scenario: Scenario
     instance: Instance
     changed: bool
     moves: list[Move]
-    outcome: Outcome
+    outcome: SchedulingOutcome
     end: float
     nominated: dict[str, str]
     """Waiting pods, and the nodes that they are nominated for."""
 
 
-class Play:
+class ScenarioRunner:
     """One play of many scenarios. `run` returns all of them as they were played; `at_once` says whether the scheduler
     saw everything at once."""
 
@@ -79,10 +79,10 @@ class Play:
         """Resource and name of cluster-scoped objects."""
         self._dirty: set[str] = set()
 
-    def _part(self, scenario: Scenario) -> Part:
-        return Part(scenario, self.env.testbed(manifests.object_name(scenario.id)), scenario.instance)
+    def _part(self, scenario: Scenario) -> ScenarioRun:
+        return ScenarioRun(scenario, self.env.testbed(manifests.object_name(scenario.id)), scenario.instance)
 
-    def run(self) -> list[PlayedScenario]:
+    def run(self) -> list[ScenarioResult]:
         """Play all scenarios, then the changes of those that have one."""
         try:
             self._await_work()
@@ -163,13 +163,17 @@ class Play:
                 if node.schedulable:
                     self._renew(node, part.testbed)
 
-    def _change(self, part: Part) -> None:
+    def _change(self, part: ScenarioRun) -> None:
         change = part.scenario.change
         assert change is not None
         before = part.instance
         part.begin = [step for step in _still_bound(self._moves(part)) if step.gang not in change.deleted]
         part.since = self.env.history.mark()
-        part.instance, part.outcome, part.wrong = before.after(Outcome(), change), None, "nothing was changed yet"
+        part.instance, part.outcome, part.wrong = (
+            before.after(SchedulingOutcome(), change),
+            None,
+            "nothing was changed yet",
+        )
         known = {node.name for node in before.nodes}
         self.env.fleet(
             manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.testbed)
@@ -207,7 +211,7 @@ class Play:
             "no pod was bound to a node"
         )
 
-    def _come_to_rest(self, parts: Sequence[Part], step: str) -> None:
+    def _come_to_rest(self, parts: Sequence[ScenarioRun], step: str) -> None:
         """Wait until all pods are where they may be and nothing changes any more. Each gate is removed once on the way,
         and each pod recreated a few times at most, so this ends. The scene ends before `step` if the scheduler has
         died."""
@@ -225,7 +229,7 @@ class Play:
                     self.env.require_alive(step)
                     return
 
-    def _owed(self, parts: Sequence[Part], view: View) -> bool:
+    def _owed(self, parts: Sequence[ScenarioRun], view: View) -> bool:
         """Look at the parts that have changed, and return whether there is anything to do in place of an operator."""
         if view.last is not None and view.last.resource == "pods":
             origin = self.env.history.origins.by_hand.get(view.last.uid)
@@ -236,17 +240,17 @@ class Play:
         self._dirty = set()
         return any(part.free or part.lost or part.absent for part in parts)
 
-    def _at_rest(self, parts: Sequence[Part], view: View) -> bool | Unmet:
+    def _at_rest(self, parts: Sequence[ScenarioRun], view: View) -> bool | Unmet:
         if self._owed(parts, view):
             return True
         restless = [f"{part.testbed.prefix}: {part.wrong}" for part in parts if part.wrong]
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
 
-    def _go_on(self, parts: Sequence[Part]) -> bool:
+    def _go_on(self, parts: Sequence[ScenarioRun]) -> bool:
         """Do what an operator does in such a state, and return whether there was anything to do."""
         return any([self._open_gates(parts), self._recreate(parts)])
 
-    def _recreate(self, parts: Sequence[Part]) -> bool:
+    def _recreate(self, parts: Sequence[ScenarioRun]) -> bool:
         """Recreate pods that the scheduler has deleted, for schedulers that expect it. One that ran before gets another
         name, so that its place is told from the one that it had, and its gang refers to that name."""
         lost = [(part, pod) for part in parts for pod in part.lost]
@@ -267,7 +271,7 @@ class Play:
             part.lost, part.absent = [], []
         return bool(lost or absent)
 
-    def _open_gates(self, parts: Sequence[Part]) -> bool:
+    def _open_gates(self, parts: Sequence[ScenarioRun]) -> bool:
         """Remove gates of scaled gangs whose base gang is placed, as an operator does (GS-03)."""
         opened = False
         for part in parts:
@@ -283,12 +287,12 @@ class Play:
 
     # -- observed ----------------------------------------------------------------------------------------------------
 
-    def _played(self, part: Part) -> PlayedScenario:
+    def _played(self, part: ScenarioRun) -> ScenarioResult:
         pods = self._pods(part)
         waiting = [pod for pod in pods if not text(pod, "spec", "nodeName")]
         nominated = {name(pod): text(pod, "status", "nominatedNodeName") for pod in waiting}
         now = self.env.history.now()
-        return PlayedScenario(
+        return ScenarioResult(
             part.scenario,
             part.instance,
             bool(part.since),
@@ -298,7 +302,7 @@ class Play:
             {pod: node for pod, node in nominated.items() if node},
         )
 
-    def _pods(self, part: Part, view: View | None = None) -> list[Object]:
+    def _pods(self, part: ScenarioRun, view: View | None = None) -> list[Object]:
         """Return the pods that the suite created for a part, with the labels that it gave them: a scheduler can change
         labels."""
         by_hand, pods = self.env.history.origins.by_hand, []
@@ -308,12 +312,12 @@ class Play:
                 pods.append({**record.object, "metadata": {**record.object["metadata"], "labels": origin.labels}})
         return pods
 
-    def _moves(self, part: Part) -> list[Move]:
+    def _moves(self, part: ScenarioRun) -> list[Move]:
         history = self.env.history
         return list(_moves(history.records("pods", since=part.since), part, history.origins.by_hand))
 
 
-def _moves(records: Iterable[Record], part: Part, by_hand: Mapping[str, ByHand]) -> Iterable[Move]:
+def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, ByHand]) -> Iterable[Move]:
     testbed, instance = part.testbed, part.instance
     before = {testbed.name(pod.name): pod.name for pod in instance.running}
     again = {manifests.again(pod, testbed): pod.name for pod in instance.running}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods
-from conformance.grove.expected import Clique, Expected, Gang
+from conformance.grove.expected import ExpectedClique, ExpectedGang, ExpectedObjects
 from conformance.grove.fields import controller, items, number, terminating, text
 from conformance.grove.kinds import PODCLIQUES
 from conformance.history.query import Predicate, Unmet, predicate
@@ -27,64 +27,64 @@ def pods_of(view: View, clique: str) -> Pods:
     return [pod for pod in view.grouped("pods", _clique, clique) if present is None or _may_own(present, pod)]
 
 
-def by_clique(view: View, cliques: Iterable[Clique]) -> dict[str, Pods]:
+def by_clique(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, Pods]:
     """As `pods_of`, for several cliques."""
     return {clique.name: pods_of(view, clique.name) for clique in cliques}
 
 
-def bound(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
+def bound(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return how many pods of each clique are bound."""
     return {name: sum(map(pods.bound, members)) for name, members in by_clique(view, cliques).items()}
 
 
-def ready(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
+def ready(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return how many pods of each clique are Ready."""
     return {name: sum(map(pods.ready, members)) for name, members in by_clique(view, cliques).items()}
 
 
-def gated(view: View, cliques: Sequence[Clique]) -> dict[str, int]:
+def gated(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
     """Return how many pods of each clique have Grove's gate."""
     return {name: sum(map(pods.gated, members)) for name, members in by_clique(view, cliques).items()}
 
 
-def sizes(cliques: Iterable[Clique]) -> dict[str, int]:
+def sizes(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return the desired number of pods of each clique."""
     return {clique.name: clique.template.replicas for clique in cliques}
 
 
-def none(cliques: Iterable[Clique]) -> dict[str, int]:
+def none(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return zero pods for each clique."""
     return {clique.name: 0 for clique in cliques}
 
 
 @predicate
-def all_exist(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def all_exist(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every clique has its desired number of pods."""
     return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
 
 
 @predicate
-def all_ungated(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def all_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques exists and has no Grove gate any more."""
     free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
     return _short(sizes(cliques), free, "are ungated")
 
 
 @predicate
-def none_ungated(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def none_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques has lost Grove's gate."""
     free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
     ungated = [f"{count} pods of {name}" for name, count in free.items() if count]
     return not ungated or Unmet(f"ungated: {', '.join(ungated)}")
 
 
-def all_bound(cliques: Sequence[Clique]) -> Predicate:
+def all_bound(cliques: Sequence[ExpectedClique]) -> Predicate:
     """Every pod of the cliques exists and is bound."""
     return lambda view: _short(sizes(cliques), bound(view, cliques), "are bound")
 
 
 @predicate
-def none_bound(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def none_bound(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques is bound."""
     violations = [f"{count} pods of {name}" for name, count in bound(view, cliques).items() if count]
     return not violations or Unmet(f"bound: {', '.join(violations)}")
@@ -104,13 +104,13 @@ def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
     return not violations or Unmet(f"bound: {', '.join(violations)}")
 
 
-def admitted(expected: Expected, gang: Gang) -> Predicate:
+def admitted(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = expected.of_gang(gang.name)
     return lambda view: _short(gang.minimums, bound(view, cliques), "are bound")
 
 
-def minimum_ready(expected: Expected, gang: Gang) -> Predicate:
+def minimum_ready(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas Ready pods."""
     cliques = expected.of_gang(gang.name)
     return lambda view: _short(gang.minimums, ready(view, cliques), "are Ready")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from conformance.grove import labels
-from conformance.grove.expected import Expected
+from conformance.grove.expected import ExpectedObjects
 from conformance.grove.fields import label, mapping, name, text, truth
 from conformance.history.view import View
 from conformance.testing import predicates
 from conformance.testing.comparison import Comparison, of
 
 
-def headless_services(expected: Expected, view: View) -> Comparison:
+def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
     """Return the headless Services of a set, expected and observed, with the pods that they select."""
     pods = predicates.by_clique(view, expected.cliques.values())
     right: dict[str, object] = {}

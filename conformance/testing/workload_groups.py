@@ -69,7 +69,7 @@ Root = Leaf | Tree
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkloadTarget:
     """Where the objects are made: their namespace, the prefix of their names, what pods need to run on the nodes."""
 
     namespace: str
@@ -89,7 +89,7 @@ class Place:
         return {"name": name, "namespace": self.namespace, "labels": dict(self.labels)}
 
 
-def groups(root: Root, place: Place, parent: str = "") -> Iterator[Object]:
+def groups(root: Root, place: WorkloadTarget, parent: str = "") -> Iterator[Object]:
     """Yield the groups of a tree, parents before children (WL37, section 3)."""
     yield group(root, place, parent)
     if isinstance(root, Tree):
@@ -97,7 +97,7 @@ def groups(root: Root, place: Place, parent: str = "") -> Iterator[Object]:
             yield from groups(child, place, root.name)
 
 
-def group(root: Root, place: Place, parent: str = "") -> Object:
+def group(root: Root, place: WorkloadTarget, parent: str = "") -> Object:
     """Return one PodGroup or CompositePodGroup, without what is below it."""
     tree = isinstance(root, Tree)
     spec: Object = {"schedulingPolicy": _policy(root)}
@@ -119,13 +119,15 @@ def group(root: Root, place: Place, parent: str = "") -> Object:
     }
 
 
-def pods(leaf: Leaf, place: Place, first: int = 0, count: int | None = None, *, gated: bool = False) -> list[Object]:
+def pods(
+    leaf: Leaf, place: WorkloadTarget, first: int = 0, count: int | None = None, *, gated: bool = False
+) -> list[Object]:
     """Return pods of a group, all of them by default, from index `first` on."""
     indices = range(first, first + (leaf.pods if count is None else count))
     return [_pod(leaf, place, index, gated) for index in indices]
 
 
-def plain(name: str, place: Place, gpus: int = 1, priority: str = "", node: str = "") -> Object:
+def plain(name: str, place: WorkloadTarget, gpus: int = 1, priority: str = "", node: str = "") -> Object:
     """Return a pod of no group; with `node`, one that runs there already."""
     spec = _spec(place, gpus, priority, "")
     if node:
@@ -133,7 +135,7 @@ def plain(name: str, place: Place, gpus: int = 1, priority: str = "", node: str 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(place, place.name(name)), "spec": spec}
 
 
-def _metadata(place: Place, name: str) -> Object:
+def _metadata(place: WorkloadTarget, name: str) -> Object:
     """Return the metadata of a pod, with a label of its own for selectors."""
     metadata = place.metadata(name)
     return {**metadata, "labels": {**metadata["labels"], POD: name}}
@@ -145,7 +147,7 @@ def _policy(root: Root) -> Object:
     return {"gang": {"minGroupCount" if isinstance(root, Tree) else "minCount": root.minimum}}
 
 
-def _pod(leaf: Leaf, place: Place, index: int, gated: bool) -> Object:
+def _pod(leaf: Leaf, place: WorkloadTarget, index: int, gated: bool) -> Object:
     priority = leaf.priority if leaf.pod_priority is None else leaf.pod_priority
     spec = _spec(place, leaf.gpus, priority, leaf.scheduler)
     spec["schedulingGroup"] = {"podGroupName": place.name(leaf.name)}
@@ -155,7 +157,7 @@ def _pod(leaf: Leaf, place: Place, index: int, gated: bool) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _spec(place: Place, gpus: int, priority: str, scheduler: str) -> Object:
+def _spec(place: WorkloadTarget, gpus: int, priority: str, scheduler: str) -> Object:
     requests = {"cpu": "10m", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     spec: Object = {
         "schedulerName": scheduler or place.scheduler,

@@ -70,7 +70,7 @@ def test_worked_traces_are_permitted_step_by_step(name: str) -> None:
             old, generation = frozenset(entry.key for entry in before.layout), write.begins
         assert broken_partition(write.layout, sizes) == []
         problems = change.problems(
-            change.Change(before.layout, write.layout),
+            change.LayoutChange(before.layout, write.layout),
             generation,
             trace.in_scope,
             before=old,
@@ -104,7 +104,7 @@ WRONG = {
 def test_wrong_steps_are_found(what: str) -> None:
     components = [Component(Key("clique", "F"), 4, 2, 2), Component(Key("group", "P"), 2, 1, 1)]
     before = traces.layout(["B0*@v0: F4 P[0,1]"] if "gains" not in what else ["B0*@v0: F2 P[0]", "M1*@v1: F2"])
-    problems = change.problems(change.Change(before, traces.layout(WRONG[what])), "v1", components, before={"B0"})
+    problems = change.problems(change.LayoutChange(before, traces.layout(WRONG[what])), "v1", components, before={"B0"})
     assert what in "; ".join(problems)
 
 
@@ -112,7 +112,7 @@ def test_a_batch_beyond_the_budget_is_found_unless_it_was_unavailable() -> None:
     components = [Component(Key("group", "P"), 4, 1, 1)]
     before = traces.layout(["M1*@v1: P[0]", "B1@v0: P[1]", "B2@v0: P[2]", "B3@v0: P[3]"])
     after = traces.layout(["M1*@v1: P[0]", "T1@v1: P[1]", "T2@v1: P[2]", "B3@v0: P[3]"])
-    step = change.Change(before, after)
+    step = change.LayoutChange(before, after)
     assert change.problems(step, "v1", components) == ["2 of P are replaced at once, and maxUnavailable is 1"]
     assert change.problems(step, "v1", components, unavailable={Key("group", "P"): 2}) == []
 
@@ -136,8 +136,8 @@ def test_pods_join_the_newest_anchor_of_the_update() -> None:
     before = traces.layout(["s-0-900*@v0: F1", "s-0-1000*@v1: F2", "s-0-1100*@v1: F2"])
     wrong = traces.layout(["s-0-1000*@v1: F3", "s-0-1100*@v1: F2"])
     right = traces.layout(["s-0-1000*@v1: F2", "s-0-1100*@v1: F3"])
-    assert change.problems(change.Change(before, right), "v1", components) == []
-    problems = change.problems(change.Change(before, wrong), "v1", components)
+    assert change.problems(change.LayoutChange(before, right), "v1", components) == []
+    problems = change.problems(change.LayoutChange(before, wrong), "v1", components)
     assert problems == ["pods join s-0-1000, and not the newest anchor s-0-1100"]
 
 

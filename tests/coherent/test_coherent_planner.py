@@ -51,7 +51,7 @@ def test_updates_without_failures_follow_the_plan() -> None:
             assert wrong == [], text
             if isinstance(step, Complete):
                 break
-            batches.append(str(change.Change(before, read(replica.layout)).batch))
+            batches.append(str(change.LayoutChange(before, read(replica.layout)).batch))
             replica.settle()
         assert batches in expected, text
 

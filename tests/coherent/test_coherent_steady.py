@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove.coherent import steady
-from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import Key
 from conformance.grove.coherent.traces import layout
 
@@ -26,7 +26,7 @@ WALK = [
 
 
 def problems(before: list[str], after: list[str], sizes: tuple[int, int, int]) -> list[str]:
-    return steady.problems(Change(layout(before), layout(after)), dict(zip((F, P, D), sizes, strict=True)))
+    return steady.problems(LayoutChange(layout(before), layout(after)), dict(zip((F, P, D), sizes, strict=True)))
 
 
 @pytest.mark.parametrize("step", range(1, len(WALK)))

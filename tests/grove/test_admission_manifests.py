@@ -8,7 +8,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.grove.admission import examples, manifests, model, updates
-from conformance.grove.admission.violation import Facts
+from conformance.grove.admission.violation import AdmissionFacts
 from conformance.suite.registry import requirement
 
 FILE = """\
@@ -25,7 +25,7 @@ manifests:
   stored: {set: {spec.more: 1}}
   verdict: refused
 """
-FACTS = Facts(topology=True, mnnvl=True, schedulers=("own",), bindings={"top": ["zone", "rack", "host"]})
+FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=("own",), bindings={"top": ["zone", "rack", "host"]})
 
 
 def read(tmp_path, text):

@@ -31,7 +31,7 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_every_key_finalizer_and_component_is_on_the_page() -> None:
     known = {value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str)}
-    known |= {value for name, value in vars(labels.Component).items() if name.isupper()}
+    known |= {value for name, value in vars(labels.ComponentLabel).items() if name.isupper()}
     ours = {labels.BY_HAND, labels.OWN_PREFIX}
     page = sheet.page()
     assert {text for text in known - ours | {expected_domains.FINALIZER} if f"`{text}" not in page} == set()

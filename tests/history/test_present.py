@@ -8,7 +8,7 @@ import pytest
 
 from conformance import invariants
 from conformance.errors import HarnessError
-from conformance.history.log import Present
+from conformance.history.log import Completeness
 from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.record import Record
 from conformance.history.recorder import Recorder, Stopped
@@ -34,13 +34,13 @@ class Lagging(Scripted):
             write()
         return None
 
-    def complete(self, namespace: str, timeout: float) -> Present:
+    def complete(self, namespace: str, timeout: float) -> Completeness:
         if not self._ever:
-            return Present(0, self._resource)
+            return Completeness(0, self._resource)
         for write in self._delayed:
             write()
         self._delayed.clear()
-        return Present()
+        return Completeness()
 
 
 def record_set(story: Story, *, referenced: bool = True) -> None:
@@ -91,8 +91,8 @@ def test_a_view_that_cannot_be_whole_is_our_own_failure() -> None:
 
 def test_nothing_newer_than_the_present_is_compared() -> None:
     class Cut(Scripted):
-        def complete(self, namespace: str, timeout: float) -> Present:
-            return Present(102)
+        def complete(self, namespace: str, timeout: float) -> Completeness:
+            return Completeness(102)
 
     story = Story(Cut())
     record_set(story)  # revisions 101 to 105

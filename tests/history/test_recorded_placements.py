@@ -16,7 +16,7 @@ from conformance.grove import labels
 from conformance.history import redaction, storage
 from conformance.history.record import Record
 from conformance.invariants import placements
-from conformance.invariants.placements import Placements, State
+from conformance.invariants.placements import GangState, Placements
 from conformance.invariants.settled_gangs import SETTLED
 from tests.history.story import Story
 
@@ -38,7 +38,7 @@ def judged(story: Story) -> Placements:
     return placements.judge(records(story), story.at + LATER)
 
 
-def states(judgement: Placements) -> dict[str, State]:
+def states(judgement: Placements) -> dict[str, GangState]:
     return {fate.gang: fate.state for fate in judgement.fates}
 
 
@@ -91,16 +91,16 @@ def bound_by_hand(story: Story) -> None:
 @pytest.mark.parametrize(
     ("prepare", "state", "rules"),
     [
-        (bound_by_hand, {"s-0": State.OLDER}, []),
-        (whole, {"s-0": State.ADMITTED}, []),
-        (torn, {"s-0": State.TORN}, ["INV-003"]),
-        (waiting, {"s-0": State.WAITING}, []),
-        (deleted, {"s-0": State.DELETED}, []),
-        (older, {"s-0": State.OLDER, "s-0-g-0": State.OLDER}, []),
+        (bound_by_hand, {"s-0": GangState.OLDER}, []),
+        (whole, {"s-0": GangState.ADMITTED}, []),
+        (torn, {"s-0": GangState.TORN}, ["INV-003"]),
+        (waiting, {"s-0": GangState.WAITING}, []),
+        (deleted, {"s-0": GangState.DELETED}, []),
+        (older, {"s-0": GangState.OLDER, "s-0-g-0": GangState.OLDER}, []),
     ],
 )
 def test_what_became_of_a_gang(
-    prepare: Callable[[Story], None], state: dict[str, State], rules: list[str], story: Story
+    prepare: Callable[[Story], None], state: dict[str, GangState], rules: list[str], story: Story
 ) -> None:
     prepare(story)
     judgement = judged(story)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.grove.admission import examples
-from conformance.grove.admission.violation import Facts
+from conformance.grove.admission.violation import AdmissionFacts
 from reference_impl.admission import authorizer
 from reference_impl.admission.errors import aggregate, duplicate, forbidden, invalid, required
 from reference_impl.admission.server import Hooks
@@ -24,7 +24,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=12,
 )
-FACTS = Facts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
+FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
 
 
 class Cluster:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from conformance.grove.admission import examples, manifests, model, updates
 from conformance.grove.admission.defaults import defaulted, differences
-from conformance.grove.admission.violation import Facts
+from conformance.grove.admission.violation import AdmissionFacts
 from conformance.tests.admission.judging import complaint
 from tests.reference import apiserver
 
 WORDS = {"binding": "top", "scheduler": apiserver.OWN}
 ON = {"topology", "mnnvl", "kai", "authorizer"}
-FACTS = Facts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
+FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
 CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
 """Rules that only an API server checks."""
 GENERATED = 2000

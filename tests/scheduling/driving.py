@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.grove.scheduling.instance import Gang, Instance, Node, Outcome
+from conformance.grove.scheduling.instance import Gang, Instance, Node, SchedulingOutcome
 from reference_impl.scheduler import cycle, model
 from reference_impl.scheduler import gang as ours
 from reference_impl.scheduler.capacity import Capacity
@@ -20,7 +20,7 @@ DEMANDS = {"nodeSelector", "tolerations", "nodeAffinity"}
 MAX_CYCLES = 12
 
 
-def settled(instance: Instance, levels: tuple[str, ...] = ()) -> Outcome:
+def settled(instance: Instance, levels: tuple[str, ...] = ()) -> SchedulingOutcome:
     """Where the scheduler comes to rest. Evicted pods are gone at once, and those of gangs are made anew."""
     return Driver(instance, levels).run()
 
@@ -44,7 +44,7 @@ class Driver:
         self.claims: set[str] = set()
         self.plans: list[cycle.Plan] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> SchedulingOutcome:
         for _ in range(MAX_CYCLES):
             plan = self.run_cycle()
             if not plan.bindings and not plan.evictions:
@@ -100,11 +100,11 @@ class Driver:
         levels = ((scope.groups, scope.required, scope.preferred) for scope in item.scopes)
         return ours.Gang(item.name, groups, ours.scopes(names, *levels), item.priority, item.base, self.levels)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SchedulingOutcome:
         placed: dict[str, dict[str, Counter[str]]] = {}
         for gang, group, _, where in self.bound.values():
             placed.setdefault(gang, {}).setdefault(group, Counter())[where] += 1
-        return Outcome(placed, frozenset(self.evicted), recreated=True)
+        return SchedulingOutcome(placed, frozenset(self.evicted), recreated=True)
 
 
 def node(item: Node) -> model.Node:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove.scheduling.history import Gone
-from conformance.grove.scheduling.instance import Outcome
+from conformance.grove.scheduling.instance import SchedulingOutcome
 from conformance.grove.scheduling.rules import Breach
 from conformance.testing import judging
-from conformance.testing.playing import Move, PlayedScenario
+from conformance.testing.playing import Move, ScenarioResult
 from tests.scheduling.test_scheduling_scenarios import ALL, bound, broken, scene
 
 REPLICAS = [
@@ -25,7 +25,7 @@ def evicting(name, victims, *steps):
     for step in steps:
         spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
         spread[step.node] = spread.get(step.node, 0) + 1
-    return scene(name, *map(Gone, victims), *steps, outcome=Outcome(placed, frozenset(victims)))
+    return scene(name, *map(Gone, victims), *steps, outcome=SchedulingOutcome(placed, frozenset(victims)))
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_room_kept_for_a_gang_of_a_rack_breaks_nothing_about_racks():
     ]
     assert broken(scene("GS-S49", *steps)) == set()
     outcome = scene("GS-S49", *steps).outcome
-    instance = scenario.instance.after(Outcome(), scenario.change)
-    played = PlayedScenario(scenario, instance, True, [Move(0.0, step) for step in steps], outcome, 5.0, {})
+    instance = scenario.instance.after(SchedulingOutcome(), scenario.change)
+    played = ScenarioResult(scenario, instance, True, [Move(0.0, step) for step in steps], outcome, 5.0, {})
     assert broken(played) == {judging.WITHHELD}
 
 

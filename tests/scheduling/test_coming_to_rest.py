@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conformance.testing.playing import Play
+from conformance.testing.playing import ScenarioRunner
 
 
-class Turns(Play):
+class Turns(ScenarioRunner):
     """Scenarios of which one pod after the other is evicted, and recreated by the suite."""
 
     def __init__(self, evicted: int) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from conformance.grove.scheduling import outcomes, scenarios
-from conformance.grove.scheduling.instance import Outcome, admitted
+from conformance.grove.scheduling.instance import SchedulingOutcome, admitted
 from conformance.grove.scheduling.rules import forbidden, verdict
 
 ALL = scenarios.load()
@@ -66,7 +66,7 @@ def test_what_is_printed_reads_back(scenario, tmp_path):
 
 def test_a_torn_gang_is_told_with_its_rule():
     (torn,) = [s for s in ALL if s.id == "GS-S02"]
-    breaches = verdict(torn.instance, Outcome({"A": {"w": {"n1": 2}}}))
+    breaches = verdict(torn.instance, SchedulingOutcome({"A": {"w": {"n1": 2}}}))
     assert [breach.rule for breach in breaches] == ["GS-20"] and "w 2 of 4" in str(breaches[0])
 
 
@@ -103,13 +103,13 @@ def test_pods_above_floors_are_evicted_before_gangs_and_then_the_lowest_priority
     [scenario] = scenarios.read(path)
     node = "n0" if evicted == "big-0" else "n1"
     placed = {"n1": 2} if node == "n1" else {"n0": 1, "n1": 1}
-    outcome = Outcome({"new": {"p": placed}}, frozenset({evicted}))
+    outcome = SchedulingOutcome({"new": {"p": placed}}, frozenset({evicted}))
     assert [breach.text for breach in verdict(scenario.instance, outcome)] == [wrong] * bool(wrong)
 
 
 def test_a_pod_on_a_node_of_another_scenario_is_a_breach_and_no_crash():
     scenario = next(s for s in ALL if any(scope.preferred for gang in s.instance.gangs for scope in gang.scopes))
     gang = next(gang for gang in scenario.instance.gangs if any(scope.preferred for scope in gang.scopes))
-    outcome = Outcome({gang.name: {group.name: {"elsewhere": group.minimum} for group in gang.groups}})
+    outcome = SchedulingOutcome({gang.name: {group.name: {"elsewhere": group.minimum} for group in gang.groups}})
     assert outcomes.score(scenario.instance, outcome) > 0
     assert any("its nodeSelector excludes" in breach.text for breach in verdict(scenario.instance, outcome))

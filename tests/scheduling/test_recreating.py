@@ -10,12 +10,12 @@ import pytest
 from conformance.grove import labels
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Running
+from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
 from conformance.history.origins import ByHand
 from conformance.history.record import ADDED, DELETED
-from conformance.testing.part import CONSOLIDATION, OFTEN, Part
-from conformance.testing.playing import Play, _moves
+from conformance.testing.part import CONSOLIDATION, OFTEN, ScenarioRun
+from conformance.testing.playing import ScenarioRunner, _moves
 from tests.history.story import Story
 
 ASKS = {"gpus": 1}
@@ -26,7 +26,7 @@ INSTANCE = Instance(
         Gang("B", (Group("w", 1, 1, ASKS),), base="A"),
         Gang("R", (Group("w", 1, 1, ASKS),)),
     ),
-    (Running("r", "n", ASKS, gang="R", group="w"), Running("other", "n", ASKS)),
+    (RunningPod("r", "n", ASKS, gang="R", group="w"), RunningPod("other", "n", ASKS)),
 )
 TESTBED = manifests.Testbed("ns", "pool", "mine", prefix="s", gates=True)
 
@@ -35,13 +35,13 @@ class Acted:
     """A cluster that consists of what the suite creates in it."""
 
     def __init__(self) -> None:
-        self.part = Part(Scenario("S", "", INSTANCE, Expectation()), TESTBED, INSTANCE)
+        self.part = ScenarioRun(Scenario("S", "", INSTANCE, Expectation()), TESTBED, INSTANCE)
         self.gangs = {gang["metadata"]["name"]: gang for gang in manifests.gangs(INSTANCE, TESTBED)}
         self.pods = {
             pod["metadata"]["name"]: pod
             for pod in [*manifests.running(INSTANCE, TESTBED), *manifests.pods(INSTANCE, TESTBED)]
         }
-        self.play = Play.__new__(Play)
+        self.play = ScenarioRunner.__new__(ScenarioRunner)
         self.play.env = self  # type: ignore[assignment]
         self.history: Any = SimpleNamespace(view=lambda: self)
 

@@ -8,10 +8,10 @@ import pytest
 
 from conformance.grove.scheduling import manifests, sampling, scenarios
 from conformance.grove.scheduling.history import Bound, Gone
-from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, Outcome, Running
+from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod, SchedulingOutcome
 from conformance.suite.registry import requirement
 from conformance.testing import judging
-from conformance.testing.playing import Move, PlayedScenario
+from conformance.testing.playing import Move, ScenarioResult
 
 ALL = {scenario.id: scenario for scenario in scenarios.load()}
 
@@ -25,8 +25,8 @@ def scene(name, *moves, outcome=None, **more):
         if isinstance(step, Bound):
             spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
             spread[step.node] = spread.get(step.node, 0) + 1
-    observed = outcome or Outcome(placed)
-    return PlayedScenario(scenario, scenario.instance, False, steps, observed, 5.0, more.pop("nominated", {}))
+    observed = outcome or SchedulingOutcome(placed)
+    return ScenarioResult(scenario, scenario.instance, False, steps, observed, 5.0, more.pop("nominated", {}))
 
 
 def broken(given, **how):
@@ -96,14 +96,14 @@ def test_room_may_be_kept_for_another_gang_that_waits():
 
 
 def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
-    ended = Outcome({}, frozenset({"w0", "w1"}))
+    ended = SchedulingOutcome({}, frozenset({"w0", "w1"}))
     assert broken(scene("repair-full", Gone("w0"), Gone("w1"), outcome=ended)) == {"SCHED-074"}
 
 
 @pytest.mark.parametrize("evicted", [("w0", "w1"), ("w0",)], ids=["all", "some"])
 def test_a_gang_may_be_ended_because_it_is_below_its_minimum(evicted):
     """GREP-393: "This termination behavior is not enforced by Grove itself and may vary"."""
-    played = scene("GS-S41-full", *map(Gone, evicted), outcome=Outcome({}, frozenset(evicted)))
+    played = scene("GS-S41-full", *map(Gone, evicted), outcome=SchedulingOutcome({}, frozenset(evicted)))
     assert broken(played) == {"SCHED-074"}
 
 
@@ -112,7 +112,7 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
     high = Gang("H", (Group("w", 1, 1, {"gpus": 1}),), 90)
     instance = replace(instance, gangs=(*instance.gangs, high))
     steps = [Gone("w0"), *bound("H", "w", "n1")]
-    outcome = Outcome({"H": {"w": {"n1": 1}}}, frozenset({"w0"}))
+    outcome = SchedulingOutcome({"H": {"w": {"n1": 1}}}, frozenset({"w0"}))
     played = replace(scene("repair-full", *steps, outcome=outcome), instance=instance)
     scenario = replace(played.scenario, checks=())
     assert broken(replace(played, scenario=scenario)) == {"SCHED-031"}
@@ -131,7 +131,7 @@ def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
     """In any scenario, such as a generated one, which names no requirement."""
     gang = Gang("A", (Group("w", 2, 3, {"gpus": 1}),))
     there = tuple(Node(name, {"gpus": 1}, {"host": name}) for name in ("n1", "n2"))
-    instance = Instance(there, (gang,), (Running("old", "n2", {"gpus": 1}, state=state),))
+    instance = Instance(there, (gang,), (RunningPod("old", "n2", {"gpus": 1}, state=state),))
     played = scene("GS-S01", *bound("A", "w", *nodes))
     played = replace(played, instance=instance, scenario=replace(played.scenario, checks=()))
     assert broken(played) == breaks
@@ -139,7 +139,7 @@ def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
 
 def test_the_room_of_a_victim_is_that_of_a_terminating_pod():
     deleted, placed = [Gone("l1"), Gone("l2")], bound("H", "w", "n1", "n1")
-    outcome = Outcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
+    outcome = SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
     assert broken(scene("GS-S31", *deleted, *placed, outcome=outcome)) == set()
     assert broken(scene("GS-S31", *placed, *deleted, outcome=outcome)) == {"SCHED-076"}
 
@@ -156,7 +156,10 @@ def test_preferences_are_told_apart_from_what_must_be():
 def test_that_nobody_is_evicted_is_for_those_who_claim_it():
     assert broken(scene("GS-S31")) == {judging.EVICTS}
     steps = [Gone("l1"), Gone("l2"), *bound("H", "w", "n1", "n1")]
-    assert broken(scene("GS-S31", *steps, outcome=Outcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"})))) == set()
+    assert (
+        broken(scene("GS-S31", *steps, outcome=SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))))
+        == set()
+    )
 
 
 def test_a_scaled_gang_is_placed_first_only_if_gates_are_overlooked():
@@ -201,17 +204,17 @@ def test_a_pod_that_was_moved_is_not_evicted():
     placed = bound("G", "w", "n1")
     deleted, again = Gone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
     repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
-    evicted = scene("repair", deleted, *placed, outcome=Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
+    evicted = scene("repair", deleted, *placed, outcome=SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
     assert "SCHED-030" in broken(evicted)
-    waits = Outcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"}), recreated=True)
+    waits = SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"}), recreated=True)
     assert "SCHED-030" in broken(scene("repair", deleted, *placed, outcome=waits))
-    moved = Outcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
+    moved = SchedulingOutcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
     assert broken(scene("repair", deleted, *placed, again, outcome=moved)) == set()
     assert scenarios.notation(moved) == "G.w n1+n2; moved w0"
 
 
 def evicting(name, pod):
-    return scene(name, Gone(pod), outcome=Outcome({}, frozenset({pod})))
+    return scene(name, Gone(pod), outcome=SchedulingOutcome({}, frozenset({pod})))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +236,7 @@ def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside
 
 def test_a_gang_that_loses_a_pod_to_an_eviction_was_still_placed_as_a_whole():
     first, second = bound("A", "w", "n1", "n2"), bound("B", "w", "n2", "n1")
-    end = Outcome({"A": {"w": {"n1": 1}}, "B": {"w": {"n1": 1, "n2": 1}}})
+    end = SchedulingOutcome({"A": {"w": {"n1": 1}}, "B": {"w": {"n1": 1, "n2": 1}}})
     assert broken(scene("GS-S09", *first, Gone("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
     assert broken(scene("GS-S09", *first[:1], *second, outcome=end)) == {"SCHED-020", "SCHED-027"}
 

@@ -33,7 +33,7 @@ def play_on(monkeypatch):
         def run(self):
             return []
 
-    monkeypatch.setattr(judging, "Play", Played)
+    monkeypatch.setattr(judging, "ScenarioRunner", Played)
 
     def play(answer, *names):
         scene = judging.Scenarios()

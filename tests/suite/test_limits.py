@@ -14,7 +14,7 @@ def test_limits_are_numbers_constants_defaults_or_expressions() -> None:
     assert Wait("set available", 150.0) in update, "a constant"
     assert Wait("deleted pod replaced", 60.0) in update, "a default"
     assert Wait("{…}: cliques and groups report the end", 30.0) in update, "a number, and a name that is filled in"
-    played = limits.of_scene("conformance.testing.playing", "Play")
+    played = limits.of_scene("conformance.testing.playing", "ScenarioRunner")
     assert Wait("every scenario is at rest where it may be", "within") in played, "an expression"
 
 

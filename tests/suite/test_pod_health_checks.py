@@ -11,7 +11,7 @@ import pytest
 
 from conformance.grove import health, workloads
 from conformance.grove.expected import expected
-from conformance.grove.health import Health
+from conformance.grove.health import HealthCase
 from conformance.suite.outcomes.checks import CheckFailed, Checks
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
@@ -26,7 +26,7 @@ BREACHES = {"CORE-017", "CORE-038", "CORE-041"}
 ENV = cast(SceneEnvironment, SimpleNamespace(workload=lambda name, **sizes: dict(workloads.load(name, sizes))))
 
 
-def failed(status: Callable[[Health], dict[str, Any]]) -> set[str]:
+def failed(status: Callable[[HealthCase], dict[str, Any]]) -> set[str]:
     """Return the requirements that a set fails whose cliques differ from the right status by this one."""
     scene, story = PodsInAllStates(), Story()
     scene.cases = {case.name: case for case in health.cases()}
@@ -66,5 +66,5 @@ def _failed(test: Any, played: Played) -> set[str]:
         (lambda case: {"breached": not case.breached}, BREACHES),
     ],
 )
-def test_a_wrong_status_fails_what_speaks_of_it(status: Callable[[Health], dict[str, Any]], ids: set[str]) -> None:
+def test_a_wrong_status_fails_what_speaks_of_it(status: Callable[[HealthCase], dict[str, Any]], ids: set[str]) -> None:
     assert failed(status) == ids

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.grove.expected import expected
 from conformance.grove.workloads import load
 from conformance.run import trial
-from conformance.run.progress_of_set import Line, lines
+from conformance.run.progress_of_set import ProgressLine, lines
 from tests.history.story import Story
 
 WANTED = expected(dict(load("frontend")))
@@ -20,7 +20,7 @@ POD: dict[str, Any] = {
 }
 
 
-def compared(story: Story, *, of: str = "frontend") -> list[Line]:
+def compared(story: Story, *, of: str = "frontend") -> list[ProgressLine]:
     desired = expected(dict(load(of)))
     return lines(story.history.view(), "frontend", 1, desired)
 
@@ -52,7 +52,7 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
     story.record("podcliques", "frontend-0-web", {}, kind="DELETED")
     story.record("podcliques", "web", {})
     (line,) = [line for line in compared(story) if line.expected.startswith("podcliques")]
-    assert line == Line("podcliques frontend-0-web", "frontend-0-web missing; there: web")
+    assert line == ProgressLine("podcliques frontend-0-web", "frontend-0-web missing; there: web")
 
 
 def test_a_gated_pod_is_counted_where_it_stands() -> None:

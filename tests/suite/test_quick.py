@@ -17,7 +17,7 @@ from conformance.suite.settings import RunSettings
 PROFILES = {"core", "gang", "startup", "scaling", "termination"}
 
 
-def plan(tmp_path: Path, **settings: object) -> launch.Plan:
+def plan(tmp_path: Path, **settings: object) -> launch.LaunchPlan:
     """Return the tests that such a run selects."""
     base = RunSettings(run="r", directory=str(tmp_path), implementation="reference", only=tuple(quick.TESTS))
     return launch.collect(preparation.changed(base, **settings))
@@ -48,7 +48,7 @@ class Planned(Exception):
 
 
 def test_the_option_selects_these_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def collect(settings: RunSettings) -> launch.Plan:
+    def collect(settings: RunSettings) -> launch.LaunchPlan:
         assert quick.chosen(settings.only)
         raise Planned
 

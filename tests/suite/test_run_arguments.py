@@ -237,7 +237,7 @@ def test_the_command_that_reproduces_can_be_called(monkeypatch: pytest.MonkeyPat
 
 def test_a_named_test_is_judged_by_what_it_declares_of_the_selection() -> None:
     registry = requirement.load()
-    plan = launch.Plan({"t": ("CORE-001", "GANG-001"), "u": ()}, {"t": ("CORE-001", "GANG-001")})
+    plan = launch.LaunchPlan({"t": ("CORE-001", "GANG-001"), "u": ()}, {"t": ("CORE-001", "GANG-001")})
     settings = RunSettings(run="r1", directory="", implementation="x", only=("t",))
     for profiles, ids in ((["core"], ("CORE-001",)), ([], ("CORE-001", "GANG-001"))):
         chosen = scope(registry, profiles, (), settings.roles, ())

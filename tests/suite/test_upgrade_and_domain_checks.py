@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import workloads
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.tests.topology import test_hierarchy
 from conformance.tests.upgrade import test_earlier_versions
 from tests.history.recording import Recording
@@ -26,7 +26,7 @@ def test_an_update_without_a_restart_is_no_restart() -> None:
     assert recording.outcome(test_earlier_versions.test_an_upgrade_rewrites_all_hashes) == "failed"
 
 
-def placed(recording: Recording, cliques: list[Clique], racks: str) -> None:
+def placed(recording: Recording, cliques: list[ExpectedClique], racks: str) -> None:
     """Bind the pods of cliques to the nodes of these racks in turn."""
     for number, clique in enumerate(cliques):
         recording.pod(clique.name, clique.name, node=f"node-{racks[number % len(racks)]}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from conformance.grove.admission.violation import Facts, cliques, groups
+from conformance.grove.admission.violation import AdmissionFacts, cliques, groups
 from conformance.grove.kinds import PODCLIQUESETS
 
 Set = dict[str, Any]
@@ -17,7 +17,7 @@ _WRONG_NAMES = ("", "Aa", "-a", "a_b", "a b", "é", "x" * 46, "x" * 253)
 _SIZES = (-1, 0, 1, 2, 3, 9)
 
 
-def valid(random: Random, facts: Facts, name: str = "generated") -> Set:
+def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set:
     """Return a set that every rule permits."""
     own = random.sample(_NAMES, random.randint(1, 4))
     template: Set = {"cliques": [_clique(random, clique) for clique in own]}
@@ -110,7 +110,7 @@ def _share(random: Random, template: Set) -> None:
     template["resourceSharing"] = [entry]
 
 
-def _constrain(random: Random, template: Set, facts: Facts) -> None:
+def _constrain(random: Random, template: Set, facts: AdmissionFacts) -> None:
     """Constrain the set, and parts of it to equal or narrower domains."""
     name, levels = random.choice(sorted(facts.bindings.items()))
     at = random.randrange(len(levels))

@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance.grove.admission import durations, topology
 from conformance.grove.admission.defaults import defaulted
-from conformance.grove.admission.violation import Document, Facts, Violation, cliques, groups
+from conformance.grove.admission.violation import AdmissionFacts, Document, Violation, cliques, groups
 
 LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
@@ -24,7 +24,7 @@ MNNVL = "grove.io/mnnvl-group"
 MAX_COMBINED_LENGTH = 45
 
 
-def create(pcs: Document, facts: Facts) -> list[Violation]:
+def create(pcs: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of a new set."""
     whole = defaulted(pcs)
     return [
@@ -54,7 +54,7 @@ def left_open(pcs: Document) -> list[str]:
     return reasons
 
 
-def always(whole: Document, facts: Facts) -> Iterator[Violation]:
+def always(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
     """Yield the violations of a defaulted set that are judged on create and on every update."""
     if whole["spec"]["replicas"] < 0:
         yield Violation("SCH-20", "spec.replicas")
@@ -222,7 +222,7 @@ def _sharing(whole: Document) -> Iterator[Violation]:
                 yield Violation("VAL-65", "childScalingGroupNames")
 
 
-def _schedulers(whole: Document, facts: Facts) -> Iterator[Violation]:
+def _schedulers(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
     names = {clique["spec"]["podSpec"].get("schedulerName") or "" for clique in cliques(whole)}
     if len(names - {""}) > 1:
         yield Violation("VAL-16", "schedulerName")
@@ -230,7 +230,7 @@ def _schedulers(whole: Document, facts: Facts) -> Iterator[Violation]:
         yield Violation("VAL-17", "schedulerName")
 
 
-def _mnnvl(whole: Document, facts: Facts) -> Iterator[Violation]:
+def _mnnvl(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
     for holder in (whole["metadata"], *cliques(whole), *groups(whole)):
         value = (holder.get("annotations") or {}).get(MNNVL)
         if value is None or value == "none":

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from conformance.grove.admission.violation import Document, Facts, Violation, cliques, groups
+from conformance.grove.admission.violation import AdmissionFacts, Document, Violation, cliques, groups
 
 LEAF = "topologyConstraint"
 
 
-def create(whole: Document, facts: Facts) -> list[Violation]:
+def create(whole: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of a new set. The rules are in steps: the first step that finds any ends the check
     (VTC-01)."""
     scopes = _scopes(whole)
@@ -78,7 +78,7 @@ def _above(whole: Document, scope: str) -> list[str]:
     return [*around[:1], ""]
 
 
-def _names(whole: Document, scopes: dict[str, Document], facts: Facts) -> list[Violation]:
+def _names(whole: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> list[Violation]:
     own = {scope: str(constraint.get("topologyName") or "") for scope, constraint in scopes.items()}
     named = {name for name in own.values() if name}
     violations = []
@@ -91,7 +91,7 @@ def _names(whole: Document, scopes: dict[str, Document], facts: Facts) -> list[V
     return violations
 
 
-def _domains(scopes: dict[str, Document], facts: Facts) -> list[Violation]:
+def _domains(scopes: dict[str, Document], facts: AdmissionFacts) -> list[Violation]:
     levels = _levels(scopes, facts)
     return [
         Violation("VTC-07", f"pack.{field}")
@@ -101,7 +101,7 @@ def _domains(scopes: dict[str, Document], facts: Facts) -> list[Violation]:
     ]
 
 
-def _hierarchy(whole: Document, scopes: dict[str, Document], facts: Facts) -> Iterator[Violation]:
+def _hierarchy(whole: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> Iterator[Violation]:
     levels = _levels(scopes, facts)
     for inner, constraint in scopes.items():
         for outer in _above(whole, inner):
@@ -112,6 +112,6 @@ def _hierarchy(whole: Document, scopes: dict[str, Document], facts: Facts) -> It
                     yield Violation(rule, leaf)
 
 
-def _levels(scopes: dict[str, Document], facts: Facts) -> list[str]:
+def _levels(scopes: dict[str, Document], facts: AdmissionFacts) -> list[str]:
     [name] = {constraint["topologyName"] for constraint in scopes.values() if constraint.get("topologyName")}
     return list(facts.bindings[name])

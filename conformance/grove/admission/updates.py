@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.grove.admission import model, topology
 from conformance.grove.admission.defaults import defaulted
-from conformance.grove.admission.violation import Document, Facts, Violation, cliques, groups
+from conformance.grove.admission.violation import AdmissionFacts, Document, Violation, cliques, groups
 
 _OF_CLIQUES = {
     "UPD-05": ("spec", "roleName"),
@@ -28,7 +28,7 @@ _OF_SETS = {
 }
 
 
-def update(pcs: Document, stored: Document, facts: Facts) -> list[Violation]:
+def update(pcs: Document, stored: Document, facts: AdmissionFacts) -> list[Violation]:
     """Return the violations of replacing `stored` with `pcs`. Changes are judged only if the new set itself is valid
     (ADM-10)."""
     whole, before = defaulted(pcs), defaulted(stored)

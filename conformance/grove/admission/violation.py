@@ -18,7 +18,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Facts:
+class AdmissionFacts:
     """The facts that the verdict depends on besides the set itself."""
 
     topology: bool = False

@@ -10,7 +10,7 @@ from conformance.grove.coherent.plan import Batch
 
 
 @dataclass(frozen=True)
-class Change:
+class LayoutChange:
     """The difference of two layouts of a replica."""
 
     before: Layout
@@ -78,19 +78,19 @@ def _difference(before: Entry, after: Entry | None, key: Key, sign: int) -> int:
     return len(then - now) if sign > 0 else -len(now - then)
 
 
-def changes(layouts: Iterable[Layout]) -> list[Change]:
+def changes(layouts: Iterable[Layout]) -> list[LayoutChange]:
     """The changes between layouts that follow each other; writes that move nothing are left out."""
-    result: list[Change] = []
+    result: list[LayoutChange] = []
     last: Layout | None = None
     for layout in layouts:
-        if last is not None and (change := Change(last, layout)):
+        if last is not None and (change := LayoutChange(last, layout)):
             result.append(change)
         last = layout
     return result
 
 
 def problems(
-    change: Change,
+    change: LayoutChange,
     generation: str,
     components: Sequence[Component],
     *,
@@ -125,7 +125,7 @@ def problems(
     return errors
 
 
-def unmoved(change: Change, generation: str, old: Collection[str]) -> Iterator[str]:
+def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iterator[str]:
     """Yield the errors of a change whose removed members are not the added ones, or do not move from gangs of other
     generations to those of this one. `old`: keys of the gangs that existed when the update began."""
     removed: dict[Key, int] = {}
@@ -145,7 +145,7 @@ def unmoved(change: Change, generation: str, old: Collection[str]) -> Iterator[s
         yield f"the write takes {_words(removed)} and adds {_words(change.batch.counts)}"
 
 
-def _late(change: Change) -> Iterator[str]:
+def _late(change: LayoutChange) -> Iterator[str]:
     """Replicas of scaling groups join no gang that is there already."""
     for gang, more in change.grown.items():
         for key in more:
@@ -154,7 +154,7 @@ def _late(change: Change) -> Iterator[str]:
 
 
 def _opened(
-    change: Change,
+    change: LayoutChange,
     known: Mapping[Key, Component],
     settled: Callable[[Entry, Key], bool],
     unavailable: Mapping[Key, int],
@@ -177,7 +177,7 @@ def _opened(
                 yield f"anchor {entry.key} holds {entry.size(key)} of {key.name}, whose minimum is {component.minimum}"
 
 
-def _followed(change: Change, generation: str) -> Iterator[str]:
+def _followed(change: LayoutChange, generation: str) -> Iterator[str]:
     """Tails hold one replica each; pods join the newest anchor of the update."""
     for entry in change.tails:
         if sum(map(entry.size, entry.components())) != 1 or any(key.kind == "clique" for key in entry.components()):
@@ -190,7 +190,7 @@ def _followed(change: Change, generation: str) -> Iterator[str]:
             yield f"pods join {gang}, and not the newest anchor {_newest(anchors)}"
 
 
-def _over_budget(change: Change, known: Mapping[Key, Component], unavailable: Mapping[Key, int]) -> Iterator[str]:
+def _over_budget(change: LayoutChange, known: Mapping[Key, Component], unavailable: Mapping[Key, int]) -> Iterator[str]:
     for key, count in sorted(change.batch.counts.items()):
         component = known.get(key)
         if component is None:

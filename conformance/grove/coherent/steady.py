@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import Key, broken_partition, indices
 
 
-def problems(change: Change, sizes: Mapping[Key, int]) -> list[str]:
+def problems(change: LayoutChange, sizes: Mapping[Key, int]) -> list[str]:
     """Return the reasons why scaling to `sizes` may not make a change; empty if it may. Implementations choose the pods
     of a standalone clique that are removed, and the order in which gangs lose replicas, as long as those with the
     highest indices are removed."""
     return [*_grown(change), *_new(change), *_replicas(change, sizes)]
 
 
-def _grown(change: Change) -> Iterator[str]:
+def _grown(change: LayoutChange) -> Iterator[str]:
     """Only pods of standalone cliques join a gang that exists, the newest one that holds the clique (COH-245)."""
     for gang, more in change.grown.items():
         for key in more:
@@ -25,7 +25,7 @@ def _grown(change: Change) -> Iterator[str]:
                 yield f"pods of {key.name} join {gang}, and not {newest}, the newest gang that holds the clique"
 
 
-def _new(change: Change) -> Iterator[str]:
+def _new(change: LayoutChange) -> Iterator[str]:
     for entry in (*change.opened, *change.tails):
         if entry.anchor:
             yield f"gang {entry.key} is new and an anchor"
@@ -35,7 +35,7 @@ def _new(change: Change) -> Iterator[str]:
             yield f"gang {entry.key} is new and holds {entry.content()}, not one replica"
 
 
-def _replicas(change: Change, sizes: Mapping[Key, int]) -> Iterator[str]:
+def _replicas(change: LayoutChange, sizes: Mapping[Key, int]) -> Iterator[str]:
     yield from broken_partition(change.after, sizes)
     for key, size in sorted(sizes.items()):
         if key.kind != "group":
@@ -48,7 +48,7 @@ def _replicas(change: Change, sizes: Mapping[Key, int]) -> Iterator[str]:
             yield f"replicas {lost} of {key.name} are removed by a scale-out"
 
 
-def _holder(change: Change, group: str, index: int) -> bool:
+def _holder(change: LayoutChange, group: str, index: int) -> bool:
     """Return whether a replica of a scaling group is in another gang than before."""
     one, other = (
         {entry.key for entry in layout if index in entry.groups.get(group, ())}
@@ -57,7 +57,7 @@ def _holder(change: Change, group: str, index: int) -> bool:
     return one != other
 
 
-def _newest_with(change: Change, key: Key) -> str:
+def _newest_with(change: LayoutChange, key: Key) -> str:
     """The gang with the highest suffix among those that hold pods of a clique; empty where the names say nothing."""
     holding = [entry.key for entry in change.before if entry.size(key)]
     suffixes = {name: name.rpartition("-")[2] for name in holding}

@@ -49,7 +49,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanTrace:
     """A worked plan: components, and the batches that are printed for them (COH-130 … COH-141)."""
 
     id: str
@@ -68,11 +68,11 @@ def traces() -> list[Trace]:
     return [_trace(entry) for entry in document.value["traces"]]
 
 
-def plans() -> list[Plan]:
+def plans() -> list[PlanTrace]:
     """The worked plans. Raises UsageError with file, line and field."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [
-        Plan(entry["id"], _components(entry), tuple(entry["batches"]))
+        PlanTrace(entry["id"], _components(entry), tuple(entry["batches"]))
         for entry in document.value["plans"]
     ]  # fmt: skip
 

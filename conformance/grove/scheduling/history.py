@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from conformance.grove.scheduling.instance import Instance, Outcome, admitted
+from conformance.grove.scheduling.instance import Instance, SchedulingOutcome, admitted
 from conformance.grove.scheduling.rules import Breach, safety, verdict
 
 
@@ -34,7 +34,7 @@ class Gone:
 
 
 def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool = False) -> list[Breach]:
-    """Return the breaches during the steps, each once, then those of the end. For `recreated`, see `Outcome`."""
+    """Return the breaches during the steps (each once), then those of the end. `recreated`: see `SchedulingOutcome`."""
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()
     breaches: dict[Breach, None] = {}
@@ -59,11 +59,11 @@ def _lost(breach: Breach) -> Breach:
     return replace(breach, rule="GS-31", text=f"was placed as a whole, and pods of it were evicted: {breach.text}")
 
 
-def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> Outcome:
+def outcome(bound: Iterable[Bound], evicted: Iterable[str] = (), *, recreated: bool = False) -> SchedulingOutcome:
     """Return the outcome in which exactly these pods are bound."""
     placed: dict[str, dict[str, Counter[str]]] = {}
     alive = list(bound)
     for pod in (pod for pod in alive if pod.gang):
         placed.setdefault(pod.gang, {}).setdefault(pod.group, Counter())[pod.node] += 1
     victims = frozenset(evicted)
-    return Outcome(placed, victims, recreated, victims.intersection(pod.moved for pod in alive))
+    return SchedulingOutcome(placed, victims, recreated, victims.intersection(pod.moved for pod in alive))

@@ -90,7 +90,7 @@ class Gang:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningPod:
     """A pod that is bound when the instance begins. It belongs to a gang and one of its groups, or to none."""
 
     name: str
@@ -113,7 +113,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SchedulingOutcome:
     """The state in which a scheduler came to rest: the pods that it bound, and the running pods that it evicted, by
     name."""
 
@@ -135,7 +135,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Change:
+class InstanceChange:
     """A change of an instance that has come to rest."""
 
     nodes: tuple[Node, ...] = ()
@@ -151,7 +151,7 @@ class Instance:
 
     nodes: tuple[Node, ...]
     gangs: tuple[Gang, ...]
-    running: tuple[Running, ...] = ()
+    running: tuple[RunningPod, ...] = ()
     name: str = ""
 
     def gang(self, name: str) -> Gang:
@@ -167,11 +167,11 @@ class Instance:
         """Return whether a pod group has the minimum 0, whose meaning is open (GS-45)."""
         return any(group.minimum == 0 for gang in self.gangs for group in gang.groups)
 
-    def priority(self, pod: Running) -> int:
+    def priority(self, pod: RunningPod) -> int:
         """Return the priority of a running pod. A pod of a gang has the priority of the gang."""
         return next((gang.priority for gang in self.gangs if gang.name == pod.gang), pod.priority)
 
-    def after(self, outcome: Outcome, change: Change) -> Instance:
+    def after(self, outcome: SchedulingOutcome, change: InstanceChange) -> Instance:
         """Return the instance that begins where `outcome` ended, after `change`."""
         fresh = {node.name: node for node in change.nodes}
         nodes = [fresh.pop(node.name, node) for node in self.nodes] + list(fresh.values())
@@ -184,7 +184,7 @@ class Instance:
         )
 
 
-def bound(instance: Instance, outcome: Outcome) -> Iterator[Running]:
+def bound(instance: Instance, outcome: SchedulingOutcome) -> Iterator[RunningPod]:
     """Yield the pods that an outcome bound, with generated names."""
     for gang in instance.gangs:
         for group in gang.groups:
@@ -192,11 +192,11 @@ def bound(instance: Instance, outcome: Outcome) -> Iterator[Running]:
             for node, count in outcome.of(gang.name, group.name).items():
                 for _ in range(count):
                     name = f"{gang.name}-{group.name}-new-{number}"
-                    yield Running(name, node, group.asks, gang.priority, gang.name, group.name)
+                    yield RunningPod(name, node, group.asks, gang.priority, gang.name, group.name)
                     number += 1
 
 
-def survivors(instance: Instance, outcome: Outcome, gang: str, group: str) -> Counter[str]:
+def survivors(instance: Instance, outcome: SchedulingOutcome, gang: str, group: str) -> Counter[str]:
     """Return the pods of a group that were bound before and still are, by node."""
     return Counter(
         pod.node
@@ -205,17 +205,17 @@ def survivors(instance: Instance, outcome: Outcome, gang: str, group: str) -> Co
     )
 
 
-def members(instance: Instance, outcome: Outcome, gang: str, group: str) -> Counter[str]:
+def members(instance: Instance, outcome: SchedulingOutcome, gang: str, group: str) -> Counter[str]:
     """Return the pods of a group at the end, by node."""
     return survivors(instance, outcome, gang, group) + Counter(outcome.of(gang, group))
 
 
-def admitted(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+def admitted(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
     """Return whether each group has its minimum at the end. A gang whose minimums are all zero always has (GS-45)."""
     return all(members(instance, outcome, gang.name, group.name).total() >= group.minimum for group in gang.groups)
 
 
-def free(instance: Instance, outcome: Outcome) -> dict[str, dict[str, int]]:
+def free(instance: Instance, outcome: SchedulingOutcome) -> dict[str, dict[str, int]]:
     """Return the free capacity of each node; negative if it is exceeded."""
     left = {node.name: dict(node.capacity) for node in instance.nodes}
     for pod in (*instance.running, *bound(instance, outcome)):

@@ -22,9 +22,9 @@ from conformance.grove.scheduling.instance import (
     Group,
     Instance,
     Node,
-    Outcome,
     Resources,
-    Running,
+    RunningPod,
+    SchedulingOutcome,
     Scope,
 )
 
@@ -166,19 +166,19 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
     return manifests
 
 
-def again(pod: Running, testbed: Testbed) -> str:
+def again(pod: RunningPod, testbed: Testbed) -> str:
     """Return the name of the pod that takes the place of an evicted one."""
     return testbed.name(pod.name, "again")
 
 
-def recreated(instance: Instance, pod: Running, testbed: Testbed) -> Manifest:
+def recreated(instance: Instance, pod: RunningPod, testbed: Testbed) -> Manifest:
     """Return the pod that takes the place of an evicted one, as its owner creates it: without a node."""
     [manifest] = running(replace(instance, running=(pod,)), testbed)
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
     return {**manifest, "metadata": {**manifest["metadata"], "name": again(pod, testbed)}, "spec": spec}
 
 
-def recreated_references(podgroups: Iterable[Mapping[str, Any]], pod: Running, testbed: Testbed) -> list[Manifest]:
+def recreated_references(podgroups: Iterable[Mapping[str, Any]], pod: RunningPod, testbed: Testbed) -> list[Manifest]:
     """Return the pod groups of a gang with a reference to the recreated pod instead of the evicted one."""
     old, new = testbed.name(pod.name), again(pod, testbed)
 
@@ -194,7 +194,7 @@ def gang_status(now: str) -> Manifest:
     return {"status": {"phase": "Pending", "conditions": [{**condition, "message": "All pods exist"}]}}
 
 
-def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: Testbed) -> Outcome:
+def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: Testbed) -> SchedulingOutcome:
     """Return the outcome of an instance from all pods of its namespace. Pods that are being deleted count as gone."""
     nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
@@ -211,7 +211,7 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
     replacements = {old: alive[new] for new, old in recreated.items() if new in alive and old in evicted}
     moved = frozenset(old for old, pod in replacements.items() if pod["spec"].get("nodeName"))
     of_gangs = any(pod.gang for pod in instance.running if pod.name in replacements)
-    return Outcome(placed, frozenset(evicted), of_gangs, moved)
+    return SchedulingOutcome(placed, frozenset(evicted), of_gangs, moved)
 
 
 def _node(node: Node, testbed: Testbed) -> Manifest:

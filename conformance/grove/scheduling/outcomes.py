@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain, combinations, product
 
-from conformance.grove.scheduling.instance import Gang, Instance, Outcome, Placed, Spread, members, survivors
+from conformance.grove.scheduling.instance import Gang, Instance, Placed, SchedulingOutcome, Spread, members, survivors
 from conformance.grove.scheduling.rules import forbidden, free_capacity, settled_domains, verdict
 from conformance.grove.scheduling.search import distributions
 
 
-def permitted(instance: Instance) -> Iterator[Outcome]:
+def permitted(instance: Instance) -> Iterator[SchedulingOutcome]:
     """Yield every outcome at rest without a MUST breach, each once. For small instances only: about 6 nodes, 8 pods, 3
     gangs.
 
@@ -18,20 +18,20 @@ def permitted(instance: Instance) -> Iterator[Outcome]:
     as a whole or not at all.
     """
     for evicted in _evictions(instance):
-        for placed in _placements(instance, list(instance.gangs), Outcome(evicted=evicted)):
-            outcome = Outcome(placed, evicted)
+        for placed in _placements(instance, list(instance.gangs), SchedulingOutcome(evicted=evicted)):
+            outcome = SchedulingOutcome(placed, evicted)
             if not forbidden(verdict(instance, outcome)):
                 yield outcome
 
 
-def recommended(instance: Instance) -> list[Outcome]:
+def recommended(instance: Instance) -> list[SchedulingOutcome]:
     """Return the permitted outcomes without a SHOULD breach that have the best score."""
     good = [outcome for outcome in permitted(instance) if not verdict(instance, outcome)]
     best = max((score(instance, outcome) for outcome in good), default=1.0)
     return [outcome for outcome in good if score(instance, outcome) == best]
 
 
-def score(instance: Instance, outcome: Outcome) -> float:
+def score(instance: Instance, outcome: SchedulingOutcome) -> float:
     """Return the mean of 1 / domains used over the preferred scopes of the placed gangs; 1.0 without any (OR-9). A node
     of others is a domain of its own."""
     labels = {node.name: node.labels for node in instance.nodes}
@@ -52,7 +52,7 @@ def _evictions(instance: Instance) -> Iterator[frozenset[str]]:
         yield from map(frozenset, combinations(names, size))
 
 
-def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Iterator[Placed]:
+def _placements(instance: Instance, gangs: list[Gang], so_far: SchedulingOutcome) -> Iterator[Placed]:
     """Yield placements gang by gang: none, or any counts from the minimums to the desired pods, wherever they fit."""
     if not gangs:
         yield so_far.placed
@@ -63,11 +63,11 @@ def _placements(instance: Instance, gangs: list[Gang], so_far: Outcome) -> Itera
     if evicted:
         return
     for spreads in _of_gang(instance, gang, so_far):
-        more = Outcome({**so_far.placed, gang.name: spreads}, so_far.evicted)
+        more = SchedulingOutcome({**so_far.placed, gang.name: spreads}, so_far.evicted)
         yield from _placements(instance, rest, more)
 
 
-def _of_gang(instance: Instance, gang: Gang, so_far: Outcome) -> Iterator[Mapping[str, Spread]]:
+def _of_gang(instance: Instance, gang: Gang, so_far: SchedulingOutcome) -> Iterator[Mapping[str, Spread]]:
     old = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
     ranges = [range(max(0, g.minimum - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
     left, domains = free_capacity(instance, so_far), settled_domains(instance, so_far, gang)

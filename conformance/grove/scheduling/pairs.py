@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from conformance.grove.scheduling.admits import unselected
-from conformance.grove.scheduling.instance import Group, Instance, Node, Outcome
+from conformance.grove.scheduling.instance import Group, Instance, Node, SchedulingOutcome
 
 PAIRED = ("hostPorts", "apart", "together", "spread")
 """The demands of a group that depend on other pods."""
@@ -53,7 +53,7 @@ def paired(instance: Instance) -> bool:
     return any(key in group.demands for gang in instance.gangs for group in gang.groups for key in PAIRED)
 
 
-def clashes(instance: Instance, outcome: Outcome) -> Iterator[Clash]:
+def clashes(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
     """Yield what is wrong at any moment: two pods on one host port, pods that have to be apart."""
     if not paired(instance):
         return
@@ -62,7 +62,7 @@ def clashes(instance: Instance, outcome: Outcome) -> Iterator[Clash]:
     yield from _apart(pods)
 
 
-def unmet(instance: Instance, outcome: Outcome) -> Iterator[Clash]:
+def unmet(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
     """Yield what is wrong at rest: pods without those that they need near them, and an uneven spread. While the pods of
     a gang are bound one after the other, either may be so for a moment."""
     if not paired(instance):
@@ -72,7 +72,7 @@ def unmet(instance: Instance, outcome: Outcome) -> Iterator[Clash]:
     yield from _spread(instance, pods)
 
 
-def bound_pods(instance: Instance, outcome: Outcome) -> list[BoundPod]:
+def bound_pods(instance: Instance, outcome: SchedulingOutcome) -> list[BoundPod]:
     """Return the pods of gangs that hold a node, those that ran before first."""
     nodes = {node.name: node for node in instance.nodes}
     bound = [

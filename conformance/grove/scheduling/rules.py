@@ -16,8 +16,8 @@ from conformance.grove.scheduling.instance import (
     Gang,
     Group,
     Instance,
-    Outcome,
-    Running,
+    RunningPod,
+    SchedulingOutcome,
     admitted,
     free,
     members,
@@ -49,7 +49,7 @@ class Breach:
         return f"{self.rule} {self.gang + ': ' if self.gang else ''}{self.text}"
 
 
-def verdict(instance: Instance, outcome: Outcome) -> list[Breach]:
+def verdict(instance: Instance, outcome: SchedulingOutcome) -> list[Breach]:
     """Return all breaches of an outcome at rest. Progress is judged only of legal outcomes: otherwise it would
     mislead."""
     breaches = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
@@ -67,7 +67,7 @@ def forbidden(breaches: list[Breach]) -> list[Breach]:
 # Rules for every moment, not only for rest.
 
 
-def safety(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+def safety(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield the breaches that are wrong at any moment: capacity, nodes, pods that clash, domains, base gangs."""
     yield from _capacity(instance, outcome)
     yield from (Breach(*clash) for clash in clashes(instance, outcome))
@@ -77,15 +77,15 @@ def safety(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
         yield from _base(instance, outcome, gang)
 
 
-def _capacity(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
-    before = free(instance, Outcome(evicted=outcome.evicted))
+def _capacity(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
+    before = free(instance, SchedulingOutcome(evicted=outcome.evicted))
     for node, left in free(instance, outcome).items():
         for resource, amount in left.items():
             if amount < min(0, before[node][resource]):
                 yield Breach("OR-1", "", f"node {node} exceeds its {resource} by {-amount}")
 
 
-def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
+def _places(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
     known = {node.name: node for node in instance.nodes}
     for group in gang.groups:
         spread = outcome.of(gang.name, group.name)
@@ -100,7 +100,7 @@ def _places(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach
             yield Breach("OR-2", gang.name, f"{group.name} has {count} pods, {group.desired} are desired")
 
 
-def _domains(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
+def _domains(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
     labels = {node.name: node.labels for node in instance.nodes}
     for scope in required_scopes(gang):
 
@@ -117,7 +117,7 @@ def _domains(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breac
             yield Breach(rule, gang.name, f"{about}: pods are in {', '.join(sorted(old | new))}, not in one domain")
 
 
-def _base(instance: Instance, outcome: Outcome, gang: Gang) -> Iterator[Breach]:
+def _base(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
     if not gang.base or not outcome.placed.get(gang.name) or _base_stands(instance, outcome, gang):
         return
     if not any(survivors(instance, outcome, gang.base, group) for group in _groups(instance, gang.base)):
@@ -128,7 +128,7 @@ def _groups(instance: Instance, gang: str) -> list[str]:
     return [group.name for other in instance.gangs if other.name == gang for group in other.groups]
 
 
-def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+def _base_stands(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
     """Return whether the base gang of a scaled gang is admitted at the end. True for all other gangs."""
     base = next((other for other in instance.gangs if other.name == gang.base), None)
     return not gang.base or (base is not None and admitted(instance, outcome, base))
@@ -137,7 +137,7 @@ def _base_stands(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
 # Rules for the cluster at rest.
 
 
-def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """A gang has its whole minimum or nothing; one that has lost pods may stay below its minimum (GS-41)."""
     for gang in instance.gangs:
         if not any(outcome.placed.get(gang.name, {}).values()) or admitted(instance, outcome, gang):
@@ -150,7 +150,7 @@ def whole(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
         yield Breach("GS-21" if surplus else "GS-20", gang.name, f"is bound in part: {', '.join(short)}")
 
 
-def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield breaches about the evicted pods and the gangs that they were evicted for (GS-30 to GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
     if strange := outcome.victims - {pod.name for pod in victims}:
@@ -167,7 +167,7 @@ def _victims(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     yield from _needless(instance, outcome, victims, bound)
 
 
-def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
+def _bereft(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
     """Yield scaled gangs that keep running without their base gang (GS-31)."""
     left = [pod for pod in instance.running if pod not in victims and pod.counts]
     evicted_gangs = {pod.gang for pod in victims} - {pod.gang for pod in left}
@@ -176,7 +176,7 @@ def _bereft(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
             yield Breach("GS-31", gang.name, f"still runs, although its base gang {gang.base} was evicted", "SHOULD")
 
 
-def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
+def _torn(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
     for gang in instance.gangs:
         mine = [pod for pod in instance.running if pod.gang == gang.name and pod.counts]
         evicted = {pod.name for pod in victims if pod.gang == gang.name}
@@ -188,7 +188,9 @@ def _torn(instance: Instance, victims: list[Running]) -> Iterator[Breach]:
             yield Breach("GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {after[torn[0].name]}")
 
 
-def _needless(instance: Instance, outcome: Outcome, victims: list[Running], bound: list[Gang]) -> Iterator[Breach]:
+def _needless(
+    instance: Instance, outcome: SchedulingOutcome, victims: list[RunningPod], bound: list[Gang]
+) -> Iterator[Breach]:
     """Yield a breach if fewer victims would have sufficed, for one preemptor (OR-8): any legal subset of them."""
     preemptors = [gang for gang in bound if all(gang.priority > instance.priority(pod) for pod in victims)]
     if len(preemptors) != 1 or any(pod.gang == preemptors[0].name for pod in victims):
@@ -203,11 +205,11 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
     # A gang that was evicted may have come back and evicted others: these were needed only if they alone suffice.
     back = [gang.priority for gang in bound if gang.name in evicted_gangs]
     later = [pod for pod in needed if instance.priority(pod) < max(back, default=0)]
-    parts: Iterable[Sequence[Running]] = (
+    parts: Iterable[Sequence[RunningPod]] = (
         [later] if later else chain.from_iterable(combinations(needed, size) for size in range(len(needed)))
     )
     for part in parts:
-        less = Outcome({}, frozenset(pod.name for pod in part))
+        less = SchedulingOutcome({}, frozenset(pod.name for pod in part))
         if any(_torn(instance, [pod for pod in victims if pod in part])):
             continue
         if _minimum_fits(instance, replace(less, placed=remaining), preemptor):
@@ -216,7 +218,7 @@ def _needless(instance: Instance, outcome: Outcome, victims: list[Running], boun
             return
 
 
-def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, evicted_gangs: set[str]) -> bool:
+def _goes_with_base(instance: Instance, outcome: SchedulingOutcome, pod: RunningPod, evicted_gangs: set[str]) -> bool:
     gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
     if gang is None or not gang.base or gang.base not in evicted_gangs:
         return False
@@ -224,7 +226,7 @@ def _goes_with_base(instance: Instance, outcome: Outcome, pod: Running, evicted_
     return not admitted(instance, outcome, base)
 
 
-def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield gangs and pods that wait although they could be placed, or although gangs of lower priority were placed."""
     for gang in waiting(instance, outcome):
         if _minimum_fits(instance, outcome, gang):
@@ -246,7 +248,7 @@ def _progress(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
                     yield Breach("GS-26", gang.name, what, extra=extra)
 
 
-def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
+def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
     """Return the gangs below their minimum that could be placed; scaled gangs only once their base gang is placed
     (OR-7)."""
     return [
@@ -258,7 +260,7 @@ def waiting(instance: Instance, outcome: Outcome) -> list[Gang]:
     ]
 
 
-def certain(instance: Instance, outcome: Outcome, breach: Breach) -> bool:
+def certain(instance: Instance, outcome: SchedulingOutcome, breach: Breach) -> bool:
     """Return whether a gang that is said to wait without need (GS-26, GS-28) fits however its pods are placed, so that
     no search is needed."""
     gang = instance.gang(breach.gang)
@@ -272,7 +274,7 @@ def certain(instance: Instance, outcome: Outcome, breach: Breach) -> bool:
     return surely_fits(instance, gang, counts, capacity, domains)
 
 
-def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+def _pending(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
     """Return whether the pods that a gang lacks exist. Those of evicted gangs exist only if they were recreated."""
     if any(group.minimum > group.desired for group in gang.groups):
         return False
@@ -280,7 +282,7 @@ def _pending(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
     return (outcome.recreated or not lost) and _base_stands(instance, outcome, gang)
 
 
-def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
+def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     """Yield breaches of the choice of victims: pods above minimums come before whole gangs, then lower priorities first
     (OR-8, GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
@@ -296,18 +298,20 @@ def _thrift(instance: Instance, outcome: Outcome) -> Iterator[Breach]:
     cheaper = _without_spares(instance, highest)
     if ended:
         lower = {pod.name for pod in instance.running if instance.priority(pod) < highest and pod.state == "running"}
-        cheaper = iter([Outcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))])
+        cheaper = iter(
+            [SchedulingOutcome(evicted=frozenset(lower | {pod.name for pod in victims if pod not in ended}))]
+        )
     if any(candidate.evicted and _minimum_fits(instance, candidate, gang) for candidate in cheaper):
         yield Breach("GS-32", gang.name, "evicted pods of a higher priority than necessary", "SHOULD")
 
 
-def _above_its_minimum(instance: Instance, outcome: Outcome, pod: Running) -> bool:
+def _above_its_minimum(instance: Instance, outcome: SchedulingOutcome, pod: RunningPod) -> bool:
     """Return whether the group of an evicted pod keeps its minimum without it."""
     group = next((g for own in instance.gangs if own.name == pod.gang for g in own.groups if g.name == pod.group), None)
     return group is not None and survivors(instance, outcome, pod.gang, pod.group).total() >= group.minimum
 
 
-def _without_spares(instance: Instance, priority: int) -> Iterator[Outcome]:
+def _without_spares(instance: Instance, priority: int) -> Iterator[SchedulingOutcome]:
     """Yield each way to evict all pods above minimums of gangs below a priority."""
     choices: list[list[tuple[str, ...]]] = []
     for gang in instance.gangs:
@@ -316,10 +320,10 @@ def _without_spares(instance: Instance, priority: int) -> Iterator[Outcome]:
             if len(mine) > group.minimum:
                 choices.append(list(combinations(mine, len(mine) - group.minimum)))
     for chosen in product(*choices) if choices else ():
-        yield Outcome(evicted=frozenset(chain.from_iterable(chosen)))
+        yield SchedulingOutcome(evicted=frozenset(chain.from_iterable(chosen)))
 
 
-def _fits_without_extras(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+def _fits_without_extras(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
     """Return whether the gang's minimums fit if gangs of the same or lower priority give up some of their new extra
     pods."""
     choices: list[list[tuple[str, str, Mapping[str, int]]]] = []
@@ -345,17 +349,17 @@ def _parts(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
     return combinations(chain.from_iterable([node] * count for node, count in spread.items()), size)
 
 
-def _minimum_fits(instance: Instance, outcome: Outcome, gang: Gang) -> bool:
+def _minimum_fits(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
     """Return whether the pods that a gang lacks to its minimums fit beside what the outcome has placed."""
     lacking = {g.name: _lacking(instance, outcome, gang, g) for g in gang.groups}
     return _fits(instance, outcome, gang, lacking)
 
 
-def _lacking(instance: Instance, outcome: Outcome, gang: Gang, group: Group) -> int:
+def _lacking(instance: Instance, outcome: SchedulingOutcome, gang: Gang, group: Group) -> int:
     return max(0, group.minimum - members(instance, outcome, gang.name, group.name).total())
 
 
-def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str, int]) -> bool:
+def _fits(instance: Instance, outcome: SchedulingOutcome, gang: Gang, counts: Mapping[str, int]) -> bool:
     capacity, domains = free_capacity(instance, outcome), settled_domains(instance, outcome, gang)
     if not paired(instance):
         return fits(instance, gang, counts, capacity, domains)
@@ -366,19 +370,19 @@ def _fits(instance: Instance, outcome: Outcome, gang: Gang, counts: Mapping[str,
     )
 
 
-def _with(outcome: Outcome, gang: Gang, spreads: Mapping[str, Mapping[str, int]]) -> Outcome:
+def _with(outcome: SchedulingOutcome, gang: Gang, spreads: Mapping[str, Mapping[str, int]]) -> SchedulingOutcome:
     """Return an outcome with more pods of a gang."""
     groups = outcome.placed.get(gang.name, {})
     more = {group: Counter(groups.get(group, {})) + Counter(spread) for group, spread in spreads.items()}
     return replace(outcome, placed={**outcome.placed, gang.name: {**groups, **more}})
 
 
-def free_capacity(instance: Instance, outcome: Outcome) -> FreeCapacity:
+def free_capacity(instance: Instance, outcome: SchedulingOutcome) -> FreeCapacity:
     """Return the free capacity of each node."""
     return free(instance, outcome)
 
 
-def settled_domains(instance: Instance, outcome: Outcome, gang: Gang) -> dict[int, str]:
+def settled_domains(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> dict[int, str]:
     """Return the domains of a gang's bound pods, by index of the required scope."""
     labels = {node.name: node.labels for node in instance.nodes}
     domains = {}

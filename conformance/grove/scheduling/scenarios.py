@@ -14,13 +14,13 @@ from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.grove.scheduling.instance import (
     HOST,
-    Change,
     Gang,
     Group,
     Instance,
+    InstanceChange,
     Node,
-    Outcome,
-    Running,
+    RunningPod,
+    SchedulingOutcome,
     Scope,
 )
 from conformance.grove.scheduling.pairs import PAIRED
@@ -40,7 +40,7 @@ class Expectation:
     never: tuple[str, ...] = ()
     admitted: int | None = None
     victims: tuple[frozenset[str], ...] = ()
-    forbidden: tuple[Outcome, ...] = ()
+    forbidden: tuple[SchedulingOutcome, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Scenario:
     instance: Instance
     expected: Expectation
     enumerable: bool = True
-    change: Change | None = None
+    change: InstanceChange | None = None
     """The change after the instance has come to rest; None for none."""
     afterwards: Expectation = Expectation()
     checks: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def to_yaml(instance: Instance, about: str = "") -> str:
     return yaml.safe_dump({"scenarios": [entry]}, sort_keys=False, default_flow_style=None, width=120)
 
 
-def notation(outcome: Outcome) -> str:
+def notation(outcome: SchedulingOutcome) -> str:
     """Return an outcome as one line: `A.w n1x2+n2; B -`."""
     parts = [
         f"{gang}.{group} "
@@ -114,7 +114,7 @@ def _scenario(entry: Mapping[str, Any]) -> Scenario:
     running = tuple(_running(item, instance) for item in entry.get("running", ()))
     instance = Instance(instance.nodes, instance.gangs, running, instance.name)
     then = entry.get("then")
-    change = then and Change(
+    change = then and InstanceChange(
         nodes=tuple(node for item in then.get("nodes", ()) for node in _nodes(item)),
         deleted=tuple(then.get("deleted", ())),
         gangs=tuple(_gang(item) for item in then.get("gangs", ())),
@@ -139,7 +139,7 @@ def _expectation(entry: Mapping[str, Any]) -> Expectation:
         tuple(entry.get("never", ())),
         entry.get("admitted"),
         tuple(frozenset(names) for names in entry.get("victims", ())),
-        tuple(Outcome(placed) for placed in entry.get("forbidden", ())),
+        tuple(SchedulingOutcome(placed) for placed in entry.get("forbidden", ())),
     )
 
 
@@ -187,11 +187,11 @@ def _group(entry: Mapping[str, Any]) -> Group:
     )
 
 
-def _running(entry: Mapping[str, Any], instance: Instance) -> Running:
+def _running(entry: Mapping[str, Any], instance: Instance) -> RunningPod:
     gang, group = entry.get("gang", ""), entry.get("group", "")
     asks = instance.gang(gang).group(group).asks if gang else {"gpus": 1, **_resources(entry)}
     state = entry.get("state", "running")
-    return Running(entry["name"], entry["node"], asks, entry.get("priority", 0), gang, group, state)
+    return RunningPod(entry["name"], entry["node"], asks, entry.get("priority", 0), gang, group, state)
 
 
 def _resources(entry: Mapping[str, Any]) -> dict[str, int]:
@@ -240,7 +240,7 @@ def _node_entry(node: Node) -> dict[str, Any]:
     return entry
 
 
-def _running_entry(pod: Running) -> dict[str, Any]:
+def _running_entry(pod: RunningPod) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": pod.name, "node": pod.node}
     if pod.gang:
         entry |= {"gang": pod.gang, "group": pod.group}

@@ -13,7 +13,16 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, Outcome, Running, Scope
+from conformance.grove.scheduling.instance import (
+    HOST,
+    Gang,
+    Group,
+    Instance,
+    Node,
+    RunningPod,
+    SchedulingOutcome,
+    Scope,
+)
 from conformance.grove.scheduling.rules import free_capacity
 from conformance.grove.scheduling.search import distributions
 
@@ -127,7 +136,7 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
     """Add a gang that was placed before, in any way that fits. It may have lost a pod since."""
     gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
     counts = {group.name: draw(st.integers(group.minimum, group.desired)) for group in gang.groups}
-    ways = list(islice(distributions(instance, gang, counts, free_capacity(instance, Outcome()), {}), 20))
+    ways = list(islice(distributions(instance, gang, counts, free_capacity(instance, SchedulingOutcome()), {}), 20))
     if not ways or not 0 < sum(counts.values()) < 6:
         return instance
     chosen = draw(st.sampled_from(ways))
@@ -138,7 +147,7 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
         for _ in range(count)
     ]
     running = [
-        Running(f"{name}-{number}", node, group.asks, 0, gang.name, group.name)
+        RunningPod(f"{name}-{number}", node, group.asks, 0, gang.name, group.name)
         for number, (group, node) in enumerate(pods)
     ]
     if len(running) > 1 and draw(st.integers(0, 2)) == 0:
@@ -149,11 +158,11 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
 def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
     """Add one or two pods without a gang where they fit."""
     for number in range(draw(st.integers(1, 2))):
-        left = free_capacity(instance, Outcome())
+        left = free_capacity(instance, SchedulingOutcome())
         roomy = [node.name for node in instance.nodes if left[node.name]["gpus"] > 0]
         if roomy:
             state = draw(_states)
             where, priority = draw(st.sampled_from(roomy)), draw(st.sampled_from((0, 5)))
-            pod = Running(f"plain-{number}", where, {"gpus": 1}, priority, state=state)
+            pod = RunningPod(f"plain-{number}", where, {"gpus": 1}, priority, state=state)
             instance = replace(instance, running=(*instance.running, pod))
     return instance

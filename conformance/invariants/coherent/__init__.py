@@ -12,13 +12,13 @@ from conformance.invariants.coherent.members import NoSurge, PodsFollowTheMap
 from conformance.invariants.coherent.rest import SteadyState
 from conformance.invariants.coherent.rule import CoherentRule
 from conformance.invariants.coherent.scope import OneReplicaAtATime, OutOfScope
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import CoherentState
 from conformance.invariants.coherent.versions import OneVersionInAGang
 
 
 def rules(origins: Origins) -> list[CoherentRule]:
     """A fresh copy of every rule, over one state."""
-    state = State(origins)
+    state = CoherentState(origins)
     return [
         Availability(state),
         ServingUnit(state),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from conformance.grove.coherent import plan
 from conformance.history.record import Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import Place, Pod, State
+from conformance.invariants.coherent.state import CoherentPod, CoherentState, ReplicaComponent
 
 
-class Losses:
+class LostMembers:
     """Components that have lost members, or lacked some when the update began: they are not judged until they are
     complete or, if losses are `lasting`, as long as the update runs. Lost members return in the new version."""
 
-    def __init__(self, state: State, *, lasting: bool = False) -> None:
+    def __init__(self, state: CoherentState, *, lasting: bool = False) -> None:
         self._state, self._lasting = state, lasting
-        self._lacking: set[Place] = set()
+        self._lacking: set[ReplicaComponent] = set()
 
     def see(self, record: Record) -> None:
         """Note what a record shows to be lost, or complete again."""
@@ -34,7 +34,7 @@ class Losses:
         if before is not None and before.ready and not pod.ready and state.deleted_by_operator(record) is None:
             self._lacking.add(pod.place)
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: ReplicaComponent) -> bool:
         return place in self._lacking
 
 
@@ -45,9 +45,9 @@ class _WhileUpdating(CoherentRule):
     lasting = False
     """Whether a component that has lost members counts as incomplete until the update has ended."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._losses = Losses(state, lasting=self.lasting)
+        self._losses = LostMembers(state, lasting=self.lasting)
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
@@ -56,7 +56,7 @@ class _WhileUpdating(CoherentRule):
         if pod is not None:
             self._judge(pod, record)
 
-    def _judge(self, pod: Pod, record: Record) -> None:
+    def _judge(self, pod: CoherentPod, record: Record) -> None:
         """Judge the state in which the update has begun to delete a pod that was Ready."""
         raise NotImplementedError
 
@@ -68,7 +68,7 @@ class Availability(_WhileUpdating):
     what = "an update leaves all but maxUnavailable of each component available"
     nothing = "no update deleted a pod that was Ready"
 
-    def _judge(self, pod: Pod, record: Record) -> None:
+    def _judge(self, pod: CoherentPod, record: Record) -> None:
         if pod.place in self._losses or not self.state.budgeted(pod.place.set):
             return
         for component in self.state.components(pod.place.set, pod.place.replica, [pod.place.key]):
@@ -92,13 +92,13 @@ class ServingUnit(_WhileUpdating):
     what = "at every moment of an update, one version has minAvailable of each component in scope available"
     nothing = "no update in two or more steps deleted a pod that was Ready"
 
-    def _judge(self, pod: Pod, record: Record) -> None:
+    def _judge(self, pod: CoherentPod, record: Record) -> None:
         pcs, replica = pod.place.set, pod.place.replica
         if self.state.sets[pcs].interrupted:
             return
         components = self.state.components(pcs, replica, self.state.sets[pcs].scope)
         components = [component for component in components if component.replicas]
-        places = {component.key: Place(pcs, replica, component.key) for component in components}
+        places = {component.key: ReplicaComponent(pcs, replica, component.key) for component in components}
         if plan.steps(components).count < 2 or any(place in self._losses for place in places.values()):
             return
         if not any(component.key.kind == "group" for component in components):
@@ -124,7 +124,7 @@ class ServingUnit(_WhileUpdating):
         return self.state.generations.get(self.state.key_of_gang(gang), "")
 
 
-def deleted_in_update(state: State, record: Record) -> Pod | None:
+def deleted_in_update(state: CoherentState, record: Record) -> CoherentPod | None:
     """A pod in the scope of a running coherent update that the operator has begun to delete."""
     pod = state.deleted_by_operator(record)
     if pod is None or not state.updating(pod.place.set):

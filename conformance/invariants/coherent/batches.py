@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import Entry, Layout
 from conformance.grove.fields import count, items, text
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import Pod, State
+from conformance.invariants.coherent.state import CoherentPod, CoherentState
 
 
 class OneBatchAtATime(CoherentRule):
@@ -19,12 +19,12 @@ class OneBatchAtATime(CoherentRule):
     nothing = "no update had a second sub-step"
     reached = "scheduled"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._most: dict[tuple[str, str], int] = {}
         """The most pods of a clique that were scheduled, or Ready, at once in a gang."""
 
-    def _has(self, pod: Pod) -> bool:
+    def _has(self, pod: CoherentPod) -> bool:
         """Return whether a pod has reached the awaited state."""
         return pod.bound
 
@@ -42,7 +42,7 @@ class OneBatchAtATime(CoherentRule):
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
             return
         pcs, replica = self.state.written
-        change = Change(self.state.previous, self.state.maps[pcs, replica])
+        change = LayoutChange(self.state.previous, self.state.maps[pcs, replica])
         if not (change.shrunk and change.batch.counts):
             return  # a scale that was admitted just before the update moves nothing
         coherent_set, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
@@ -69,7 +69,7 @@ class OneReadyBatchAtATime(OneBatchAtATime):
     what = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
     reached = "Ready"
 
-    def _has(self, pod: Pod) -> bool:
+    def _has(self, pod: CoherentPod) -> bool:
         return pod.ready
 
     def _gangs(self) -> set[str]:
@@ -84,7 +84,7 @@ class AnchorsFirst(CoherentRule):
     what = "no pod of a gang that depends on anchors is bound before its anchor was scheduled"
     nothing = "no pod of a gang that depends on anchors was bound"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._anchor: dict[str, str] = {}
         """Anchor of a dependent entry, by their keys."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from conformance.grove.coherent import plan
 from conformance.grove.coherent.model import Component, Entry
 from conformance.history.record import Record
-from conformance.invariants.coherent.availability import Losses, deleted_in_update
+from conformance.invariants.coherent.availability import LostMembers, deleted_in_update
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import CoherentState
 
 
 class FirstText(CoherentRule):
@@ -21,9 +21,9 @@ class FirstText(CoherentRule):
     what = "without maxUnavailable, an update takes down minAvailable at a time, and in the end what is left"
     nothing = "no update of a set without maxUnavailable deleted a pod that was Ready"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._losses = Losses(state)
+        self._losses = LostMembers(state)
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""

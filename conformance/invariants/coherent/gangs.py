@@ -7,7 +7,7 @@ from conformance.grove.fields import label
 from conformance.grove.labels import GENERATION_HASH
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import CoherentState
 
 
 class ScheduledBeforeReady(CoherentRule):
@@ -17,7 +17,7 @@ class ScheduledBeforeReady(CoherentRule):
     what = "a gang has been reported as scheduled when it is reported as Ready"
     nothing = "no gang was reported as Ready"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._scheduled: set[str] = set()
 

@@ -8,7 +8,7 @@ from conformance.grove.fields import condition_is, count
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import Pod, State
+from conformance.invariants.coherent.state import CoherentPod, CoherentState
 from conformance.invariants.invariant import Violation
 
 STALE = 5.0
@@ -48,10 +48,10 @@ class PodsFollowTheMap(CoherentRule):
     what = "every pod belongs to a gang of its replica's PodGangMap, and never to another one"
     nothing = "no pod of a set with a PodGangMap was created"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._changed: dict[str, float] = {}
-        self._early: dict[str, list[Pod]] = {}
+        self._early: dict[str, list[CoherentPod]] = {}
         """Pods that were created before their gang, by gang, where only the gang can say to which entry it belongs."""
 
     def look(self, record: Record) -> None:
@@ -74,12 +74,12 @@ class PodsFollowTheMap(CoherentRule):
         else:
             self._judge(pod, record)
 
-    def _migrates(self, pod: Pod) -> bool:
+    def _migrates(self, pod: CoherentPod) -> bool:
         """Return whether gangs that an earlier version of the operator created are replaced by those of the map."""
         coherent_set = self.state.sets.get(pod.place.set)
         return coherent_set is not None and condition_is(coherent_set.document, gang_maps.MIGRATING) == "True"
 
-    def _judge(self, pod: Pod, record: Record) -> None:
+    def _judge(self, pod: CoherentPod, record: Record) -> None:
         """Judge the gang in which a pod was created."""
         coherent_set, layout = self.state.sets.get(pod.place.set), self._layout(pod)
         if layout is None or coherent_set is None or not coherent_set.coherent:
@@ -90,7 +90,7 @@ class PodsFollowTheMap(CoherentRule):
         if not removed and key not in {entry.key for entry in layout} and "/" not in key:
             self._violate(f"pod {pod.name} is created in gang {pod.gang or 'none'}, which no entry names", record)
 
-    def _layout(self, pod: Pod) -> Layout | None:
+    def _layout(self, pod: CoherentPod) -> Layout | None:
         """The layout of a pod's replica; None without a map. COHR-094 judges whether a lost map is restored."""
         at = pod.place.set, pod.place.replica
         return None if at in self.state.unmapped else self.state.maps.get(at)

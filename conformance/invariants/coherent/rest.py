@@ -9,7 +9,7 @@ from conformance.grove.labels import PART_OF, SET_INDEX
 from conformance.history.gangs import Gangs
 from conformance.history.record import DELETED, Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import CoherentState
 from conformance.invariants.invariant import Violation
 
 SETTLED = 5.0
@@ -24,7 +24,7 @@ class SteadyState(CoherentRule):
     what = "at rest, the gangs of a set are those of its PodGangMaps, which hold everything once and nothing outdated"
     nothing = "no set with a PodGangMap was at rest at the end"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._moved: dict[str, float] = {}
         self._gangs: dict[str, Record] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.history.gangs import Gangs
 from conformance.history.record import Record
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import CoherentState
 from conformance.invariants.invariant import Invariant
 
 
@@ -13,7 +13,7 @@ class CoherentRule(Invariant):
 
     nothing: str
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__()
         self.state = state
         self.judged = 0

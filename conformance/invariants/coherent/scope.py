@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.grove import updates
 from conformance.history.record import Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import Pod, State
+from conformance.invariants.coherent.state import CoherentPod, CoherentState
 
 
 class OutOfScope(CoherentRule):
@@ -25,7 +25,7 @@ class OutOfScope(CoherentRule):
             if self.state.updating(pod.place.set):
                 self._judge(pod, record)
 
-    def _judge(self, pod: Pod, record: Record) -> None:
+    def _judge(self, pod: CoherentPod, record: Record) -> None:
         pcs = self.state.sets[pod.place.set]
         if pcs.scope and pod.place.key not in pcs.scope and not self.state.surplus(pod):
             names = ", ".join(sorted(key.name for key in pcs.scope))
@@ -39,7 +39,7 @@ class OneReplicaAtATime(CoherentRule):
     what = "an update replaces pods of one replica of the set after the other"
     nothing = "no update of a set with several replicas deleted a pod that was Ready"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._turns: dict[tuple[str, str], list[int]] = {}
 
@@ -53,7 +53,7 @@ class OneReplicaAtATime(CoherentRule):
             if self.state.updating(pod.place.set):
                 self._judge(pod, record)
 
-    def _judge(self, pod: Pod, record: Record) -> None:
+    def _judge(self, pod: CoherentPod, record: Record) -> None:
         pcs = self.state.sets[pod.place.set]
         if pcs.template.replicas < 2:
             return

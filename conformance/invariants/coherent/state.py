@@ -21,7 +21,7 @@ SCHEDULER = "gang-scheduler"
 """The user of the gang scheduler, which may preempt pods whatever the operator does."""
 
 
-class Place(NamedTuple):
+class ReplicaComponent(NamedTuple):
     """A component of one replica of a set."""
 
     set: str
@@ -30,11 +30,11 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Pod:
+class CoherentPod:
     """A pod of a coherent set, as it was seen last."""
 
     name: str
-    place: Place
+    place: ReplicaComponent
     index: int
     """Replica of the scaling group; -1 for a standalone clique."""
     clique: str
@@ -74,7 +74,7 @@ class Set:
 
 
 @dataclass
-class State:
+class CoherentState:
     """The sets, maps, pods and gangs of a namespace, updated by `apply` once a record."""
 
     origins: Origins = field(default_factory=Origins)
@@ -89,8 +89,8 @@ class State:
     """Set and replica of the map that the present record is of."""
     previous: Layout = ()
     """The layout of that map before the present record."""
-    pods: dict[str, Pod] = field(default_factory=dict)
-    before: Pod | None = None
+    pods: dict[str, CoherentPod] = field(default_factory=dict)
+    before: CoherentPod | None = None
     """The pod of the present record as it was before; None for a new one."""
     gangs: dict[str, Document] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
@@ -100,7 +100,7 @@ class State:
     """Generation of the entry of each gang, by the entry's key."""
     anchors: set[str] = field(default_factory=set)
     """Keys of entries that were anchors."""
-    sizes: dict[Place, int] = field(default_factory=dict)
+    sizes: dict[ReplicaComponent, int] = field(default_factory=dict)
     """spec.replicas of standalone cliques and scaling groups."""
     cliques: dict[str, Document] = field(default_factory=dict)
     members: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class State:
     """The one of them whose deletion begins with the present record."""
     removed: dict[str, float] = field(default_factory=dict)
     """When an entry was removed from its map, by key."""
-    _other_pods: dict[str, Pod] = field(default_factory=dict)
+    _other_pods: dict[str, CoherentPod] = field(default_factory=dict)
     """Pods of sets that have never been Coherent so far, and may be switched to it later."""
     _owners: PodOwners = field(default_factory=PodOwners)
     _seq: int = 0
@@ -142,7 +142,7 @@ class State:
     def components(self, pcs: str, replica: int, only: Collection[Key] | None = None) -> list[Component]:
         """The components of a replica (of the scope, with `only`) with the sizes that they are to have now."""
         return [
-            Component(key, self.sizes.get(Place(pcs, replica, key), replicas), minimum, budget)
+            Component(key, self.sizes.get(ReplicaComponent(pcs, replica, key), replicas), minimum, budget)
             for key, replicas, minimum, budget in _components(self.sets[pcs].template)
             if only is None or key in only
         ]
@@ -167,13 +167,13 @@ class State:
         """Return whether the gang of an entry is or was Ready."""
         return any(self.key_of_gang(gang) == key for gang in self.done)
 
-    def of_clique(self, clique: str, *, ended: bool = False) -> Iterator[Pod]:
+    def of_clique(self, clique: str, *, ended: bool = False) -> Iterator[CoherentPod]:
         """The pods of a clique that are not being deleted, nor, unless they count as well (`ended`), is the clique
         object that made them."""
         candidates = (self.pods[uid] for uid in self._by_clique[clique])
         return (pod for pod in candidates if not pod.going and (ended or pod.owner not in self.ended))
 
-    def available(self, place: Place, gangs: Collection[str] | None = None) -> int:
+    def available(self, place: ReplicaComponent, gangs: Collection[str] | None = None) -> int:
         """Return how many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""
 
         def ready(clique: str) -> int:
@@ -192,7 +192,7 @@ class State:
             for index in range(self.sizes.get(place, group.replicas))
         )
 
-    def deleted_by_operator(self, record: Record) -> Pod | None:
+    def deleted_by_operator(self, record: Record) -> CoherentPod | None:
         """The Ready pod whose deletion begins with this record, if only the operator can have deleted it: neither the
         suite, nor a scheduler, nor the deletion of its set, clique or group."""
         pod, before = self.pods.get(record.uid), self.before
@@ -207,12 +207,12 @@ class State:
         pod, before = self.pods.get(record.uid), self.before
         return pod is not None and pod.going and not (before and before.going) and self._excused(record, pod)
 
-    def _excused(self, record: Record, pod: Pod) -> bool:
+    def _excused(self, record: Record, pod: CoherentPod) -> bool:
         """Return whether the suite or a scheduler has deleted a pod."""
         disrupted = condition(record.object, "DisruptionTarget") and self.origins.disrupted(record.name, SCHEDULER)
         return pod.excused or bool(disrupted)
 
-    def deleted(self, record: Record) -> list[Pod]:
+    def deleted(self, record: Record) -> list[CoherentPod]:
         """The Ready pods whose deletion begins with this record: those of a clique that is deleted all at once, however
         late the garbage collector comes to them."""
         if record.resource != "podcliques":
@@ -224,7 +224,7 @@ class State:
         candidates = (self.pods[uid] for uid in self._by_clique[record.name])
         return [pod for pod in candidates if pod.owner == self.ending and pod.ready and not pod.excused]
 
-    def surplus(self, pod: Pod) -> bool:
+    def surplus(self, pod: CoherentPod) -> bool:
         """Return whether a pod that is being deleted is one too many, because its component was scaled in."""
         replicas = self.sizes.get(pod.place)
         if replicas is None:
@@ -285,9 +285,9 @@ class State:
         kind = "group" if record.resource == "podcliquescalinggroups" else "clique"
         key = Key("group" if kind == "group" else "clique", record.name.removeprefix(f"{pcs}-{replica}-"))
         if record.kind == DELETED:
-            self.sizes.pop(Place(pcs, int(replica), key), None)
+            self.sizes.pop(ReplicaComponent(pcs, int(replica), key), None)
         else:
-            self.sizes[Place(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
+            self.sizes[ReplicaComponent(pcs, int(replica), key)] = number(record.object, "spec", "replicas") or 0
 
     def _see_map(self, record: Record) -> None:
         pcs, replica = gang_maps.set_of(record.object), shapes.replica(record.object)
@@ -329,9 +329,9 @@ class State:
         prefix = f"{pcs}-{replica}-"
         key = Key("group", group.removeprefix(prefix)) if group else Key("clique", clique.removeprefix(prefix))
         going = record.kind == DELETED or terminating(document)
-        known[record.uid] = Pod(
+        known[record.uid] = CoherentPod(
             name=record.name,
-            place=Place(pcs, int(replica), key),
+            place=ReplicaComponent(pcs, int(replica), key),
             index=int(index) if group and index.isdigit() else -1,
             clique=clique,
             owner=self._owners.now(record),

@@ -6,7 +6,7 @@ from collections import Counter
 
 from conformance.history.record import Record
 from conformance.invariants.coherent.rule import CoherentRule
-from conformance.invariants.coherent.state import State
+from conformance.invariants.coherent.state import CoherentState
 
 
 class OneVersionInAGang(CoherentRule):
@@ -18,7 +18,7 @@ class OneVersionInAGang(CoherentRule):
     what = "all pods of a clique in gangs of one generation have one template hash, and those in one gang forever"
     nothing = "no pod was created in a gang of a PodGangMap"
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._of_gang: dict[tuple[str, str], tuple[str, Record]] = {}
         self._of_generation: dict[tuple[str, str, str], tuple[str, Record]] = {}

@@ -16,7 +16,7 @@ from conformance.lab.gaps.plays import InstanceRun, runs
 from conformance.suite.scenes.api import Object
 from conformance.testing.predicates import pods_of
 from conformance.testing.topology_bindings import topology_binding
-from conformance.testing.workload_groups import Leaf, Place
+from conformance.testing.workload_groups import Leaf, WorkloadTarget
 
 
 class SetPlay(InstanceRun):
@@ -109,7 +109,7 @@ class SetMappingPlay(MappingPlay):
         return mappings.describe(bound)
 
 
-def clique(name: str, replicas: int, minimum: int, gpus: int, place: Place) -> Object:
+def clique(name: str, replicas: int, minimum: int, gpus: int, place: WorkloadTarget) -> Object:
     """Return the template of a clique whose pods run on the nodes of a bench."""
     resources = {"cpu": "10m", "nvidia.com/gpu": str(gpus)}
     pod = restricted(

@@ -29,7 +29,7 @@ SAYS = {
     Kind.CODE: "only upstream's code does so: compatibility, not conformance",
 }
 """The meaning of each kind of basis, for people."""
-PLAYS = ("conformance.testing.playing", "Play")
+PLAYS = ("conformance.testing.playing", "ScenarioRunner")
 """The class that plays scenarios of gang scheduling, with its module."""
 WIDTH = 110
 GENERATED = ("requirements.md", "coverage.md")

@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.grove.admission import examples, model, updates
 from conformance.grove.admission.defaults import differences, documented, without_coherent
-from conformance.grove.admission.violation import Facts, Violation
+from conformance.grove.admission.violation import AdmissionFacts, Violation
 from conformance.suite.registry.requirement import Level, load, requirements
 from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.dry_run import Reply
@@ -47,9 +47,9 @@ def test_generated_sets_get_the_verdict_of_the_rules(case: Case) -> None:
         _judge(case, "updates", changed, expected, replies)
 
 
-def _facts(case: Case, binding: str) -> Facts:
+def _facts(case: Case, binding: str) -> AdmissionFacts:
     features = case.implementation.features
-    return Facts(
+    return AdmissionFacts(
         topology="topology" in features,
         mnnvl="mnnvl" in features,
         schedulers=(case.implementation.scheduler_name,),

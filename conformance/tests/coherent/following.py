@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from conformance.grove import labels, updates
 from conformance.grove.coherent import plan
-from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import Component, Key, Layout
 from conformance.grove.fields import label, uid
 from conformance.testing.scene import Recorded, Scene
@@ -31,7 +31,7 @@ def generation(run: Run, update: str) -> str:
 
 
 def expect_plan(
-    run: Recorded[AnyScene], title: str, changes: Sequence[Change], components: Sequence[Component], **how: bool
+    run: Recorded[AnyScene], title: str, changes: Sequence[LayoutChange], components: Sequence[Component], **how: bool
 ) -> None:
     """Expect that the changes of a map by an update of these components follow one of the accepted plans."""
     batches, readings = [change.batch for change in changes], plan.readings(components, **how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.grove import labels, pods
 from conformance.grove.coherent import shapes, steady
-from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import Key, indices, shape, total
 from conformance.grove.fields import label, name, uid
 from conformance.history.view import View
@@ -16,14 +16,14 @@ Run = Recorded[ScaledAfterAnUpdate]
 F, P = Key("clique", "f"), Key("group", "p")
 
 
-def change_of_gangs(run: Run, before: str, step: str) -> Change:
+def change_of_gangs(run: Run, before: str, step: str) -> LayoutChange:
     """Return the change of the gangs by a scale."""
     run.given(step)
     views = run.at(before), run.at(f"{step}: at rest")
-    return Change(sets.layout(views[0], "s"), sets.layout(views[1], "s"))
+    return LayoutChange(sets.layout(views[0], "s"), sets.layout(views[1], "s"))
 
 
-def permitted_change(run: Run, before: str, step: str, f: int, p: int) -> Change:
+def permitted_change(run: Run, before: str, step: str, f: int, p: int) -> LayoutChange:
     """Return the change of the gangs by a scale, and expect that it was permitted."""
     change = change_of_gangs(run, before, step)
     run.expect(f"{step}: what must not be done", [], steady.problems(change, {F: f, P: p}))
@@ -59,7 +59,7 @@ def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdated
     """The last update changed a scaling group only: the newest anchor holds no pods of f."""
     run.given("pods added")
     before, after = (sets.layout(run.at(step), "s") for step in (f"{ONE_MEMBER}: at rest", "end"))
-    change = Change(before, after)
+    change = LayoutChange(before, after)
     sizes = {F: 6, P: 4, Key("group", "d"): 3}
     run.expect("what must not be done", [], steady.problems(change, sizes))
     run.expect("pods that joined a gang", [1], [added.get(F, 0) for added in change.grown.values()])

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.grove import labels, pods
 from conformance.grove.coherent import change, shapes
-from conformance.grove.coherent.change import Change
+from conformance.grove.coherent.change import LayoutChange
 from conformance.grove.coherent.model import shape
 from conformance.grove.fields import at, label, text
 from conformance.suite.scenes import known_waits
@@ -18,7 +18,7 @@ from conformance.tests.coherent.following import expect_plan
 from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, SetsOfEveryShape
 
 
-def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[Change]:
+def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]:
     """Expect that the set of one shape was updated by the plan. Return the changes of its map, one for each write."""
     run.given("deployed", f"{set_name}: updated")
     changes = change.changes(sets.layouts(run.between("change", "end"), set_name))

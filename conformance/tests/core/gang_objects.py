@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.grove import labels
-from conformance.grove.expected import Expected
+from conformance.grove.expected import ExpectedObjects
 from conformance.grove.fields import at, condition_is, count, items, label, text
 from conformance.history.view import View
 from conformance.suite.outcomes.checks import ABSENT
@@ -14,7 +14,7 @@ from conformance.testing.scene import Span
 GANGS = "podgangs"
 
 
-def minimums(expected_set: Expected, span: Span) -> Comparison:
+def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
     """Compare the PodGroups of gangs with the minReplicas that they had first, before any pod could be scheduled."""
     expected: dict[str, object] = {name: dict(gang.minimums) for name, gang in expected_set.gangs.items()}
     observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
@@ -25,7 +25,7 @@ def minimums(expected_set: Expected, span: Span) -> Comparison:
     return expected, observed
 
 
-def later_minimums(expected_set: Expected, view: View) -> Comparison:
+def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Compare the PodGroups of gangs with minReplicas, which may have been released for a standalone clique."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -38,7 +38,7 @@ def later_minimums(expected_set: Expected, view: View) -> Comparison:
     return expected, observed
 
 
-def references(expected_set: Expected, view: View) -> Comparison:
+def references(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Compare the pods that PodGroups list, as namespace/name."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -56,14 +56,14 @@ def references(expected_set: Expected, view: View) -> Comparison:
     return expected, observed
 
 
-def schedulers(expected_set: Expected, view: View, scheduler: str) -> Comparison:
+def schedulers(expected_set: ExpectedObjects, view: View, scheduler: str) -> Comparison:
     """Compare the schedulers of gangs."""
     gangs = {gang.name: view.get(GANGS, gang.name) for gang in expected_set.gangs.values()}
     observed: dict[str, object] = {name: of(gang, label(gang, labels.SCHEDULER)) for name, gang in gangs.items()}
     return dict.fromkeys(gangs, scheduler), observed
 
 
-def initialized(expected_set: Expected, view: View) -> Comparison:
+def initialized(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Compare the condition Initialized of gangs."""
     gangs = {name: view.get(GANGS, name) for name in expected_set.gangs}
     observed = {name: of(gang, condition_is(gang, "Initialized")) for name, gang in gangs.items()}
@@ -79,7 +79,7 @@ def first_groups(span: Span) -> dict[str, object]:
     return groups_by_gang
 
 
-def _standalone(expected_set: Expected, clique: str) -> bool:
+def _standalone(expected_set: ExpectedObjects, clique: str) -> bool:
     return clique in expected_set.cliques and labels.GROUP not in expected_set.cliques[clique].labels
 
 

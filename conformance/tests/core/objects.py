@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from conformance.grove import labels, pod_specs
-from conformance.grove.expected import Expected, Owner
+from conformance.grove.expected import ExpectedObjects, Owner
 from conformance.grove.fields import Document, at, controller, name, number, text, texts
 from conformance.grove.fields import labels as labels_of
 from conformance.grove.template import CliqueTemplate
@@ -32,7 +32,7 @@ def is_of_gangs(key: str) -> bool:
     return key in (labels.GANG, labels.BASE_GANG)
 
 
-def managed(expected_set: Expected) -> dict[str, dict[str, Labels]]:
+def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
     """Return by resource the names and labels of the set's objects. Pods are left out: they have random names."""
     return {
         "podcliques": {clique.name: clique.labels for clique in expected_set.cliques.values()},
@@ -54,7 +54,7 @@ def labels_carried(
     return dict(expected), dict(carried(expected, observed))
 
 
-def owners(expected_set: Expected, view: View) -> dict[str, dict[str, Owner]]:
+def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Owner]]:
     """Return by resource the kind and the name of the controller that an object has to have."""
     return {
         "podcliques": {clique.name: clique.owner for clique in expected_set.cliques.values()},
@@ -90,14 +90,14 @@ def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> C
     return dict.fromkeys(owner_by_name, True), dict(observed)
 
 
-def finalizers_of(expected_set: Expected, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
+def finalizers_of(expected_set: ExpectedObjects, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yield finalizer, resource, and the names of the objects that have to carry it."""
     yield labels.SET_FINALIZER, "podcliquesets", [set_name]
     yield labels.CLIQUE_FINALIZER, "podcliques", list(expected_set.cliques)
     yield labels.GROUP_FINALIZER, "podcliquescalinggroups", list(expected_set.groups)
 
 
-def specs(expected_set: Expected, accepted: AcceptedPods, view: View) -> Comparison:
+def specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> Comparison:
     """Compare the specs of cliques and scaling groups, which have to repeat their templates."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}

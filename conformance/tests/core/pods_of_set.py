@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conformance.grove import expected_pods
-from conformance.grove.expected import Clique
+from conformance.grove.expected import ExpectedClique
 from conformance.grove.fields import Document, text
 from conformance.suite.outcomes.checks import ABSENT
 from conformance.testing import predicates
@@ -20,9 +20,9 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 class JudgedPod:
     """An observed pod, with its clique and the expectations for a pod of its index."""
 
-    clique: Clique
+    clique: ExpectedClique
     observed: Document
-    expected: expected_pods.Pod
+    expected: expected_pods.ExpectedPod
 
     @property
     def containers(self) -> list[Document]:

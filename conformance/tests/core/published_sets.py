@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import yaml
 
 from conformance.grove import samples
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.fields import name
 from conformance.grove.restricted import restricted
 from conformance.grove.template import read
@@ -52,7 +52,7 @@ class PublishedSet(Scene):
         view = env.settle(READY, caught_up(named, self.set_name), 60)
         self.expected = composition.by_composition(named, view)
 
-    def _scale_out(self, env: SceneEnvironment, workload: Object) -> Expected:
+    def _scale_out(self, env: SceneEnvironment, workload: Object) -> ExpectedObjects:
         (group,) = (group for group in read(workload).groups if group.name == self.group)
         expected_set = expected(scaled(workload, self.group, group.replicas + 1))
         full_name = next(name for name in expected_set.groups if name.endswith(f"-{self.group}"))

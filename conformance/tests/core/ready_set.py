@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.fields import name
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -39,13 +39,13 @@ class ReadyDisaggregatedSet(Scene):
         self.accepted = accepted_pods.ask(env, workload)
 
 
-def all_ready(expected_set: Expected) -> Predicate:
+def all_ready(expected_set: ExpectedObjects) -> Predicate:
     """All pods of a set exist and are Ready."""
     return pods_are({clique.name: clique.template.replicas for clique in expected_set.cliques.values()}, ready=True)
 
 
 @predicate
-def caught_up(view: View, named: Expected, set_name: str) -> bool | Unmet:
+def caught_up(view: View, named: ExpectedObjects, set_name: str) -> bool | Unmet:
     """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
     minAvailable replicas, and the rest follows."""
     expected_set = composition.by_composition(named, view)

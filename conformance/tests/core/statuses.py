@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from conformance.grove import labels
-from conformance.grove.expected import Expected
+from conformance.grove.expected import ExpectedObjects
 from conformance.grove.fields import condition, condition_is, label, name, number, text
 from conformance.grove.selectors import selects
 from conformance.history.view import View
@@ -26,7 +26,7 @@ HEALTHY_GROUP: Conditions = {
 """Conditions with their status, and the reason that the API defines for it."""
 
 
-def all_comparisons(expected_set: Expected, view: View, set_name: str) -> Iterator[Comparison]:
+def all_comparisons(expected_set: ExpectedObjects, view: View, set_name: str) -> Iterator[Comparison]:
     """Yield the comparisons of this module, except for `reasons`."""
     yield of_set(expected_set, view, set_name)
     yield of_cliques(expected_set, view)
@@ -35,14 +35,14 @@ def all_comparisons(expected_set: Expected, view: View, set_name: str) -> Iterat
     yield hashes(expected_set, view, set_name)
 
 
-def of_set(expected_set: Expected, view: View, set_name: str) -> Comparison:
+def of_set(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
     """Compare the replicas of the set, which have to be available and updated."""
     counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(expected_set.services))
     expected, observed = _counts(view, SETS, set_name, counts)
     return {set_name: expected}, {set_name: observed}
 
 
-def of_cliques(expected_set: Expected, view: View) -> Comparison:
+def of_cliques(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Compare the numbers of pods of cliques, and their conditions."""
     counts = {
         clique.name: {
@@ -54,14 +54,14 @@ def of_cliques(expected_set: Expected, view: View) -> Comparison:
     return _healthy(view, CLIQUES, counts, HEALTHY_CLIQUE)
 
 
-def of_groups(expected_set: Expected, view: View) -> Comparison:
+def of_groups(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Compare the replicas of scaling groups, and their condition."""
     fields = ("replicas", "scheduledReplicas", "availableReplicas", "updatedReplicas")
     counts = {group.name: dict.fromkeys(fields, group.replicas) for group in expected_set.groups.values()}
     return _healthy(view, GROUPS, counts, HEALTHY_GROUP)
 
 
-def selectors(expected_set: Expected, view: View, set_name: str) -> Comparison:
+def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
     """Compare the pod selectors for autoscalers, by the pods that they select. Selectors of cliques in scaling groups
     are not judged: such cliques are not scaled themselves."""
     cliques = expected_set.cliques.values()
@@ -84,7 +84,7 @@ def selectors(expected_set: Expected, view: View, set_name: str) -> Comparison:
     return expected, observed
 
 
-def reasons(expected_set: Expected, view: View) -> Comparison:
+def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
     """Compare the reasons of the conditions of cliques and scaling groups."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -99,7 +99,7 @@ def reasons(expected_set: Expected, view: View) -> Comparison:
     return expected, observed
 
 
-def hashes(expected_set: Expected, view: View, set_name: str) -> Comparison:
+def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
     """Compare template hashes of cliques and pods, and the template and generation hashes that statuses report."""
     generation_hash = text(view.get(SETS, set_name), "status", "currentGenerationHash")
     generation = {"currentPodCliqueSetGenerationHash": generation_hash}

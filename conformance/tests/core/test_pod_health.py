@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable, Mapping
 
 from conformance.grove import health, labels
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import condition, condition_is, label, name, number, text
-from conformance.grove.health import Health
+from conformance.grove.health import HealthCase
 from conformance.history.query import Unmet
 from conformance.history.view import View
 from conformance.invariants.creations import STALE
@@ -170,7 +170,7 @@ def clique_name(case: str) -> str:
     return f"{SET}-0-{case}"
 
 
-def _workload(env: SceneEnvironment, cases: Mapping[str, Health]) -> Object:
+def _workload(env: SceneEnvironment, cases: Mapping[str, HealthCase]) -> Object:
     """Return a set with a clique for each case, which differ in their sizes alone."""
     workload = env.workload("waiting", setName=SET)
     cliques = workload["spec"]["template"]["cliques"]
@@ -184,7 +184,7 @@ def _workload(env: SceneEnvironment, cases: Mapping[str, Health]) -> Object:
     return workload
 
 
-def _set_states(env: SceneEnvironment, clique: str, case: Health) -> None:
+def _set_states(env: SceneEnvironment, clique: str, case: HealthCase) -> None:
     """Give the pods of a clique, in the order of their indices, the states of a case."""
     for pod, state in zip(disruption.by_index(env, clique), case.pods, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
@@ -198,7 +198,7 @@ def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
     return leaving
 
 
-def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
+def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
     """Compare the number of scheduled pods of cliques, and the condition about them."""
     expected_values: dict[str, object] = {}
     observed_values: dict[str, object] = {}
@@ -210,7 +210,7 @@ def _scheduled(cliques: Iterable[Clique], view: View) -> Comparison:
     return expected_values, observed_values
 
 
-def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -> Comparison:
+def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View) -> Comparison:
     """Compare the number of ready pods of cliques."""
     expected_counts: dict[str, object] = {}
     observed_counts: dict[str, object] = {}
@@ -221,7 +221,9 @@ def _ready(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View) -
     return expected_counts, observed_counts
 
 
-def _breaches(cliques: Iterable[Clique], cases: Mapping[str, Health], view: View, *chosen: str) -> Comparison:
+def _breaches(
+    cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View, *chosen: str
+) -> Comparison:
     """Compare the status of MinAvailableBreached of the cliques of the chosen cases."""
     expected_statuses: dict[str, object] = {}
     observed_statuses: dict[str, object] = {}

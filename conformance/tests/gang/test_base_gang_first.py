@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import condition_is, number
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -125,7 +125,9 @@ test_invariants = invariants(
 )
 
 
-def _statuses(based: Sequence[Clique], scaled: Sequence[Clique], view: View) -> tuple[Statuses, Mapping[str, object]]:
+def _statuses(
+    based: Sequence[ExpectedClique], scaled: Sequence[ExpectedClique], view: View
+) -> tuple[Statuses, Mapping[str, object]]:
     """Return the statuses that the cliques have to report while none of their pods is scheduled, and the observed
     ones."""
     expected_statuses: Statuses = {}
@@ -148,7 +150,7 @@ def _statuses(based: Sequence[Clique], scaled: Sequence[Clique], view: View) -> 
 
 
 @predicate
-def _unscheduled(view: View, based: Sequence[Clique], scaled: Sequence[Clique]) -> bool | Unmet:
+def _unscheduled(view: View, based: Sequence[ExpectedClique], scaled: Sequence[ExpectedClique]) -> bool | Unmet:
     """The statuses of all cliques are those of cliques without scheduled pods."""
     expected_statuses, observed_statuses = _statuses(based, scaled, view)
     return expected_statuses == observed_statuses or Unmet("the statuses are behind")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.grove.expected import Clique, Expected, expected
+from conformance.grove.expected import ExpectedClique, ExpectedObjects, expected
 from conformance.testing import composition, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -109,5 +109,5 @@ def test_pods_above_the_minimum_are_bound(run: Recorded[GangLargerThanThePool]) 
 test_invariants = invariants(GangLargerThanThePool, "INV-001", "INV-003", "INV-004", "INV-005", "INV-009", "INV-010")
 
 
-def _cliques(expected_set: Expected) -> list[Clique]:
+def _cliques(expected_set: ExpectedObjects) -> list[ExpectedClique]:
     return list(expected_set.cliques.values())

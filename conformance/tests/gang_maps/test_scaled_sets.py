@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from conformance.grove import gang_maps, labels
 from conformance.grove.fields import Document, label, name, uid
-from conformance.grove.gang_maps import Entry
+from conformance.grove.gang_maps import MapEntry
 from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE
 from conformance.history.record import ADDED, DELETED
 from conformance.testing import following, predicates
@@ -77,7 +77,7 @@ def _rest(step: str) -> str:
     return f"{step}: at rest"
 
 
-def _by_role(entries: tuple[Entry, ...], role: str) -> Entry | None:
+def _by_role(entries: tuple[MapEntry, ...], role: str) -> MapEntry | None:
     """Return the last entry with a role."""
     matches = [entry for entry in entries if entry.role == role]
     return matches[-1] if matches else None

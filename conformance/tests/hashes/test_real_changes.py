@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.grove import template_pairs
 from conformance.grove.fields import items, text
-from conformance.grove.template_pairs import Pair, template
+from conformance.grove.template_pairs import TemplatePair, template
 from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
 from conformance.testing import sets
@@ -115,7 +115,7 @@ def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) 
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
-def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[Pair]) -> list[str]:
+def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[TemplatePair]) -> list[str]:
     """Return the changes that have not changed the hash of their clique. Fields that the CRDs lack are not stored: then
     nothing has changed."""
     before, after = run.at("before the changes"), run.at("after the changes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.grove import labels
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.fields import label, name, terminating
 from conformance.grove.restricted import restricted
 from conformance.history.query import Predicate, Unmet
@@ -112,7 +112,7 @@ def _set_deleted(view: View) -> bool | Unmet:
     )
 
 
-def _nothing_left(before: View, expected_set: Expected) -> Predicate:
+def _nothing_left(before: View, expected_set: ExpectedObjects) -> Predicate:
     """No object is left that carries the set's label or one of its names, or did before. An object that was recreated
     under its old name is left."""
     doomed = _parts(before, expected_set)
@@ -124,14 +124,14 @@ def _nothing_left(before: View, expected_set: Expected) -> Predicate:
     return check
 
 
-def _left(before: View, after: View, expected_set: Expected) -> set[str]:
+def _left(before: View, after: View, expected_set: ExpectedObjects) -> set[str]:
     """Return the objects, as `resource/name`, that belonged to the set before and still exist, labelled or not."""
     uids = _uids(before)
     doomed = {uids[key] for key in _parts(before, expected_set)}
     return {key for key, uid in _uids(after).items() if uid in doomed}
 
 
-def _parts(view: View, expected_set: Expected) -> set[str]:
+def _parts(view: View, expected_set: ExpectedObjects) -> set[str]:
     """Return the objects, as `resource/name`, that belong to the set by their label or by their name."""
     return {
         f"{record.resource}/{record.name}"
@@ -141,7 +141,7 @@ def _parts(view: View, expected_set: Expected) -> set[str]:
     }
 
 
-def _part(record: Record, expected_set: Expected) -> bool:
+def _part(record: Record, expected_set: ExpectedObjects) -> bool:
     named = {
         "podcliquesets": (DOOMED,),
         "podcliques": expected_set.cliques,
@@ -156,13 +156,13 @@ def _uids(view: View) -> dict[str, str]:
     return {f"{r.resource}/{r.name}": r.uid for resource in RECORDED for r in view.records(resource)}
 
 
-def _unrelated(view: View, expected_set: Expected) -> dict[str, str]:
+def _unrelated(view: View, expected_set: ExpectedObjects) -> dict[str, str]:
     """Return the objects that do not belong to the set: `resource/name` → uid."""
     parts = _parts(view, expected_set)
     return {key: uid for key, uid in _uids(view).items() if key not in parts}
 
 
-def _created_after_deletion(span: Span, expected_set: Expected) -> list[str]:
+def _created_after_deletion(span: Span, expected_set: ExpectedObjects) -> list[str]:
     """Return the objects created for the set after its deletion was requested, in the order of the server's writes."""
     ending = [r for r in span.records("podcliquesets", DOOMED) if r.kind == DELETED or terminating(r.object)]
     if not ending:

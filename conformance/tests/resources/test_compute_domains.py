@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from conformance.grove import expected_domains, labels
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import Document, at, finalizers, items, name, number, text
 from conformance.history.view import View
 from conformance.testing import observed, predicates
@@ -134,14 +134,14 @@ def _spec(domain: Document | None) -> object:
     return of(domain, {"template": template, "finalizer": expected_domains.FINALIZER in finalizers(domain)})
 
 
-def _template(clique: Clique, view: View) -> Iterator[tuple[str, object]]:
+def _template(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:
     """Yield the pod spec of a clique that exists (OBJ-844), with the clique's name."""
     current = view.get("podcliques", clique.name)
     if current is not None:
         yield clique.name, at(current, "spec", "podSpec")
 
 
-def _pod_specs(clique: Clique, view: View) -> Iterator[tuple[str, object]]:
+def _pod_specs(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:
     """Yield the specs of the pods of a clique, with the pods' names."""
     for pod in predicates.pods_of(view, clique.name):
         yield name(pod), at(pod, "spec")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.grove import expected_claims, expected_pods, expected_secondary, labels
-from conformance.grove.expected import Clique, Expected, expected
+from conformance.grove.expected import ExpectedClique, ExpectedObjects, expected
 from conformance.grove.fields import Document, at, items, label, mapping, name, number, pruned, text
 from conformance.grove.role_rules import allowed
 from conformance.history.query import Predicate, Unmet, predicate
@@ -213,12 +213,12 @@ def taken_over(given: Mapping[str, str], objects: Mapping[str, Document | None])
     return {what: keys for what, keys in copied.items() if keys}
 
 
-def _own_labels(clique: Clique) -> dict[str, str]:
+def _own_labels(clique: ExpectedClique) -> dict[str, str]:
     """Return the labels of a template that are not Grove's own."""
     return {key: value for key, value in clique.template.labels.items() if not key.startswith(labels.OWN_PREFIX)}
 
 
-def _of_template(view: View, clique: Clique) -> list[tuple[str, Document | None]]:
+def _of_template(view: View, clique: ExpectedClique) -> list[tuple[str, Document | None]]:
     """Yield the objects that a clique template is for, with their names: the PodClique and its pods."""
     pods = predicates.pods_of(view, clique.name)
     return [(clique.name, view.get("podcliques", clique.name)), *((name(pod), pod) for pod in pods)]
@@ -360,7 +360,7 @@ def mirrored(workload: Document, kind: str) -> dict[str, str]:
 
 
 def _on_gangs(
-    workload: Document, expected_set: Expected, view: View, kind: str
+    workload: Document, expected_set: ExpectedObjects, view: View, kind: str
 ) -> dict[str, dict[str, str | None] | Absent]:
     """Return the values of the gangs for the labels or annotations that they carry of the set; they may have others."""
     have = {
@@ -370,7 +370,7 @@ def _on_gangs(
     return carried(dict.fromkeys(expected_set.gangs, mirrored(workload, kind)), have)
 
 
-def _mirrored(workload: Document, expected_set: Expected) -> Predicate:
+def _mirrored(workload: Document, expected_set: ExpectedObjects) -> Predicate:
     expected_tags = mirrored(workload, "labels")
 
     def check(view: View) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.grove import labels, names
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import condition_is, controller, items, name, number, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -223,7 +223,7 @@ def test_an_error_of_a_scaling_group_is_reported_while_its_gang_waits(run: Recor
     run.given("standalone clique exists")
 
 
-def _from_template(clique: Clique) -> dict[str, object]:
+def _from_template(clique: ExpectedClique) -> dict[str, object]:
     return {
         "replicas": clique.template.replicas,
         "minAvailable": clique.template.min_available,
@@ -233,7 +233,7 @@ def _from_template(clique: Clique) -> dict[str, object]:
     }
 
 
-def _actual(view: View, clique: Clique) -> dict[str, object]:
+def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
     """Return the fields of a PodClique and its Pods; of missing ones, those of the template. Containers that the
     template does not have, such as those of admission plugins, are of CORE-014."""
     current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.grove import expected_topology, labels
-from conformance.grove.expected import Expected, Gang, expected
+from conformance.grove.expected import ExpectedGang, ExpectedObjects, expected
 from conformance.grove.expected_topology import Levels, Placement
 from conformance.grove.fields import condition, text
 from conformance.history.query import Unmet, predicate
@@ -183,7 +183,7 @@ def _levels(set_name: str) -> Levels:
     return OTHER_LEVELS if set_name == ELSEWHERE else LEVELS
 
 
-def _inherits(expected_set: Expected, gang: Gang, parts: Mapping[str, Pack]) -> bool:
+def _inherits(expected_set: ExpectedObjects, gang: ExpectedGang, parts: Mapping[str, Pack]) -> bool:
     """Return whether a gang is a scaled one of a group without a constraint, in a set that has one."""
     if gang.base or SET not in parts:
         return False

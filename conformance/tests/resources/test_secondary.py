@@ -255,7 +255,7 @@ def _no_objects_of_replicas(view: View) -> bool | Unmet:
 
 
 def _legacy(set_name: str, secret: str, owners: list[Object]) -> Object:
-    tags = {labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: set_name, labels.COMPONENT: labels.Component.TOKEN}
+    tags = {labels.MANAGED_BY: labels.OPERATOR, labels.PART_OF: set_name, labels.COMPONENT: labels.ComponentLabel.TOKEN}
     metadata = {"name": secret, "labels": {**tags, labels.NAME: secret}, "ownerReferences": owners}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": "old"}}
 

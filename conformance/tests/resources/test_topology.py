@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.grove import expected_topology, labels
-from conformance.grove.expected import Expected, expected
+from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.expected_topology import Levels, Placement
 from conformance.grove.fields import Document, at, condition, text
 from conformance.history.query import Unmet, predicate
@@ -175,7 +175,7 @@ def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str
 
 
 def _expected_placements(
-    workload: Document, expected_set: Expected, view: View, levels: Levels
+    workload: Document, expected_set: ExpectedObjects, view: View, levels: Levels
 ) -> dict[str, Placement]:
     """Return the constraints that the gangs are to have. Upstream's documents and its code contradict each other in
     what a gang has whose scaling group has no constraint: it may have that of the set, or none."""
@@ -190,14 +190,14 @@ def _expected_placements(
 
 
 @predicate
-def _placed(view: View, workload: Document, expected_set: Expected, levels: Levels, binding: str) -> bool:
+def _placed(view: View, workload: Document, expected_set: ExpectedObjects, levels: Levels, binding: str) -> bool:
     placements = _expected_placements(workload, expected_set, view, levels)
     constrained = {gang: expected_topology.observed(view.get("podgangs", gang)) for gang in placements} == placements
     named = _named(expected_set, view, constrained=binding != "")
     return constrained and set(named.values()) == {binding}
 
 
-def _named(expected_set: Expected, view: View, *, constrained: bool) -> dict[str, str]:
+def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> dict[str, str]:
     """Return the binding that each gang with a constraint names, or each gang without one."""
     gangs = {gang: view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs}
     return {
@@ -208,7 +208,7 @@ def _named(expected_set: Expected, view: View, *, constrained: bool) -> dict[str
 
 
 @predicate
-def _on_racks(view: View, expected_set: Expected) -> bool:
+def _on_racks(view: View, expected_set: ExpectedObjects) -> bool:
     gangs = (view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs)
     return any(
         LEVELS["rack"] in constraint for gang in gangs for constraint in stated(expected_topology.observed(gang))

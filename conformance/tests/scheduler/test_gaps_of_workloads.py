@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.suite.scenes.api import Object
 from conformance.testing import node_selection, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -14,7 +14,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 class ServiceThatWaits(Scene):
     """A service that does not fit, and a later set without GPUs, which may be bound meanwhile."""
 
-    waiting: Sequence[Clique]
+    waiting: Sequence[ExpectedClique]
     """The cliques of the service whose pods wait for nothing but room."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import condition, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -61,14 +61,14 @@ def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWith
     """The event regards the pod; its reason and its message are free."""
 
 
-def _conditions(view: View, cliques: Sequence[Clique]) -> dict[str, Mapping[str, Any]]:
+def _conditions(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, Mapping[str, Any]]:
     """Return the condition of each pod, by the pod's name."""
     members = [pod for clique in cliques for pod in predicates.pods_of(view, clique.name)]
     return {name(pod): condition(pod, CONDITION) for pod in members}
 
 
 @predicate
-def _unschedulable(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def _unschedulable(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Each pod has a condition that says that it cannot be scheduled, and why."""
     for clique in cliques:
         for pod in predicates.pods_of(view, clique.name):
@@ -80,7 +80,7 @@ def _unschedulable(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
 
 
 @predicate
-def _warned(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def _warned(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """There is a Warning event about each pod."""
     about = {
         text(event.get("regarding") or event.get("involvedObject"), "name")

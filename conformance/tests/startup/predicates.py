@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.grove import pods
-from conformance.grove.expected import Clique
+from conformance.grove.expected import ExpectedClique
 from conformance.grove.fields import condition_is, name, text
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -68,13 +68,13 @@ def names(view: View, clique: str) -> list[str]:
     return [name(pod) for pod in predicates.pods_of(view, clique)]
 
 
-def ready(view: View, cliques: Iterable[Clique]) -> dict[str, int]:
+def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return how many pods of each clique are Ready."""
     return {name: sum(map(pods.ready, members)) for name, members in predicates.by_clique(view, cliques).items()}
 
 
 @predicate
-def are_ready(view: View, cliques: Sequence[Clique], least: int | None = None) -> bool | Unmet:
+def are_ready(view: View, cliques: Sequence[ExpectedClique], least: int | None = None) -> bool | Unmet:
     """All pods of each clique are Ready, or at least so many."""
     lacks = [
         f"{count} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
@@ -85,14 +85,14 @@ def are_ready(view: View, cliques: Sequence[Clique], least: int | None = None) -
 
 
 @predicate
-def none_ready(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def none_ready(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques is Ready."""
     ready_pods = [f"{count} pods of {name}" for name, count in ready(view, cliques).items() if count]
     return not ready_pods or Unmet(f"Ready: {', '.join(ready_pods)}")
 
 
 @predicate
-def are_under_way(view: View, cliques: Sequence[Clique]) -> bool | Unmet:
+def are_under_way(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques has been started on its node; its init containers may not be through."""
     lacks = [
         name(pod)

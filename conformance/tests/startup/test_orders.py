@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.testing import predicates
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
@@ -83,12 +83,12 @@ class HeldBackInEachOrder(Scene):
         env.quiet(1)
         env.mark(END)
 
-    def of(self, set_name: str, template: str, replicas: Iterable[int]) -> list[Clique]:
+    def of(self, set_name: str, template: str, replicas: Iterable[int]) -> list[ExpectedClique]:
         """Return the cliques of replicas of a scaling group, all or those of a template."""
         heads = tuple(f"{set_name}-0-sg-{replica}-{template}" for replica in replicas)
         return [member for name, member in self.cliques.items() if name.startswith(heads)]
 
-    def base(self, set_name: str) -> list[Clique]:
+    def base(self, set_name: str) -> list[ExpectedClique]:
         """Return the cliques of the base gang of a set."""
         return [c for name, c in self.cliques.items() if name.startswith(f"{set_name}-0-") and not c.base_gang]
 

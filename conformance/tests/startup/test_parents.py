@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.grove import startup, template
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import Document, at, name, texts
 from conformance.suite.outcomes.checks import ABSENT
 from conformance.suite.scenes.api import Object
@@ -129,7 +129,7 @@ class _Place:
     """A clique with its parents, and the minAvailable of each."""
 
     set: template.SetTemplate
-    clique: Clique
+    clique: ExpectedClique
     parents: Mapping[str, int]
 
     def arguments_of_namesakes(self, pod: Document) -> list[str]:

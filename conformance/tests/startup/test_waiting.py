@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from conformance.grove import pods
-from conformance.grove.expected import Clique, Expected, expected
+from conformance.grove.expected import ExpectedClique, ExpectedObjects, expected
 from conformance.grove.fields import name, uid
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
@@ -231,23 +231,23 @@ test_invariants_of_gangs = invariants(GangsHeldBack, "INV-001", "INV-004", "INV-
 test_invariants = invariants(GangsHeldBack | ReplicasHeldBack | ParentsReadyOneByOne | FrontsLost, "INV-006", "INV-026")
 
 
-def _clique(expected_set: Expected, tail: str) -> Clique:
+def _clique(expected_set: ExpectedObjects, tail: str) -> ExpectedClique:
     [clique] = [clique for clique in expected_set.cliques.values() if clique.name.endswith(f"-{tail}")]
     return clique
 
 
-def _first_pod(env: SceneEnvironment, expected_set: Expected, tail: str) -> str:
+def _first_pod(env: SceneEnvironment, expected_set: ExpectedObjects, tail: str) -> str:
     """Return the first pod of the clique whose name has this end."""
     return names(env.history.view(), _clique(expected_set, tail).name)[0]
 
 
-def _uids(view: View, cliques: Iterable[Clique]) -> set[str]:
+def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:
     """Return the uids of the pods of cliques."""
     return {uid(pod) for those in predicates.by_clique(view, cliques).values() for pod in those}
 
 
 @predicate
-def _some_pod(view: View, clique: Clique, known: Container[str] = ()) -> str | Unmet:
+def _some_pod(view: View, clique: ExpectedClique, known: Container[str] = ()) -> str | Unmet:
     """Return the name of a bound pod of the clique whose uid is not among those known."""
     candidates = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
     return name(candidates[0]) if candidates else Unmet(f"no such pod of {clique.name} is bound")

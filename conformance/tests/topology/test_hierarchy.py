@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conformance.grove import labels, pods
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import label, name, text
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
@@ -103,7 +103,7 @@ def _half_trays_used(view: View) -> bool:
     return sum(map(pods.ready, view.list("pods"))) == 2
 
 
-def _domains(view: View, domain: str, cliques: Iterable[Clique]) -> set[str]:
+def _domains(view: View, domain: str, cliques: Iterable[ExpectedClique]) -> set[str]:
     """Return the domains that the pods of cliques are in."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)

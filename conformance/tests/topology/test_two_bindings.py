@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.grove.expected import Clique, expected
+from conformance.grove.expected import ExpectedClique, expected
 from conformance.grove.fields import label, name, text
 from conformance.history.view import View
 from conformance.testing import predicates
@@ -66,7 +66,7 @@ def _keys(kind: str) -> dict[str, str]:
     return {"block": f"{kind}.example.com/block", "rack": f"{kind}.example.com/rack", "host": "kubernetes.io/hostname"}
 
 
-def _domains(view: View, key: str, cliques: Iterable[Clique]) -> set[str]:
+def _domains(view: View, key: str, cliques: Iterable[ExpectedClique]) -> set[str]:
     """Return the values of a label of the nodes that the pods of cliques are on; "" for a node without it."""
     values = {name(node): label(node, key) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)

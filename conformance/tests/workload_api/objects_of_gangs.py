@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.grove.expected import Clique, Expected, Gang
+from conformance.grove.expected import ExpectedClique, ExpectedGang, ExpectedObjects
 from conformance.grove.fields import controller, items, name, number, terminating, text, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -46,12 +46,12 @@ class OfGang:
         return 1 + max(below, default=0)
 
 
-def podgang(view: View, gang: Gang) -> Object:
+def podgang(view: View, gang: ExpectedGang) -> Object:
     """Return the PodGang that holds these PodCliques; an empty mapping if there is none."""
     return composition.gang_of(view, min(gang.minimums)) or {}
 
 
-def of_gang(view: View, gang: Gang) -> OfGang:
+def of_gang(view: View, gang: ExpectedGang) -> OfGang:
     """Return what a PodGang controls. Of a kind of which it controls nothing, that is the groups in the trees of those
     that its Pods name, and the Workloads that its groups name. Objects that are being deleted are left out."""
     owner = uid(podgang(view, gang))
@@ -103,19 +103,19 @@ def key(group: Object) -> str:
     return text(constraints[0], "key") if constraints else ""
 
 
-def named(view: View, clique: Clique) -> set[str]:
+def named(view: View, clique: ExpectedClique) -> set[str]:
     """Return the PodGroups that the pods of a clique name; an empty text for pods without one."""
     return {group_of(pod) for pod in predicates.pods_of(view, clique.name)}
 
 
-def leaf_of(view: View, clique: Clique) -> Object:
+def leaf_of(view: View, clique: ExpectedClique) -> Object:
     """Return the PodGroup of a clique's pods; an empty mapping if they do not agree on an existing one."""
     names = named(view, clique)
     return (view.get("podgroups", names.pop()) or {}) if len(names) == 1 else {}
 
 
 @predicate
-def tree_in_place(view: View, expected_set: Expected, gang: Gang) -> bool | Unmet:
+def tree_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
     """The gang has one root, and as many PodGroups as cliques."""
     tree, cliques = of_gang(view, gang), expected_set.of_gang(gang.name)
     complete = len(tree.roots) == 1 and len(tree.leaves) >= len(cliques)
@@ -125,13 +125,13 @@ def tree_in_place(view: View, expected_set: Expected, gang: Gang) -> bool | Unme
 
 
 @predicate
-def workload_in_place(view: View, gang: Gang) -> bool | Unmet:
+def workload_in_place(view: View, gang: ExpectedGang) -> bool | Unmet:
     """The gang has a Workload."""
     return bool(of_gang(view, gang).workloads) or Unmet(f"{gang.name} has no Workload")
 
 
 @predicate
-def pods_in_place(view: View, expected_set: Expected, gang: Gang) -> bool | Unmet:
+def pods_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
     """Each clique of the gang has pods, and these name one of the gang's PodGroups."""
     tree = of_gang(view, gang)
     for clique in expected_set.of_gang(gang.name):
@@ -140,6 +140,6 @@ def pods_in_place(view: View, expected_set: Expected, gang: Gang) -> bool | Unme
     return True
 
 
-def in_place(expected_set: Expected, gang: Gang) -> Predicate:
+def in_place(expected_set: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """The gang has a tree with a PodGroup for each of its cliques whose pods exist, and these name it."""
     return all_of(tree_in_place(expected_set, gang), pods_in_place(expected_set, gang))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance.grove.expected import Clique, Gang, expected
+from conformance.grove.expected import ExpectedClique, ExpectedGang, expected
 from conformance.grove.fields import condition_is, name, terminating, uid
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.view import View
@@ -223,7 +223,7 @@ def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -
     run.given("more routers bound", "second replica bound")
     base_cliques = run.scene.larger.of_gang(run.scene.base.name)
 
-    def groups(view: View, cliques: Iterable[Clique]) -> dict[str, str]:
+    def groups(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, str]:
         return {clique.name: uid(objects.leaf_of(view, clique)) for clique in cliques}
 
     earlier, view = groups(run.at("scaled out"), base_cliques), run.at("second replica")
@@ -256,7 +256,7 @@ def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
 
 
 @predicate
-def _says(view: View, /, gang: Gang, **statuses: str) -> bool | Unmet:
+def _says(view: View, /, gang: ExpectedGang, **statuses: str) -> bool | Unmet:
     """The conditions of a PodGang, by type, have these values."""
     current = {kind: condition_is(objects.podgang(view, gang), kind) for kind in statuses}
     return current == statuses or Unmet(f"{gang.name} says {current}")

@@ -87,7 +87,7 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
     step = replica.advance()
     after = read(replica.layout)
     wrong = broken_partition(after, {component.key: component.replicas for component in sizes(replica)})
-    changes = change.Change(before, after)
+    changes = change.LayoutChange(before, after)
     if isinstance(step, Advance):
         wrong += change.problems(
             changes, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
@@ -195,7 +195,7 @@ class _Play:
         replica.act()
         replica.settle()
         expected = {component.key: component.replicas for component in sizes(replica)}
-        return steady_rules.problems(change.Change(before, read(replica.layout)), expected)
+        return steady_rules.problems(change.LayoutChange(before, read(replica.layout)), expected)
 
 
 def _key(part: Part) -> ReferenceKey:
