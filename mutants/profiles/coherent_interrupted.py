@@ -55,7 +55,7 @@ def _restart_begins_again() -> None:
         self: control.CoherentProgress,
         pcs: PodCliqueSet,
         generation: Revision,
-        observed: update_set_replicas.Found,
+        observed: update_set_replicas.ObservedSet,
         step: planner.Step | None,
         now: str,
     ) -> SetUpdateProgress | None:

@@ -41,14 +41,14 @@ def _joining_gangs_unheard() -> None:
     "COHR-110",
 )
 def _half_updated_gangs_joined() -> None:
-    right = progress.made
+    right = progress.own_entries
 
     def without_components(
         layout: Layout, generation: str, components: Sequence[Component], observed: Observed
     ) -> Layout:
         return right(layout, generation, (), observed)
 
-    replace(progress, "made", without_components)
+    replace(progress, "own_entries", without_components)
 
 
 @mutant(

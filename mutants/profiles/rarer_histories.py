@@ -71,7 +71,7 @@ def _lost_binding_remembered() -> None:
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
         result = right(pcs, enabled, binding)
-        if result.found:
+        if result.binding_exists:
             known[result.binding] = result
         return known.get(result.binding, result)
 

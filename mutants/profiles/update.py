@@ -110,7 +110,11 @@ def stepped(change: Any) -> None:
     right = update_set_replicas.advanced
 
     def advanced(
-        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, cliques: update_set_replicas.Found, now: str
+        pcs: PodCliqueSet,
+        progress: SetUpdateProgress,
+        generation: str,
+        cliques: update_set_replicas.ObservedSet,
+        now: str,
     ) -> SetUpdateProgress:
         result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, cliques, now), now)
         return result
@@ -142,7 +146,7 @@ def _members_counted() -> None:
     right = update_set_replicas.counted
 
     def counted(
-        pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.Found
+        pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.ObservedSet
     ) -> SetUpdateProgress:
         result = right(pcs, progress, generation, cliques)
         members = sum(len(list(cliques.members(index))) for index in range(pcs.spec.replicas))

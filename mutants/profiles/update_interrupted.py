@@ -265,7 +265,11 @@ def _turn_of_removed_replica() -> None:
     right = update_set_replicas.advanced
 
     def advanced(
-        pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, cliques: update_set_replicas.Found, now: str
+        pcs: PodCliqueSet,
+        progress: SetUpdateProgress,
+        generation: str,
+        cliques: update_set_replicas.ObservedSet,
+        now: str,
     ) -> SetUpdateProgress:
         turn = update_progress.turn(pcs)
         stuck = turn is not None and turn >= pcs.spec.replicas
@@ -292,7 +296,7 @@ def _terminated_is_updated() -> None:
         terminated.add((pcs.metadata.name, index))
         await terminate(self, pcs, index, causes)
 
-    def finished(cliques: update_set_replicas.Found, index: int, generation: str) -> bool:
+    def finished(cliques: update_set_replicas.ObservedSet, index: int, generation: str) -> bool:
         return (cliques._pcs.metadata.name, index) in terminated or done(cliques, index, generation)
 
     replace(Termination, "_replica", replica)

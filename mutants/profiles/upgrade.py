@@ -220,6 +220,6 @@ def _no_way_back() -> None:
 )
 def _keeps_earlier() -> None:
     def keep(self: Known, earlier: Known) -> None:
-        self._kept = {**earlier._kept, **earlier.others, earlier.written: SCHEMES["legacy-0.34"]}
+        self._recognised = {**earlier._recognised, **earlier.foreign_hashes, earlier.written: SCHEMES["legacy-0.34"]}
 
     replace(Known, "keep", keep)

@@ -218,7 +218,7 @@ def _further_replicas_one_by_one() -> None:
     def smaller(step: SubStep, *rest: Any) -> SubStep:
         if step.phase is Phase.ANCHOR:
             return step
-        return SubStep(step.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in step.wanted.items()})
+        return SubStep(step.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in step.counts.items()})
 
     alter(steps, "sub_step", smaller)
 

@@ -133,7 +133,11 @@ def _unready_pods_one_at_a_time() -> None:
 )
 def _members_counted_as_well() -> None:
     def counted(
-        progress: SetUpdateProgress, pcs: PodCliqueSet, _: Any, generation: str, cliques: update_set_replicas.Found
+        progress: SetUpdateProgress,
+        pcs: PodCliqueSet,
+        _: Any,
+        generation: str,
+        cliques: update_set_replicas.ObservedSet,
     ) -> SetUpdateProgress:
         indices = range(pcs.spec.replicas)
         groups = [group for index in indices for group in cliques.groups(index) if group is not None]

@@ -22,7 +22,12 @@ class CoherentProgress:
         self._layouts, self._maps = layouts, maps
 
     def progress(
-        self, pcs: PodCliqueSet, generation: Revision, found: update_set_replicas.Found, step: Step | None, now: str
+        self,
+        pcs: PodCliqueSet,
+        generation: Revision,
+        found: update_set_replicas.ObservedSet,
+        step: Step | None,
+        now: str,
     ) -> SetUpdateProgress | None:
         """The progress of a coherent update to this generation; None if there never was an update."""
         known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
@@ -39,7 +44,12 @@ class CoherentProgress:
         return update_set_replicas.counted(pcs, present, generation.hash, found)
 
     def _complete(
-        self, pcs: PodCliqueSet, index: int, generation: Revision, found: update_set_replicas.Found, step: Step | None
+        self,
+        pcs: PodCliqueSet,
+        index: int,
+        generation: Revision,
+        found: update_set_replicas.ObservedSet,
+        step: Step | None,
     ) -> bool:
         """Whether a replica has been updated: its last sub-step has passed its gate, and the statuses of its cliques
         and scaling groups say so."""

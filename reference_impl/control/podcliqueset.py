@@ -135,7 +135,7 @@ class SetReconciler:
         acted on: if the status has another one, an update begins (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
         of_group = partial(self._cache.child, self._cache.cliques)
-        found = update_set_replicas.Found(pcs, clique, group, of_group)
+        found = update_set_replicas.ObservedSet(pcs, clique, group, of_group)
         if update.coherent(pcs):
             progress = self._coherent.progress(pcs, generation, found, step, now())
         else:

@@ -28,52 +28,52 @@ def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Na
     entries: dict[str, str] = {}
     for gang in sorted(gangs, key=lambda gang: order(gang.metadata.label(labels.EPOCH))):
         entries |= dict.fromkeys((group.name for group in gang.spec.podgroups), gang.metadata.label(labels.EPOCH))
-    found: dict[str, dict[int, str]] = {}
+    members: dict[str, dict[int, str]] = {}
     for config in children.group_configs(pcs):
         group = names.scaling_group(pcs.metadata.name, index, config.name)
         for clique, entry in entries.items():
             at, _, template = clique.removeprefix(f"{group}-").partition("-")
             if clique.startswith(f"{group}-") and at.isdigit() and template in config.clique_names:
-                found.setdefault(config.name, {})[int(at)] = entry
-    return found
+                members.setdefault(config.name, {})[int(at)] = entry
+    return members
 
 
 def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | None = None) -> Layout:
     """The entries that gangs belong to by their labels, with the members that name them (GM-16). A replica of a scaling
     group of which nothing lives, as when it is being moved, is where `named` says."""
-    found: dict[str, Entry] = {}
+    entries_by_key: dict[str, Entry] = {}
     for gang in gangs:
         meta = gang.metadata
         key, role = meta.label(labels.EPOCH), meta.label(labels.GANG_ROLE)
         if key and role in ROLES:
-            found[key] = Entry(key, meta.label(labels.GENERATION_HASH), Role(role))
+            entries_by_key[key] = Entry(key, meta.label(labels.GENERATION_HASH), Role(role))
     for clique, pods in observed.pods.items():
         for pod in pods:
-            if pod.entry in found and found[pod.entry].anchor:
-                count = found[pod.entry].cliques.get(clique, 0)
-                found[pod.entry] = found[pod.entry].with_pods(clique, count + 1)
+            if pod.entry in entries_by_key and entries_by_key[pod.entry].anchor:
+                count = entries_by_key[pod.entry].cliques.get(clique, 0)
+                entries_by_key[pod.entry] = entries_by_key[pod.entry].with_pods(clique, count + 1)
     for group, replicas in observed.replicas.items():
         for index, replica in replicas.items():
-            if replica.entry in found:
-                held = found[replica.entry].groups.get(group, ())
-                found[replica.entry] = found[replica.entry].with_indices(group, (*held, index))
+            if replica.entry in entries_by_key:
+                indices = entries_by_key[replica.entry].groups.get(group, ())
+                entries_by_key[replica.entry] = entries_by_key[replica.entry].with_indices(group, (*indices, index))
     for group, entries in (named or {}).items():
         for index, key in entries.items():
-            if key in found and index not in observed.replicas.get(group, {}):
-                held = found[key].groups.get(group, ())
-                found[key] = found[key].with_indices(group, (*held, index))
-    return _chained(sorted(found.values(), key=lambda entry: order(entry.key)))
+            if key in entries_by_key and index not in observed.replicas.get(group, {}):
+                indices = entries_by_key[key].groups.get(group, ())
+                entries_by_key[key] = entries_by_key[key].with_indices(group, (*indices, index))
+    return _chained(sorted(entries_by_key.values(), key=lambda entry: order(entry.key)))
 
 
 def _chained(entries: Sequence[Entry]) -> Layout:
-    """The entries with what each depends on: the one before it, if both were made by one deployment or update
+    """The entries with their dependencies: the one before it, if both belong to one deployment or update
     (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
-    made: list[Entry] = []
+    chained: list[Entry] = []
     for entry in entries:
-        before = made[-1] if made else None
+        before = chained[-1] if chained else None
         follows = before is not None and before.generation == entry.generation and entry.role is not Role.SCALE_OUT
-        made.append(replace(entry, depends_on=(before.key,)) if before is not None and follows else entry)
-    return tuple(made)
+        chained.append(replace(entry, depends_on=(before.key,)) if before is not None and follows else entry)
+    return tuple(chained)
 
 
 def adopted(

@@ -87,15 +87,19 @@ def service(pcs: PodCliqueSet, index: int) -> Manifest:
     }
 
 
-def right_service(pcs: PodCliqueSet, index: int, found: Service) -> bool:
+def right_service(pcs: PodCliqueSet, index: int, existing: Service) -> bool:
     """Whether an existing service is as desired; checked for every replica in every pass."""
-    wanted = {labels.MANAGED_BY: labels.MANAGER, labels.PART_OF: pcs.metadata.name, labels.REPLICA_INDEX: str(index)}
-    spec, tags = found.spec, found.metadata.labels or {}
+    desired_labels = {
+        labels.MANAGED_BY: labels.MANAGER,
+        labels.PART_OF: pcs.metadata.name,
+        labels.REPLICA_INDEX: str(index),
+    }
+    spec, tags = existing.spec, existing.metadata.labels or {}
     return (
         spec.publish_not_ready_addresses == publish_not_ready(pcs)
-        and spec.selector == wanted
-        and wanted.items() <= tags.items()
-        and ownership.owns(pcs, found)
+        and spec.selector == desired_labels
+        and desired_labels.items() <= tags.items()
+        and ownership.owns(pcs, existing)
     )
 
 
@@ -209,7 +213,7 @@ def member_cliques(
 ) -> Iterator[Manifest]:
     """The cliques of replicas of a scaling group (OBJ-212, OBJ-253). A replica that no gang holds yet has none."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
-    templates = [found for name in config.clique_names if (found := template(pcs, name)) is not None]
+    templates = [t for name in config.clique_names if (t := template(pcs, name)) is not None]
     owner = owner_reference(models.SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
     pods = sum(t.spec.replicas for t in templates)
     for j in indices:
@@ -237,8 +241,8 @@ def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | 
     return line.clique_labels(gang, awaited[0] if awaited else "")
 
 
-def _present(found: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: value for key, value in found.items() if value is not None}
+def _present(optional_labels: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in optional_labels.items() if value is not None}
 
 
 def _group_environment(template_pods: int) -> list[Manifest]:

@@ -76,11 +76,11 @@ def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) ->
             if own.name == sharing.name:
                 return dict(own.template_spec.get("spec") or {})
     namespace = sharing.namespace or pcs.metadata.namespace
-    found = external(namespace, sharing.name)
-    if found is None:
+    spec = external(namespace, sharing.name)
+    if spec is None:
         text = f"ResourceClaimTemplate {namespace}/{sharing.name} does not exist (hint: create it)"
         raise ReconcileError("ERR_RESOURCE_CLAIM_TEMPLATE_NOT_FOUND", text)
-    return found
+    return spec
 
 
 def manifest(pcs: PodCliqueSet, claim: PlannedClaim, spec: Manifest, owner: Manifest) -> Manifest:

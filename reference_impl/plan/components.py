@@ -45,12 +45,12 @@ class Component:
 
     @property
     def budget(self) -> int:
-        """How many members may be unavailable at any time (COH-066)."""
+        """The number of members that may be unavailable at any time (COH-066)."""
         return min(self.max_unavailable, self.replicas)
 
     @property
     def floor(self) -> int:
-        """How many members stay available during an update (COH-152)."""
+        """The number of members that stay available during an update (COH-152)."""
         return self.replicas - self.budget
 
 

@@ -87,7 +87,7 @@ class DesiredDomain:
 
 @dataclass(frozen=True)
 class DesiredSet:
-    """What should exist for a set: its own claims and ComputeDomains, then the objects of each replica."""
+    """The desired state of a set: its own claims and ComputeDomains, then the objects of each replica."""
 
     pcs: PodCliqueSet
     claims: tuple[PlannedClaim, ...]
@@ -98,11 +98,11 @@ class DesiredSet:
     def names(self) -> frozenset[tuple[str, str]]:
         """Kind and name of every object that may exist."""
         pcs = self.pcs.metadata.name
-        found = {("ResourceClaim", claim.name) for claim in self.claims}
-        found |= {("ComputeDomain", names.compute_domain(pcs, each.index, each.group)) for each in self.domains}
-        found |= {("ComputeDomain", name) for name in mnnvl.former_domains(self.pcs)}
-        found |= {(child.kind, child.name) for replica in self.replicas for child in replica.objects}
-        return frozenset(found)
+        keys = {("ResourceClaim", claim.name) for claim in self.claims}
+        keys |= {("ComputeDomain", names.compute_domain(pcs, domain.index, domain.group)) for domain in self.domains}
+        keys |= {("ComputeDomain", name) for name in mnnvl.former_domains(self.pcs)}
+        keys |= {(child.kind, child.name) for replica in self.replicas for child in replica.objects}
+        return frozenset(keys)
 
     def surplus(self, kind: str, present: Iterable[T]) -> Iterator[T]:
         """The objects of a kind that should not exist and are not being deleted yet."""
@@ -117,20 +117,20 @@ def of_set(
     """The desired state of a set. `domains` says whether ComputeDomains are enabled."""
     indices = range(pcs.spec.replicas)
     groups = mnnvl.groups(pcs) if domains else []
-    taken: set[str] = set()
+    autoscaler_names: set[str] = set()
     return DesiredSet(
         pcs,
         tuple(claims.of_set(pcs)),
         tuple(DesiredDomain(index, group) for index in indices for group in groups),
-        tuple(_replica(pcs, index, placement(index), line, levels, taken) for index in indices),
+        tuple(_replica(pcs, index, placement(index), line, levels, autoscaler_names) for index in indices),
     )
 
 
 def _replica(
-    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: Topology, taken: set[str]
+    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: Topology, autoscaler_names: set[str]
 ) -> DesiredReplica:
-    """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `taken` are the names of
-    the autoscalers of the replicas before it."""
+    """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `autoscaler_names` are
+    those of the autoscalers of the replicas before it."""
     name = pcs.metadata.name
     planned = gangs.planned(pcs, index, placement, line, levels)
     objects: list[Child] = [
@@ -148,14 +148,14 @@ def _replica(
     ]
     for manifest in autoscalers.of_replica(pcs, index):
         own = manifest["metadata"]["name"]
-        objects.append(Autoscaler(manifest["kind"], own, manifest, own in taken))
-        taken.add(own)
+        objects.append(Autoscaler(manifest["kind"], own, manifest, own in autoscaler_names))
+        autoscaler_names.add(own)
     return DesiredReplica(index, tuple(objects))
 
 
 @dataclass(frozen=True)
 class DesiredMembers:
-    """What should exist for a scaling group: its claims, and the cliques of all its replicas, base and scaled."""
+    """The desired state of a scaling group: its claims, and the cliques of all its replicas, base and scaled."""
 
     claims: tuple[PlannedClaim, ...] | None
     """None if the group shares no resources."""
@@ -176,7 +176,7 @@ def of_group(
 ) -> DesiredMembers:
     """The desired state of these replicas of a scaling group. `channels` says whether ComputeDomains are enabled."""
     own = claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
-    made = children.member_cliques(pcs, group, config, indices, placement, line, channels=channels, policy=policy)
+    cliques = children.member_cliques(pcs, group, config, indices, placement, line, channels=channels, policy=policy)
     return DesiredMembers(
-        None if own is None else tuple(own), {manifest["metadata"]["name"]: manifest for manifest in made}
+        None if own is None else tuple(own), {manifest["metadata"]["name"]: manifest for manifest in cliques}
     )

@@ -15,43 +15,43 @@ _WHOLE = ("selector", "rules", "subjects", "roleRef")
 """Fields compared as a whole: the API server adds no defaults to them."""
 
 
-def correction(manifest: Manifest, found: Object) -> Manifest:
-    """The merge patch that corrects the object; empty if it matches. Additions of others (labels, defaults) are
+def correction(manifest: Manifest, existing: Object) -> Manifest:
+    """The merge patch that corrects the object; empty if it matches. Additions of other clients (labels, defaults) are
     kept. A field that the object's type leaves out cannot be changed, and is not compared."""
-    seen = models.wire(found)
-    fields = msgspec.structs.fields(cast(msgspec.Struct, found))
+    current = models.wire(existing)
+    fields = msgspec.structs.fields(cast(msgspec.Struct, existing))
     compared = {field.encode_name for field in fields} - {"metadata", "status"}
     body: Manifest = {}
     for key, value in manifest.items():
         if key in compared:
-            body |= _differing({key: value}, seen)
+            body |= _differing({key: value}, current)
     metadata = {key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]}
-    if tags := _differing(metadata, seen["metadata"]):
+    if tags := _differing(metadata, current["metadata"]):
         body["metadata"] = tags
-    if not ownership.owned(manifest, found):
+    if not ownership.owned(manifest, existing):
         body.setdefault("metadata", {})["ownerReferences"] = manifest["metadata"]["ownerReferences"]
     return body
 
 
-def _differing(wanted: Manifest, seen: Manifest) -> Manifest:
+def _differing(desired: Manifest, current: Manifest) -> Manifest:
     body: Manifest = {}
-    for key, value in wanted.items():
-        have = seen.get(key)
-        if isinstance(value, dict) and isinstance(have, dict):
-            inner = _differing(value, have)
+    for key, value in desired.items():
+        current_value = current.get(key)
+        if isinstance(value, dict) and isinstance(current_value, dict):
+            inner = _differing(value, current_value)
             if key in _WHOLE:
-                inner |= {extra: None for extra in have if extra not in value}
+                inner |= {extra: None for extra in current_value if extra not in value}
             if inner:
                 body[key] = inner
-        elif not (value == have if key in _WHOLE else _within(value, have)):
+        elif not (value == current_value if key in _WHOLE else _within(value, current_value)):
             body[key] = value
     return body
 
 
-def _within(wanted: Any, have: Any) -> bool:
-    """Whether everything wanted exists; the API server may have added defaults."""
-    if isinstance(wanted, dict) and isinstance(have, dict):
-        return all(_within(value, have.get(key)) for key, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(have, list):
-        return len(wanted) == len(have) and all(map(_within, wanted, have))
-    return bool(wanted == have)
+def _within(desired: Any, current: Any) -> bool:
+    """Whether the current value contains the desired one; the API server may have added defaults."""
+    if isinstance(desired, dict) and isinstance(current, dict):
+        return all(_within(value, current.get(key)) for key, value in desired.items())
+    if isinstance(desired, list) and isinstance(current, list):
+        return len(desired) == len(current) and all(map(_within, desired, current))
+    return bool(desired == current)

@@ -1,4 +1,4 @@
-"""Epochs: times in nanoseconds that tell the entries of a PodGangMap apart, and their order (spec GM-31, GM-33)."""
+"""Epochs: times in nanoseconds that identify the entries of a PodGangMap, and their order (spec GM-31, GM-33)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Epochs = Callable[[int], list[str]]
 
 
 def order(epoch: str) -> tuple[int, str]:
-    """Sort key of entries by the time at which they were made. What is no epoch comes first."""
+    """Sort key of entries by the time of their creation. A key that is no epoch comes first."""
     return (int(epoch), "") if epoch.isdecimal() else (-1, epoch)
 
 

@@ -1,6 +1,6 @@
 """A layout in which each member is in exactly one gang (spec GM-38 to GM-42, COH-059, COH-178, COH-215).
 
-A layout has to be fitted when a clique or a scaling group was scaled, and when somebody edited the PodGangMap.
+A layout has to be fitted when a clique or a scaling group was scaled, and when the PodGangMap was edited by hand.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from reference_impl.plan.observed import Observed
 
 
 def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
-    """How the layout fails to hold each member of each component once."""
+    """The violations of the rule that a layout holds each member of each component once."""
     result = []
     for component in cliques(components):
-        held = sum(pods_of_clique(layout, component.key.name).values())
-        if held != component.replicas:
-            result.append(f"{component.key}: {held} pods in gangs, {component.replicas} expected")
+        pods = sum(pods_of_clique(layout, component.key.name).values())
+        if pods != component.replicas:
+            result.append(f"{component.key}: {pods} pods in gangs, {component.replicas} expected")
     for component in groups(components):
         indices = sorted(index for entry in layout for index in entry.groups.get(component.key.name, ()))
         if indices != list(range(component.replicas)):
@@ -76,7 +76,7 @@ def fitted(
 
 def _restricted(entry: Entry, known: set[Key]) -> Entry:
     pods = {name: count for name, count in entry.cliques.items() if Key(Kind.CLIQUE, name) in known}
-    indices = {name: held for name, held in entry.groups.items() if Key(Kind.GROUP, name) in known}
+    indices = {name: group_indices for name, group_indices in entry.groups.items() if Key(Kind.GROUP, name) in known}
     return replace(entry, cliques=pods, groups=indices)
 
 
@@ -105,18 +105,18 @@ class _Fitting:
         for entry in self.entries.values():
             for index in entry.groups.get(group, ()):
                 holders.setdefault(index, []).append(entry.key)
-        held: dict[str, list[int]] = {}
+        indices_by_entry: dict[str, list[int]] = {}
         for index in range(component.replicas):
             key = self._entry_of(component.key, index, holders.get(index, [])) or self.for_scale_out()
-            held.setdefault(key, []).append(index)
+            indices_by_entry.setdefault(key, []).append(index)
         for key, entry in self.entries.items():
-            self.entries[key] = entry.with_indices(group, held.get(key, ()))
+            self.entries[key] = entry.with_indices(group, indices_by_entry.get(key, ()))
 
     def _entry_of(self, key: Key, index: int, holders: list[str]) -> str | None:
         """The entry that holds a replica; of several `holders` the one where it runs, else the newest."""
-        found = self._observed.replicas.get(key.name, {}).get(index)
-        if found is not None and (found.entry in holders or (not holders and self._restored(found.entry))):
-            return found.entry
+        replica = self._observed.replicas.get(key.name, {}).get(index)
+        if replica is not None and (replica.entry in holders or (not holders and self._restored(replica.entry))):
+            return replica.entry
         return holders[-1] if holders else None
 
     def for_scale_out(self) -> str:
@@ -126,7 +126,11 @@ class _Fitting:
             if entry.role is Role.SCALE_OUT:
                 return entry.key
         (key,) = self._epochs(1)
-        own = [each.key for each in self.entries.values() if each.anchor and each.generation == self._generation]
+        own = [
+            candidate.key
+            for candidate in self.entries.values()
+            if candidate.anchor and candidate.generation == self._generation
+        ]
         self.entries[key] = Entry(key, self._generation, Role.SCALE_OUT, depends_on=tuple(own[:1]))
         return key
 
@@ -136,9 +140,9 @@ class _Fitting:
         key = component.key
         surplus = sum(entry.count(key) for entry in self.entries.values()) - component.replicas
         for entry in self._shrinking():
-            if surplus > 0 and (taken := min(surplus, entry.count(key))):
-                self._add(key, entry.key, -taken)
-                surplus -= taken
+            if surplus > 0 and (removed := min(surplus, entry.count(key))):
+                self._add(key, entry.key, -removed)
+                surplus -= removed
         for entry_key, pods in self._homeless(key).items():
             returned = min(pods, -surplus)
             if returned > 0 and self._restored(entry_key):
@@ -161,12 +165,12 @@ class _Fitting:
     def _home(self, key: Key) -> str:
         """The entry that gets places for which there are no pods: the newest anchor that holds the clique (COH-245). If
         it is an old one, nothing is created in it, and the update moves these places first (COH-178)."""
-        found = [entry for entry in self.entries.values() if entry.anchor]
-        return (next((each for each in reversed(found) if each.count(key)), None) or found[-1]).key
+        all_anchors = [entry for entry in self.entries.values() if entry.anchor]
+        return (next((anchor for anchor in reversed(all_anchors) if anchor.count(key)), None) or all_anchors[-1]).key
 
     def _add(self, key: Key, entry: str, pods: int) -> None:
-        found = self.entries[entry]
-        self.entries[entry] = found.with_pods(key.name, found.count(key) + pods)
+        current = self.entries[entry]
+        self.entries[entry] = current.with_pods(key.name, current.count(key) + pods)
 
     def _restored(self, key: str) -> bool:
         """Whether an entry is in the layout, or has returned to it from the live gangs."""

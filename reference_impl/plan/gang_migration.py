@@ -63,5 +63,5 @@ def gang_of(pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> str |
     if config := children.clique_config(pcs, clique):
         return placement.gang_of(config.name, int(clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)))
     template = children.clique_template(pcs, clique)
-    held = list(placement.shares(template.name)) if template is not None else []
-    return held[0] if len(held) == 1 else None
+    gang_names = list(placement.shares(template.name)) if template is not None else []
+    return gang_names[0] if len(gang_names) == 1 else None

@@ -102,17 +102,17 @@ def _planned(
         of_group = config.topology_constraint if topology.enabled else None
         for j in gang.groups.get(config.name, ()):
             members = {
-                names.member_clique(group, j, clique): found
+                names.member_clique(group, j, clique): member_template
                 for clique in config.clique_names
-                if (found := template(pcs, clique)) is not None
+                if (member_template := template(pcs, clique)) is not None
             }
             templates |= members
-            minimums |= {member: found.spec.minimum for member, found in members.items()}
+            minimums |= {member: member_template.spec.minimum for member, member_template in members.items()}
             if of_group is None:
                 continue
             if not gang.entry.anchor:
                 constraint = topology.translated(of_group)
-            elif topology.found:
+            elif topology.binding_exists:
                 of_groups.append(
                     TopologyGroup(
                         name=names.member_group(group, j),
@@ -136,11 +136,11 @@ def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str]
 def gang_annotations(
     pcs: PodCliqueSet, gang: PlannedGang, binding: str, existing: dict[str, str] | None
 ) -> dict[str, str]:
-    """Annotations of a gang (OBJ-230, OBJ-452). Unlike upstream's, it keeps those that others have put there, among
+    """Annotations of a gang (OBJ-230, OBJ-452). Unlike upstream's, it keeps those that other clients have added, among
     them that of the back-end for KAI (OBJ-526)."""
-    wanted = {**(existing or {}), **labels.mirrored({}, None, pcs.metadata.annotations)}
-    wanted.pop(labels.TOPOLOGY_NAME, None)
-    return {**wanted, labels.TOPOLOGY_NAME: binding} if gang.constrained else wanted
+    desired_annotations = {**(existing or {}), **labels.mirrored({}, None, pcs.metadata.annotations)}
+    desired_annotations.pop(labels.TOPOLOGY_NAME, None)
+    return {**desired_annotations, labels.TOPOLOGY_NAME: binding} if gang.constrained else desired_annotations
 
 
 def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
@@ -180,45 +180,45 @@ def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding:
 def drift(
     pcs: PodCliqueSet,
     gang: PlannedGang,
-    found: PodGang,
+    existing: PodGang,
     tags: dict[str, str],
     binding: str,
     pods: Callable[[], list[Pod]],
 ) -> Manifest:
     """The merge patch that corrects a gang; empty if it is as desired. `tags` are the desired labels, `pods` returns
     the pods of its cliques."""
-    metadata, spec = _metadata_drift(pcs, gang, found, tags, binding), _spec_drift(pcs, gang, found, pods)
+    metadata, spec = _metadata_drift(pcs, gang, existing, tags, binding), _spec_drift(pcs, gang, existing, pods)
     return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}
 
 
 def _metadata_drift(
-    pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, tags: dict[str, str], binding: str
+    pcs: PodCliqueSet, gang: PlannedGang, existing: PodGang, tags: dict[str, str], binding: str
 ) -> Manifest:
     body: Manifest = {}
-    notes = gang_annotations(pcs, gang, binding, found.metadata.annotations)
-    for key, wanted, seen in (
-        ("labels", tags, found.metadata.labels or {}),
-        ("annotations", notes, found.metadata.annotations or {}),
+    notes = gang_annotations(pcs, gang, binding, existing.metadata.annotations)
+    for key, desired, current in (
+        ("labels", tags, existing.metadata.labels or {}),
+        ("annotations", notes, existing.metadata.annotations or {}),
     ):
-        if wanted != seen:
-            body[key] = {**dict.fromkeys(set(seen) - set(wanted)), **wanted}
+        if desired != current:
+            body[key] = {**dict.fromkeys(set(current) - set(desired)), **desired}
     return body
 
 
-def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, found: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
+def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, existing: PodGang, pods: Callable[[], list[Pod]]) -> Manifest:
     body: Manifest = {}
-    seen = {g.name: (g.min_replicas, g.topology_constraint) for g in found.spec.podgroups}
-    if seen != {clique: (minimum, gang.of_cliques.get(clique)) for clique, minimum in gang.minimums.items()}:
-        groups = filled(found, gang.minimums, pods())
+    current = {g.name: (g.min_replicas, g.topology_constraint) for g in existing.spec.podgroups}
+    if current != {clique: (minimum, gang.of_cliques.get(clique)) for clique, minimum in gang.minimums.items()}:
+        groups = filled(existing, gang.minimums, pods())
         body["podgroups"] = [
             wire(msgspec.structs.replace(g, topology_constraint=gang.of_cliques.get(g.name))) for g in groups
         ]
-    if found.spec.topology_constraint != gang.topology:
+    if existing.spec.topology_constraint != gang.topology:
         body["topologyConstraint"] = _whole(gang.topology)
-    if (found.spec.topology_constraint_group_configs or []) != gang.of_groups:
+    if (existing.spec.topology_constraint_group_configs or []) != gang.of_groups:
         body["topologyConstraintGroupConfigs"] = wire(gang.of_groups) or None
-    # The field may be "" or absent: both mean no class, and a write would not tell them apart (OBJ-420).
-    if (found.spec.priority_class_name or "") != (pcs.spec.template.priority_class_name or ""):
+    # The field may be "" or absent: both mean no class, and a write does not distinguish them (OBJ-420).
+    if (existing.spec.priority_class_name or "") != (pcs.spec.template.priority_class_name or ""):
         body["priorityClassName"] = pcs.spec.template.priority_class_name
     return body
 
@@ -233,12 +233,12 @@ def _whole(topology: GangTopology | None) -> Manifest | None:
 
 def by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
     """The pods of a gang that are not terminating, by clique (OBJ-412)."""
-    found: dict[str, list[Pod]] = {}
+    pods_by_clique: dict[str, list[Pod]] = {}
     for pod in pods:
         controller = pod.metadata.controller
         if not pod.terminating and controller is not None and pod.metadata.label(labels.PODGANG) == gang:
-            found.setdefault(controller.name, []).append(pod)
-    return found
+            pods_by_clique.setdefault(controller.name, []).append(pod)
+    return pods_by_clique
 
 
 def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:

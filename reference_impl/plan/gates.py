@@ -1,4 +1,4 @@
-"""When a pod's scheduling gate may be removed (spec GS-01 to GS-05, OBJ-501 to OBJ-504, GM-64 to GM-66)."""
+"""The removal of scheduling gates from pods (spec GS-01 to GS-05, OBJ-501 to OBJ-504, GM-64 to GM-66)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def removable(
     """
     if gang is None or not gangs.initialized(gang):
         return []
-    if not all(found is not None and been_scheduled(found, scheduled) for found in awaited):
+    if not all(predecessor is not None and been_scheduled(predecessor, scheduled) for predecessor in awaited):
         return []
     group = next((g for g in gang.spec.podgroups if g.name == clique), None)
     referenced = {reference.name for reference in group.pod_references} if group else set()

@@ -44,5 +44,7 @@ def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
 def known(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Window:
     """All hashes that count as current in the stored state of a set."""
     whole = pcs.spec.template
-    templates = {each.name: known_template(each, whole.priority_class_name, policy) for each in whole.cliques}
+    templates = {
+        template.name: known_template(template, whole.priority_class_name, policy) for template in whole.cliques
+    }
     return Window(known_generation(pcs, policy), templates)

@@ -22,7 +22,7 @@ def is_idle(part: PodClique | PodCliqueScalingGroup) -> bool:
 
 
 def minimum(part: PodClique | PodCliqueScalingGroup) -> int:
-    """How many replicas have to be available now: `minAvailable`, or none of an idle object."""
+    """The number of replicas that have to be available now: `minAvailable`, or none of an idle object."""
     if is_idle(part):
         return 0
     return part.spec.minimum if isinstance(part, PodClique) else part.spec.min_available
@@ -33,5 +33,5 @@ def reason(part: PodClique | PodCliqueScalingGroup, condition: str) -> str:
     else empty."""
     if is_idle(part):
         return IDLE
-    found: Condition | None = conditions.find(part.status.conditions if part.status else None, condition)
-    return WAKING if found is not None and found.reason in (IDLE, WAKING) else ""
+    current: Condition | None = conditions.find(part.status.conditions if part.status else None, condition)
+    return WAKING if current is not None and current.reason in (IDLE, WAKING) else ""

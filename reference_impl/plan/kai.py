@@ -1,4 +1,4 @@
-"""What Grove's back-end for the scheduler KAI writes: a PodGroup for each PodGang, the marks of its pods, and a
+"""The objects of Grove's back-end for the scheduler KAI: a PodGroup for each PodGang, the marks of its pods, and a
 Topology for each ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08)."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
         raise MappingError(f"no KAI queue is configured on PodGang {'/'.join(gang.metadata.key)}")
     if own := queue_of(pcs.metadata.labels, pcs.metadata.annotations):
         return own
-    named = {found for c in pcs.spec.template.cliques if (found := queue_of(c.labels, c.annotations))}
+    named = {queue_name for c in pcs.spec.template.cliques if (queue_name := queue_of(c.labels, c.annotations))}
     whole = f"PodCliqueSet {'/'.join(pcs.metadata.key)}"
     if not named:
         raise MappingError(f"no KAI queue is configured on {whole} or its PodClique templates")
@@ -106,15 +106,15 @@ def _constraint(gang: PodGang, constraint: GangTopology | None) -> Manifest:
     return {"topologyConstraint": {"topology": name, **{field: key for field, key in keys.items() if key}}}
 
 
-def correction(wanted: Manifest, found: KaiPodGroup) -> Manifest:
-    """The merge patch that corrects a PodGroup; empty if it is right. Its queue stays as it is, and so does what others
-    have added (OBJ-529)."""
+def correction(desired: Manifest, existing: KaiPodGroup) -> Manifest:
+    """The merge patch that corrects a PodGroup; empty if it is right. Its queue stays as it is, and so do additions of
+    other clients (OBJ-529)."""
     spec: Manifest = {}
     for field in ("minMember", "priorityClassName", "topologyConstraint", "subGroups"):
-        value, seen = wanted["spec"].get(field), found.spec.get(field)
-        if (value or None) != (seen or None):
-            gone = dict.fromkeys(set(seen) - set(value or {})) if isinstance(seen, dict) else {}
-            spec[field] = {**value, **gone} if isinstance(value, dict) else value
+        value, current = desired["spec"].get(field), existing.spec.get(field)
+        if (value or None) != (current or None):
+            removed = dict.fromkeys(set(current) - set(value or {})) if isinstance(current, dict) else {}
+            spec[field] = {**value, **removed} if isinstance(value, dict) else value
     return {"spec": spec} if spec else {}
 
 
@@ -133,9 +133,9 @@ def marked(pod: Manifest) -> Manifest:
 
 
 def external_topology(binding: ClusterTopologyBinding) -> str:
-    """The Topology that a binding names, and somebody else manages; empty if it names none."""
+    """The Topology that a binding names, and that is managed elsewhere; empty if it names none."""
     named = binding.spec.scheduler_topology_bindings or ()
-    return next((each.topology_reference for each in named if each.scheduler_name == SCHEDULER), "")
+    return next((reference.topology_reference for reference in named if reference.scheduler_name == SCHEDULER), "")
 
 
 def topology(binding: ClusterTopologyBinding) -> Manifest | None:

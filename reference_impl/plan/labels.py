@@ -56,8 +56,8 @@ def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
 def mirrored(own: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None) -> dict[str, str]:
     """Labels or annotations of a gang: its own with Grove's prefix, those of the set without Grove's prefix, then `own`
     (OBJ-230). The annotation of `kubectl apply` is not copied."""
-    kept = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
+    owned = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
     copied = {
         key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX) and key != LAST_APPLIED
     }
-    return {**kept, **copied, **own}
+    return {**owned, **copied, **own}

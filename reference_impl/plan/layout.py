@@ -1,5 +1,5 @@
-"""The layout of a replica of a set: which gang holds which pods and which replicas of scaling groups, and which gangs
-wait for which others (spec GM-30 to GM-43).
+"""The layout of a replica of a set: the pods and the replicas of scaling groups of each gang, and the gangs that each
+gang waits for (spec GM-30 to GM-43).
 
 A layout is what a PodGangMap stores. All functions return new values; none changes its arguments.
 """
@@ -19,10 +19,10 @@ Role = EntryRole
 
 @dataclass(frozen=True)
 class Entry:
-    """Gangs that were made together, and what they hold."""
+    """Gangs of one epoch, and their members."""
 
     key: str
-    """Its epoch, which tells it from all other entries of the replica, also of earlier ones."""
+    """Its epoch, which no other entry of the replica has or had."""
     generation: str
     """Generation hash of its pods."""
     role: Role = Role.ANCHOR
@@ -49,7 +49,7 @@ class Entry:
         return [*(Key(Kind.CLIQUE, name) for name in self.cliques), *(Key(Kind.GROUP, name) for name in self.groups)]
 
     def count(self, key: Key) -> int:
-        """How many members of a component it holds."""
+        """The number of members of a component in it."""
         return self.cliques.get(key.name, 0) if key.kind is Kind.CLIQUE else len(self.groups.get(key.name, ()))
 
     def with_pods(self, clique: str, count: int) -> Entry:
@@ -59,12 +59,12 @@ class Entry:
 
     def with_indices(self, group: str, indices: Iterable[int]) -> Entry:
         """The same entry with these replicas of the scaling group."""
-        held = {**self.groups, group: tuple(sorted(set(indices)))}
-        return replace(self, groups={name: own for name, own in held.items() if own})
+        all_indices = {**self.groups, group: tuple(sorted(set(indices)))}
+        return replace(self, groups={name: own for name, own in all_indices.items() if own})
 
 
 Layout = tuple[Entry, ...]
-"""Entries in the order in which they were made."""
+"""Entries in the order of their creation."""
 
 
 @dataclass(frozen=True)
@@ -133,25 +133,25 @@ def tidy(entries: Iterable[Entry]) -> Layout:
     """The entries in order, without those that hold nothing, and with dependencies on others only that are there.
 
     The newest entry for replicas that scaling will add stays, although it is empty, as long as there is an anchor
-    (GM-42). What depends on nothing any more, and is no anchor, depends on the oldest anchor.
+    (GM-42). An entry that depends on nothing any more, and is no anchor, depends on the oldest anchor.
     """
     present = sorted(entries, key=lambda entry: order(entry.key))
     oldest = next((entry.key for entry in present if entry.anchor and not entry.empty), None)
     newest_place = next((entry.key for entry in reversed(present) if entry.role is Role.SCALE_OUT), None)
-    kept = [entry for entry in present if not entry.empty or (oldest is not None and entry.key == newest_place)]
-    known = {entry.key for entry in kept}
-    return tuple(_depending(entry, known, oldest) for entry in kept)
+    remaining = [entry for entry in present if not entry.empty or (oldest is not None and entry.key == newest_place)]
+    known = {entry.key for entry in remaining}
+    return tuple(_depending(entry, known, oldest) for entry in remaining)
 
 
 def _depending(entry: Entry, known: set[str], oldest: str | None) -> Entry:
-    found = tuple(
+    dependencies = tuple(
         key
         for key in entry.depends_on
         if key in known and (order(key) < order(entry.key) or (key == oldest and not entry.anchor))
     )
-    if not found and not entry.anchor and oldest is not None:
-        found = (oldest,)
-    return entry if found == entry.depends_on else replace(entry, depends_on=found)
+    if not dependencies and not entry.anchor and oldest is not None:
+        dependencies = (oldest,)
+    return entry if dependencies == entry.depends_on else replace(entry, depends_on=dependencies)
 
 
 def anchors(layout: Layout) -> Layout:

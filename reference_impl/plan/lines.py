@@ -63,8 +63,8 @@ def _name_by_epoch(replica: str, gangs: Layout, gang: Gang) -> str:
 
 def epoch_of(replica: str, gang: str) -> str:
     """The epoch in the name of a gang; empty if it is no name of the line MAPS."""
-    found = _EPOCH.fullmatch(gang)
-    return found[2] if found is not None and replica.startswith(found[1]) else ""
+    match = _EPOCH.fullmatch(gang)
+    return match[2] if match is not None and replica.startswith(match[1]) else ""
 
 
 def _labels_by_epoch(entry: Entry) -> dict[str, str]:
@@ -108,11 +108,11 @@ def _derived(components: tuple[Component, ...], generation: str) -> Layout:
         c if c.key.kind is Kind.CLIQUE or not c.replicas else replace(c, replicas=max(c.replicas, c.min_available))
         for c in components
     ]
-    base, *others = layout.first(whole, generation, lambda count: [str(number) for number in range(count)]) or (
+    base, *rest = layout.first(whole, generation, lambda count: [str(number) for number in range(count)]) or (
         Entry("0", generation),
     )
     counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE and c.replicas}
-    return replace(base, cliques=counts), *others
+    return replace(base, cliques=counts), *rest
 
 
 def derived(components: Iterable[Component], generation: str) -> Layout:
@@ -125,7 +125,7 @@ class Placement:
     """The gangs of a replica by name, and what they hold."""
 
     def __init__(self, line: Line, replica: str, entries: Layout) -> None:
-        """`replica` is `<set>-<index>`."""
+        """`replica` is the name of the replica, `<set>-<index>`."""
         self.layout = entries
         self._entries = {entry.key: entry for entry in entries}
         self.gangs = {line.gang_name(replica, entries, gang): gang for entry in entries for gang in layout.gangs(entry)}
@@ -151,28 +151,28 @@ class Placement:
         belong to a version that never runs: it is not waited for. An entry that does not exist is awaited for good, or
         until the layout is repaired."""
         own = self.gangs[gang].entry
-        found: list[str] = []
+        gang_names: list[str] = []
         for key in own.depends_on:
             entry = self._entries.get(key)
             if entry is None:
-                found.append(key)
+                gang_names.append(key)
             elif entry.generation == own.generation:
-                found += self._of_entry.get(key, ())
-        return found
+                gang_names += self._of_entry.get(key, ())
+        return gang_names
 
     def dependents(self, gang: str) -> list[str]:
         """The gangs that wait for a gang."""
-        found = self.gangs.get(gang)
-        if found is None:
+        known_gang = self.gangs.get(gang)
+        if known_gang is None:
             return []
         return [
             name
             for entry in self.layout
-            if found.entry.key in entry.depends_on
+            if known_gang.entry.key in entry.depends_on
             for name in self._of_entry.get(entry.key, ())
         ]
 
     def key_of(self, gang: str) -> str:
         """The entry of a gang; the name itself if it has none."""
-        found = self.gangs.get(gang)
-        return found.entry.key if found is not None else gang
+        known_gang = self.gangs.get(gang)
+        return known_gang.entry.key if known_gang is not None else gang

@@ -29,7 +29,7 @@ Hashes = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Stored:
-    """What a map says: the layout of its replica, and the template hashes of the generations that it names."""
+    """The content of a map: the layout of its replica, and the template hashes of the generations that it names."""
 
     layout: Layout
     hashes: Hashes = field(default_factory=dict)
@@ -39,14 +39,14 @@ class Stored:
         return self.hashes.get(entry.generation, {}).get(template)
 
 
-def read(found: PodGangMap) -> Stored:
+def read(gang_map: PodGangMap) -> Stored:
     """The stored map."""
     try:
-        hashes = orjson.loads((found.metadata.annotations or {}).get(TEMPLATES, "{}"))
+        hashes = orjson.loads((gang_map.metadata.annotations or {}).get(TEMPLATES, "{}"))
         hashes = msgspec.convert(hashes, dict[str, dict[str, str]])
     except (orjson.JSONDecodeError, msgspec.ValidationError):
         hashes = {}
-    entries = sorted(map(_entry, found.spec.entries), key=lambda entry: order(entry.key))
+    entries = sorted(map(_entry, gang_map.spec.entries), key=lambda entry: order(entry.key))
     return Stored(tuple(entries), hashes)
 
 
@@ -76,7 +76,7 @@ def _stored(entry: Entry) -> MapEntry:
     )
 
 
-def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
+def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
     """The object of a map."""
     name = names.gang_map(pcs.metadata.name, index)
     return {
@@ -89,23 +89,23 @@ def manifest(pcs: PodCliqueSet, index: int, wanted: Stored) -> dict[str, Any]:
                 **labels.common(pcs.metadata.name, "pcs-podgangmap", name),
                 labels.REPLICA_INDEX: str(index),
             },
-            "annotations": {TEMPLATES: orjson.dumps(wanted.hashes, option=orjson.OPT_SORT_KEYS).decode()},
+            "annotations": {TEMPLATES: orjson.dumps(stored.hashes, option=orjson.OPT_SORT_KEYS).decode()},
             "ownerReferences": [children.set_reference(pcs)],
         },
         "spec": {
             "podCliqueSetReplicaIndex": index,
-            "entries": [wire(_stored(entry)) for entry in wanted.layout],
+            "entries": [wire(_stored(entry)) for entry in stored.layout],
         },
     }
 
 
-def correction(wanted: Mapping[str, Any], found: PodGangMap) -> dict[str, Any]:
+def correction(desired: Mapping[str, Any], existing: PodGangMap) -> dict[str, Any]:
     """The merge patch that corrects a map; empty if it is as desired. The entries are replaced as a whole."""
     body: dict[str, Any] = {}
-    if wire(found.spec) != wanted["spec"]:
-        body["spec"] = wanted["spec"]
-    metadata = wanted["metadata"]
-    for key, seen in (("labels", found.metadata.labels), ("annotations", found.metadata.annotations)):
-        if not metadata[key].items() <= (seen or {}).items():
+    if wire(existing.spec) != desired["spec"]:
+        body["spec"] = desired["spec"]
+    metadata = desired["metadata"]
+    for key, current in (("labels", existing.metadata.labels), ("annotations", existing.metadata.annotations)):
+        if not metadata[key].items() <= (current or {}).items():
             body.setdefault("metadata", {})[key] = metadata[key]
     return body

@@ -24,12 +24,13 @@ class Difference:
 
 
 def difference(
-    wanted: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
+    desired: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
 ) -> Difference:
-    """What brings the cliques of a group to their gangs. `wanted` are manifests by name."""
+    """The cliques to delete and to create so that the cliques of a group are in their gangs. `desired` are manifests by
+    name."""
 
     def misplaced(name: str, clique: PodClique) -> bool:
-        manifest = wanted.get(name)
+        manifest = desired.get(name)
         return manifest is None or gang_of(manifest) != clique.metadata.label(labels.PODGANG)
 
     return Difference(
@@ -38,7 +39,7 @@ def difference(
             for name, clique in present.items()
             if clique.metadata.deletion_timestamp is None and misplaced(name, clique)
         ],
-        [manifest for name, manifest in wanted.items() if name not in present and may_create(manifest)],
+        [manifest for name, manifest in desired.items() if name not in present and may_create(manifest)],
     )
 
 
@@ -51,13 +52,13 @@ def in_place(
 ) -> dict[int, list[str]]:
     """Replica → its cliques, of the replicas all of whose cliques exist in the gang that should hold them. Of a large
     group, these are nearly all."""
-    found: dict[int, list[str]] = {}
+    complete: dict[int, list[str]] = {}
     for index in indices:
         gang = placement.gang_of(config, index)
         own = [names.member_clique(group.metadata.name, index, name) for name in group.spec.clique_names]
         if all(name in present and present[name].metadata.label(labels.PODGANG) == gang for name in own):
-            found[index] = own
-    return found
+            complete[index] = own
+    return complete
 
 
 def gang_of(manifest: Manifest) -> str:

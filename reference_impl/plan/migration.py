@@ -56,7 +56,7 @@ def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodC
     )
 
 
-def replica_map(window: Window, held: Stored) -> Stored:
+def replica_map(window: Window, stored: Stored) -> Stored:
     """A PodGangMap with our hashes: those of generations, and the template hashes recorded with each of them."""
 
     def templates(recorded: Mapping[str, str]) -> dict[str, str]:
@@ -64,8 +64,8 @@ def replica_map(window: Window, held: Stored) -> Stored:
         return {name: (_ours(known[name], hash) if name in known else hash) or "" for name, hash in recorded.items()}
 
     return Stored(
-        tuple(replace(entry, generation=_ours(window.generation, entry.generation) or "") for entry in held.layout),
-        {_ours(window.generation, generation) or "": templates(found) for generation, found in held.hashes.items()},
+        tuple(replace(entry, generation=_ours(window.generation, entry.generation) or "") for entry in stored.layout),
+        {_ours(window.generation, generation) or "": templates(hashes) for generation, hashes in stored.hashes.items()},
     )
 
 

@@ -27,8 +27,8 @@ def groups(pcs: PodCliqueSet) -> list[str]:
     """The groups of a set's cliques."""
     configs = pcs.spec.template.pod_clique_scaling_groups or ()
     config_of = {name: config for config in configs for name in config.clique_names}
-    found = {group_of(pcs, template, config_of.get(template.name)) for template in pcs.spec.template.cliques}
-    return sorted(found - {""})
+    group_names = {group_of(pcs, template, config_of.get(template.name)) for template in pcs.spec.template.cliques}
+    return sorted(group_names - {""})
 
 
 def former_domains(pcs: PodCliqueSet) -> list[str]:

@@ -40,13 +40,13 @@ def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
     create."""
     before = {place.identity: place.value for place in _quantities(stored)}
     for place in _quantities(pcs):
-        wanted = _notation(place.value, before.get(place.identity), known=place.identity in before)
-        if wanted == place.value:
+        notation = _notation(place.value, before.get(place.identity), known=place.identity in before)
+        if notation == place.value:
             continue
-        if wanted is None:
+        if notation is None:
             yield {"op": "remove", "path": place.pointer}
         else:
-            yield {"op": "add", "path": place.pointer, "value": wanted}
+            yield {"op": "add", "path": place.pointer, "value": notation}
 
 
 def _notation(value: Any, stored: Any, *, known: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What was observed of a replica of a set, as far as its layout depends on it."""
+"""The observed state of a replica of a set, as far as its layout depends on it."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Observed:
         """Whether an entry has members of a component that are not of the present template."""
         if key.kind is Kind.CLIQUE:
             return any(not pod.current for pod in self.pods_in(key.name, entry.key))
-        found = (self.replica(key, index, entry.key) for index in entry.groups.get(key.name, ()))
-        return any(replica is not None and not replica.current for replica in found)
+        replicas = (self.replica(key, index, entry.key) for index in entry.groups.get(key.name, ()))
+        return any(replica is not None and not replica.current for replica in replicas)
 
     def pods_in(self, clique: str, entry: str) -> list[ObservedPod]:
         """The pods of a clique in an entry, the one to be deleted first in front."""
@@ -67,13 +67,13 @@ class Observed:
 
     @cached_property
     def _by_entry(self) -> dict[tuple[str, str], list[ObservedPod]]:
-        found: dict[tuple[str, str], list[ObservedPod]] = {}
+        pods_by_entry: dict[tuple[str, str], list[ObservedPod]] = {}
         for clique, pods in self.pods.items():
             for pod in sorted(pods, key=lambda pod: (pod.rank, pod.ready, pod.name)):
-                found.setdefault((clique, pod.entry), []).append(pod)
-        return found
+                pods_by_entry.setdefault((clique, pod.entry), []).append(pod)
+        return pods_by_entry
 
     def replica(self, key: Key, index: int, entry: str) -> ObservedReplica | None:
         """A replica of a scaling group, if it is in this entry: one of another entry is about to be deleted."""
-        found = self.replicas.get(key.name, {}).get(index)
-        return found if found is not None and found.entry == entry else None
+        current = self.replicas.get(key.name, {}).get(index)
+        return current if current is not None and current.entry == entry else None

@@ -12,66 +12,66 @@ from reference_impl.plan import labels, names, timestamps
 Manifest = dict[str, Any]
 
 
-def owns(owner: Object, found: Object) -> bool:
+def owns(owner: Object, dependent: Object) -> bool:
     """Whether the owner controls an object."""
-    controller = found.metadata.controller
+    controller = dependent.metadata.controller
     return controller is not None and controller.uid == owner.metadata.uid
 
 
-def replica_index(found: Object) -> str:
+def replica_index(item: Object) -> str:
     """The index of the replica of its set that an object belongs to; empty if it does not say. Gangs that are known by
     indices have it in their names alone (OBJ-214)."""
-    index = found.metadata.label(labels.REPLICA_INDEX)
-    if index or not isinstance(found, PodGang):
+    index = item.metadata.label(labels.REPLICA_INDEX)
+    if index or not isinstance(item, PodGang):
         return index
-    return names.index_in_gang(found.metadata.label(labels.PART_OF), found.metadata.name)
+    return names.index_in_gang(item.metadata.label(labels.PART_OF), item.metadata.name)
 
 
-def owned(manifest: Manifest, found: Object) -> bool:
+def owned(manifest: Manifest, existing: Object) -> bool:
     """Whether an object has the controller that its manifest names."""
-    controller, wanted = found.metadata.controller, _controller(manifest)
-    return controller is None if wanted is None else controller is not None and controller.uid == wanted["uid"]
+    controller, expected = existing.metadata.controller, _controller(manifest)
+    return controller is None if expected is None else controller is not None and controller.uid == expected["uid"]
 
 
-def adoptable(manifest: Manifest, found: Object) -> bool:
-    """Whether an object has lost its controller and has the labels of the manifest. Never true for a Secret: whoever
-    can put a token there must not be trusted because of a label (OBJ-236)."""
-    return manifest["kind"] != "Secret" and _abandoned_as(manifest, found)
+def adoptable(manifest: Manifest, existing: Object) -> bool:
+    """Whether an object has lost its controller and has the labels of the manifest. Never true for a Secret: a
+    label is no reason to trust the token in it (OBJ-236)."""
+    return manifest["kind"] != "Secret" and _abandoned_as(manifest, existing)
 
 
-def replaceable(manifest: Manifest, found: Object) -> bool:
+def replaceable(manifest: Manifest, existing: Object) -> bool:
     """Whether a Secret has lost its controller and has the labels of the manifest: it is deleted and created again."""
-    return manifest["kind"] == "Secret" and _abandoned_as(manifest, found)
+    return manifest["kind"] == "Secret" and _abandoned_as(manifest, existing)
 
 
-def _abandoned_as(manifest: Manifest, found: Object) -> bool:
-    wanted = manifest["metadata"]["labels"]
-    return found.metadata.controller is None and wanted.items() <= (found.metadata.labels or {}).items()
+def _abandoned_as(manifest: Manifest, existing: Object) -> bool:
+    expected = manifest["metadata"]["labels"]
+    return existing.metadata.controller is None and expected.items() <= (existing.metadata.labels or {}).items()
 
 
 def _controller(manifest: Manifest) -> Manifest | None:
     return next(iter(manifest["metadata"].get("ownerReferences", ())), None)
 
 
-def abandoned(owner: Object, kind: str, found: Object) -> bool:
-    """Whether nothing that lives controls an object that its labels or its controller's name assign to the owner: it
-    has no controller, or that of an earlier object of the owner's name, as after a restore from a backup. What is not
-    younger than its PodCliqueSet may have been made for an earlier one that was deleted with all it has, and is left to
-    the garbage collector. Scaling groups and cliques delete what they control before they go."""
-    meta, controller = found.metadata, found.metadata.controller
+def abandoned(owner: Object, kind: str, existing: Object) -> bool:
+    """Whether an object that its labels or its controller's name assign to the owner has no living controller: none at
+    all, or an earlier object of the owner's name, as after a restore from a backup. An object that is not younger than
+    its PodCliqueSet may have been created for an earlier set that was deleted with all its dependents, and is left to
+    the garbage collector. Scaling groups and cliques delete their dependents before they are deleted."""
+    meta, controller = existing.metadata, existing.metadata.controller
     if meta.deletion_timestamp is not None:
         return False
     if controller is None:
         return meta.name.startswith(f"{owner.metadata.name}-")
-    if (controller.kind, controller.name) != (kind, owner.metadata.name) or owns(owner, found):
+    if (controller.kind, controller.name) != (kind, owner.metadata.name) or owns(owner, existing):
         return False
     if kind != "PodCliqueSet":
         return True
-    created, before = (timestamps.seconds(each.metadata.creation_timestamp) for each in (found, owner))
+    created, before = (timestamps.seconds(item.metadata.creation_timestamp) for item in (existing, owner))
     return created is not None and before is not None and created > before
 
 
-def adoption(reference: Manifest, found: Object) -> dict[str, Any]:
+def adoption(reference: Manifest, existing: Object) -> dict[str, Any]:
     """The merge patch that makes an owner the controller of an object. Owners that are no controllers stay."""
-    others = [wire(each) for each in found.metadata.owner_references or () if not each.controller]
-    return {"metadata": {"ownerReferences": [*others, reference]}}
+    other_owners = [wire(owner) for owner in existing.metadata.owner_references or () if not owner.controller]
+    return {"metadata": {"ownerReferences": [*other_owners, reference]}}

@@ -9,7 +9,7 @@ from reference_impl.plan import children, labels
 from reference_impl.plan.reconcile_error import ReconcileError
 
 MOST = 10
-"""How many errors of its parts a set reports."""
+"""The maximum number of errors of its parts that a set reports."""
 
 
 def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]) -> list[ReconcileError]:

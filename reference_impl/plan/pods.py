@@ -43,29 +43,29 @@ class Difference:
 
 
 def difference(
-    shares: Mapping[str, int], found: list[Pod], target: str, may_create: Callable[[str], bool]
+    shares: Mapping[str, int], pods: list[Pod], target: str, may_create: Callable[[str], bool]
 ) -> Difference:
-    """What brings the pods of a clique to its gangs.
+    """The pods to delete and to create so that the pods of a clique are in its gangs.
 
     `shares` says how many pods each gang holds, `may_create` whether pods may be created in a gang, `target` is the
     template hash that pods should have. A finished pod does not count as a replica: it is deleted and replaced
     (OBJ-265). Of surplus pods, those of the least value are deleted first (`worth`). Pods never change their gang: they
     are deleted from one and created in another.
     """
-    surplus = [pod for pod in found if pod.finished and not pod.terminating]
-    active = [pod for pod in found if pod.active]
+    surplus = [pod for pod in pods if pod.finished and not pod.terminating]
+    active = [pod for pod in pods if pod.active]
     by_gang: dict[str, list[Pod]] = {}
     for pod in active:
         by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
     for gang, own in by_gang.items():
         if (extra := len(own) - shares.get(gang, 0)) > 0:
             surplus += sorted(own, key=lambda pod: worth(pod, target))[:extra]
-    wanted = [
+    gangs_to_fill = [
         gang for gang, count in shares.items() if may_create(gang) for _ in range(count - len(by_gang.get(gang, ())))
     ]
     removed = {pod.metadata.uid for pod in surplus}
-    kept = [pod for pod in active if pod.metadata.uid not in removed]
-    return Difference(surplus, list(zip(free_indices(kept, len(wanted)), wanted, strict=True)))
+    remaining = [pod for pod in active if pod.metadata.uid not in removed]
+    return Difference(surplus, list(zip(free_indices(remaining, len(gangs_to_fill)), gangs_to_fill, strict=True)))
 
 
 _PHASES = {"Unknown": 1, "Running": 2}
@@ -93,9 +93,9 @@ def repeatable(message: str, clique: str) -> str:
 
 
 def _gates(pod_spec: Manifest) -> list[Manifest]:
-    """Grove's gate, and those of the template: whoever wrote them waits for something, and removes them."""
-    others = [gate for gate in pod_spec.get("schedulingGates") or () if gate.get("name") != labels.GATE]
-    return [{"name": labels.GATE}, *others]
+    """Grove's gate, and those of the template, which their authors remove."""
+    other_gates = [gate for gate in pod_spec.get("schedulingGates") or () if gate.get("name") != labels.GATE]
+    return [{"name": labels.GATE}, *other_gates]
 
 
 class PodBuilder:

@@ -52,7 +52,7 @@ class Quantity:
         return (value, scale) if value <= _MOST else None
 
     @property
-    def kept(self) -> bool:
+    def keeps_text(self) -> bool:
         """Whether the API machinery keeps the text as sent (HASH-065, HASH-066)."""
         if self.text == "0":
             return True
@@ -104,7 +104,7 @@ def of_json(value: Any) -> Quantity | None:
 
 def written(quantity: Quantity) -> str:
     """The text that the API machinery writes for a parsed quantity (HASH-069)."""
-    if quantity.kept:
+    if quantity.keeps_text:
         return quantity.text
     nanos = quantity.nanos
     whole, rest = divmod(nanos, _NANO)

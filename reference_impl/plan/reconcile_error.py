@@ -19,7 +19,7 @@ _CODES = {"Secret": "ERR_SECRET_CONFLICT", "PodGang": "ERR_CREATE_OR_PATCH_PODGA
 
 
 def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
-    """An object of somebody else has a name that is needed."""
+    """An object with another controller has a name that is needed."""
     code = _CODES.get(kind, f"ERR_{kind.upper()}_CONFLICT")
     return ReconcileError(code, f"{kind} {namespace}/{name} already exists but is not controlled by its owner")
 

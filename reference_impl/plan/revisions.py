@@ -1,4 +1,4 @@
-"""Which revision of its template an object has. Only this module computes hashes to compare with: all comparisons use a
+"""Revisions of the templates of objects. Only this module computes hashes to compare with: all comparisons use a
 `Revision`, which may accept more hashes than the one that it writes.
 """
 

@@ -17,7 +17,7 @@ RESTRICTED: Mapping[str, Any] = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""What namespaces with the Pod Security Standard `restricted` ask of a container, whatever the pod says."""
+"""The security context that the Pod Security Standard `restricted` requires of a container, whatever the pod has."""
 TOKEN_VOLUME = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
 POD_INFO_VOLUME = "pod-info-vol"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
@@ -36,8 +36,8 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
 
 
 def base(pcs: PodCliqueSet) -> Gang:
-    """What an anchor of a new replica holds: all standalone cliques and `minAvailable` replicas of each group. A
-    standalone clique, whose pods may be in several gangs later, starts after what it has there."""
+    """The first gang of a new replica: all standalone cliques and `minAvailable` replicas of each group. A
+    standalone clique, whose pods may be in several gangs later, starts after its predecessors there."""
     groups = pcs.spec.template.pod_clique_scaling_groups or ()
     grouped = {name for config in groups for name in config.clique_names}
     return Gang(
@@ -53,10 +53,10 @@ def base(pcs: PodCliqueSet) -> Gang:
 def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: Gang) -> dict[str, int]:
     """Parent → how many of its pods have to be ready, for the pods of a template in a gang. Only parents in the same
     gang are waited for: the others may be elsewhere, or of another version (COH-263, COH-264)."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name in _predecessors(pcs, template, index, gang):
-        found |= _in_gang(pcs, name, index, gang)
-    return found
+        counts |= _in_gang(pcs, name, index, gang)
+    return counts
 
 
 def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: Gang) -> list[str]:

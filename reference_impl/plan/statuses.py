@@ -86,7 +86,7 @@ _AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
 
 
 def _scheduled_condition(scheduled: int, minimum: int, now: str, lacking: str = "") -> Condition:
-    """`lacking`: the reason of a condition that is False."""
+    """The condition PodCliqueScheduled. `lacking` is its reason if it is False."""
     enough = scheduled >= minimum
     return Condition(
         type=SCHEDULED,

@@ -1,6 +1,6 @@
-"""How existing cliques and scaling groups follow their template (spec OBJ-815): in all fields but the replicas, which
-belong to whoever scales them (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17, CHG-OD-01); the
-update decides which pods are replaced for it."""
+"""Drift of existing cliques and scaling groups from their template (spec OBJ-815): in all fields but the replicas,
+which belong to the client that scales them (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17,
+CHG-OD-01); the update decides which pods are replaced for it."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.revisions import Revision
 
 
-def marks(found: Object, wanted: Mapping[str, str | None]) -> Manifest:
+def marks(existing: Object, desired: Mapping[str, str | None]) -> Manifest:
     """The merge patch that gives an object these labels (None: removes the label); empty if it has them."""
-    different = {key: value for key, value in wanted.items() if found.metadata.label(key) != (value or "")}
+    different = {key: value for key, value in desired.items() if existing.metadata.label(key) != (value or "")}
     return {"metadata": {"labels": different}} if different else {}
 
 
-def clique(template: CliqueTemplate, found: PodClique) -> Manifest:
+def clique(template: CliqueTemplate, existing: PodClique) -> Manifest:
     """The merge patch that corrects a standalone clique; empty if it follows its template."""
     spec: Manifest = {}
-    if found.spec.min_available != template.spec.minimum:
+    if existing.spec.min_available != template.spec.minimum:
         spec["minAvailable"] = template.spec.minimum
-    if found.spec.role_name != template.spec.role_name:
+    if existing.spec.role_name != template.spec.role_name:
         spec["roleName"] = template.spec.role_name
-    wanted, seen = template.spec.auto_scaling_config, found.spec.auto_scaling_config
-    if wanted != seen:
-        removed = dict.fromkeys(wire(seen)) if seen is not None else {}
-        spec["autoScalingConfig"] = {**removed, **wire(wanted)} if wanted is not None else None
+    desired, current = template.spec.auto_scaling_config, existing.spec.auto_scaling_config
+    if desired != current:
+        removed = dict.fromkeys(wire(current)) if current is not None else {}
+        spec["autoScalingConfig"] = {**removed, **wire(desired)} if desired is not None else None
     return {"spec": spec} if spec else {}
 
 
-def outdated(found: PodClique, current: Revision) -> bool:
+def outdated(existing: PodClique, current: Revision) -> bool:
     """Whether pod spec, labels and annotations of a clique have to be rewritten. The hash label, which is written
     together with them, decides: pod specs cannot be compared, as the API server adds defaults."""
-    return found.metadata.deletion_timestamp is None and found.metadata.label(labels.TEMPLATE_HASH) != current.hash
+    return (
+        existing.metadata.deletion_timestamp is None and existing.metadata.label(labels.TEMPLATE_HASH) != current.hash
+    )
 
 
-def group(config: ScalingGroupConfig, found: PodCliqueScalingGroup) -> Manifest:
+def group(config: ScalingGroupConfig, existing: PodCliqueScalingGroup) -> Manifest:
     """The merge patch that corrects a scaling group; empty if it follows its configuration."""
     spec: Manifest = {}
-    if found.spec.min_available != config.min_available:
+    if existing.spec.min_available != config.min_available:
         spec["minAvailable"] = config.min_available
-    if found.spec.clique_names != config.clique_names:
+    if existing.spec.clique_names != config.clique_names:
         spec["cliqueNames"] = config.clique_names
     return {"spec": spec} if spec else {}

@@ -1,4 +1,4 @@
-"""When is a gang terminated? All of the rule is in this file (spec CHG-GT-20 to CHG-GT-35).
+"""Gang termination. The whole rule is in this file (spec CHG-GT-20 to CHG-GT-35).
 
 A replica of a set, or a single replica of a scaling group, is deleted and recreated when all of this is true:
 
@@ -57,14 +57,15 @@ class Due:
 def delay(pcs: PodCliqueSet) -> float:
     """The termination delay of a set in seconds (CHG-GT-20)."""
     try:
-        found = durations.parse(pcs.spec.template.termination_delay or "")
+        nanoseconds = durations.parse(pcs.spec.template.termination_delay or "")
     except ValueError:
-        found = 0
-    return (found if found > 0 else durations.parse(DEFAULT_DELAY)) / 1e9
+        nanoseconds = 0
+    return (nanoseconds if nanoseconds > 0 else durations.parse(DEFAULT_DELAY)) / 1e9
 
 
 def healthy_pods(pods: Sequence[Pod]) -> int:
-    """How many pods are scheduled and neither failing, stalled nor lost. Pods that are still starting are healthy."""
+    """The number of pods that are scheduled and neither failing, stalled nor lost. Pods that are still starting are
+    healthy."""
     scheduled = [pod for pod in pods if pod.scheduled]
     return sum(not (_failing(pod) or _stalled(pod) or _lost(pod)) for pod in scheduled)
 
@@ -123,8 +124,8 @@ def complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterato
 
 
 def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
-    """How many replicas of a scaling group are complete and not breached (OBJ-771). A clique without the condition
-    MinAvailableBreached counts as breached (OBJ-773)."""
+    """The number of replicas of a scaling group that are complete and not breached (OBJ-771). A clique without the
+    condition MinAvailableBreached counts as breached (OBJ-773)."""
 
     def sound(member: PodClique) -> bool:
         breached = conditions.find(member.status.conditions if member.status else None, BREACHED)
@@ -153,9 +154,9 @@ def due_in_set(
     """The replicas of a set that are to be terminated (CHG-GT-23). `cliques` are the standalone ones."""
     due = Due()
     allowed = delay(pcs)
-    found = [(index_of(clique), clique.metadata.uid, cause_of_clique(clique)) for clique in cliques]
-    found += [(index_of(group), group.metadata.uid, cause_of_group(group)) for group in groups]
-    for index, uid, since in found:
+    causes = [(index_of(clique), clique.metadata.uid, cause_of_clique(clique)) for clique in cliques]
+    causes += [(index_of(group), group.metadata.uid, cause_of_group(group)) for group in groups]
+    for index, uid, since in causes:
         if since is not None and 0 <= index < pcs.spec.replicas:
             due.note(index, uid, since + allowed - now)
     return due
@@ -163,27 +164,27 @@ def due_in_set(
 
 def cause_of_clique(clique: PodClique) -> float | None:
     """Since when a clique has been breached; None if it is not, or was never scheduled (CHG-GT-30)."""
-    found = clique.status.conditions if clique.status else None
-    if clique.metadata.deletion_timestamp is not None or not conditions.is_true(found, BREACHED):
+    current = clique.status.conditions if clique.status else None
+    if clique.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
-    scheduled = conditions.find(found, SCHEDULED)
+    scheduled = conditions.find(current, SCHEDULED)
     if scheduled is None or scheduled.reason == idle.WAKING:
         return None
     if scheduled.status != "True" and not _changed(clique.metadata.creation_timestamp, scheduled):
         return None
-    return _since(found)
+    return _since(current)
 
 
 def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
     """Since when a scaling group has been breached; None if it is not, never was sound, or has been terminated for it
     already (CHG-GT-26)."""
-    found = group.status.conditions if group.status else None
-    if group.metadata.deletion_timestamp is not None or not conditions.is_true(found, BREACHED):
+    current = group.status.conditions if group.status else None
+    if group.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
-    breached = conditions.find(found, BREACHED)
+    breached = conditions.find(current, BREACHED)
     if breached is None or breached.reason == idle.WAKING or not _changed(group.metadata.creation_timestamp, breached):
         return None
-    return None if conditions.is_true(found, TERMINATING) else _since(found)
+    return None if conditions.is_true(current, TERMINATING) else _since(current)
 
 
 def updating(group: PodCliqueScalingGroup) -> bool:
@@ -196,9 +197,9 @@ def members(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterable[tuple[in
     """The existing cliques of a scaling group, each with the index of its replica."""
     for index in range(group.spec.replicas):
         for name in group.spec.clique_names:
-            found = clique(names.member_clique(group.metadata.name, index, name))
-            if found is not None:
-                yield index, found
+            member = clique(names.member_clique(group.metadata.name, index, name))
+            if member is not None:
+                yield index, member
 
 
 def index_of(item: PodClique | PodCliqueScalingGroup) -> int:
@@ -222,6 +223,6 @@ def _changed(created: str | None, condition: Condition) -> bool:
     return then is not None and moved is not None and moved > then
 
 
-def _since(found: list[Condition] | None) -> float | None:
-    breached = conditions.find(found, BREACHED)
+def _since(current: list[Condition] | None) -> float | None:
+    breached = conditions.find(current, BREACHED)
     return timestamps.seconds(breached.last_transition_time) if breached is not None else None

@@ -26,7 +26,7 @@ class Topology:
 
     enabled: bool = False
     binding: str = ""
-    found: bool = False
+    binding_exists: bool = False
     levels: Mapping[str, str] | None = None
 
     def translated(self, constraint: TopologyConstraint | None) -> GangTopology | None:
@@ -84,7 +84,7 @@ def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | No
     elif not topology.binding:
         state = ("Unknown", "TopologyNameMissing")
         message = "PodCliqueSet topology constraints must include topologyName"
-    elif not topology.found:
+    elif not topology.binding_exists:
         state, message = ("Unknown", "ClusterTopologyNotFound"), "ClusterTopologyBinding resource not found"
     elif unknown:
         state = ("True", "ClusterTopologyLevelsUnavailable")

@@ -24,31 +24,31 @@ def status(
     """The status of a binding, where KAI is the only scheduler whose topologies the operator manages. `find` returns a
     Topology of KAI by its name."""
     named = binding.spec.scheduler_topology_bindings or []
-    others = [each for each in named if each.scheduler_name != kai.SCHEDULER]
-    entries = [_of_kai(binding, find), *map(_unavailable, others)]
+    unmanaged = [entry for entry in named if entry.scheduler_name != kai.SCHEDULER]
+    entries = [_of_kai(binding, find), *map(_unavailable, unmanaged)]
     old = binding.status or TopologyBindingStatus()
     return TopologyBindingStatus(
         observed_generation=binding.metadata.generation,
-        conditions=conditions.put(old.conditions, _condition(binding, entries, bool(others), now)),
+        conditions=conditions.put(old.conditions, _condition(binding, entries, bool(unmanaged), now)),
         scheduler_topology_statuses=entries,
     )
 
 
 def _of_kai(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None]) -> SchedulerTopologyStatus:
     name = kai.external_topology(binding)
-    found, complaint = find(name or binding.metadata.name), None
+    topology, complaint = find(name or binding.metadata.name), None
     keys = [level.key for level in binding.spec.levels]
-    if found is None:
+    if topology is None:
         complaint = "the Topology does not exist"
-    elif not name and not ownership.owns(binding, found):
+    elif not name and not ownership.owns(binding, topology):
         complaint = "the Topology of this name is not controlled by the ClusterTopologyBinding"
-    elif found.keys != keys:
-        complaint = f"the Topology has the levels {', '.join(found.keys)}, not {', '.join(keys)}"
+    elif topology.keys != keys:
+        complaint = f"the Topology has the levels {', '.join(topology.keys)}, not {', '.join(keys)}"
     return SchedulerTopologyStatus(
         scheduler_name=kai.SCHEDULER,
         topology_reference=name or binding.metadata.name,
         in_sync=complaint is None,
-        scheduler_backend_topology_observed_generation=found.metadata.generation if found is not None else None,
+        scheduler_backend_topology_observed_generation=topology.metadata.generation if topology is not None else None,
         message=complaint,
     )
 

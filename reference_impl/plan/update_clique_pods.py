@@ -31,7 +31,7 @@ class Step:
     """Ready pods that are deleted beside the selected one, as far as `maxUnavailable` permits."""
 
 
-def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str, policy: Policy = STANDARD) -> Step:
+def step(pcs: PodCliqueSet, clique: PodClique, clique_pods: list[Pod], now: str, policy: Policy = STANDARD) -> Step:
     """The next step of a clique's update. If there is nothing to do, it has the present progress and no pods."""
     old = clique.status.update_progress if clique.status else None
     current = update_progress.revision(pcs, clique, policy)
@@ -45,20 +45,22 @@ def step(pcs: PodCliqueSet, clique: PodClique, found: list[Pod], now: str, polic
         return Step(old)
     generation = update_progress.generation(pcs)
     if old is None or old.pod_clique_set_generation_hash != generation:
-        selection = carried(clique, old, found)
+        selection = carried(clique, old, clique_pods)
         old = msgspec.structs.replace(_begun(pcs, current.hash, now), ready_pods_selected_to_update=selection)
     if old.update_ended_at is not None:
         return Step(old)
-    found_step = _advanced(clique, old, found, current, now)
-    found_step.further = further(found_step, clique, found, current, update_progress.clique_budget(pcs, clique))
-    return found_step
+    next_step = _advanced(clique, old, clique_pods, current, now)
+    next_step.further = further(next_step, clique, clique_pods, current, update_progress.clique_budget(pcs, clique))
+    return next_step
 
 
-def further(taken: Step, clique: PodClique, found: list[Pod], current: revisions.Revision, budget: int) -> list[Pod]:
+def further(
+    next_step: Step, clique: PodClique, clique_pods: list[Pod], current: revisions.Revision, budget: int
+) -> list[Pod]:
     """The old Ready pods that may be deleted beside those that a step takes, the oldest first: at most `budget` of the
     desired pods are not Ready then, whatever `minAvailable` is (GM-103)."""
-    doomed = {pod.metadata.name for pod in (*taken.forced, taken.selected) if pod is not None}
-    left = [pod for pod in found if pod.active and pod.ready and pod.metadata.name not in doomed]
+    doomed = {pod.metadata.name for pod in (*next_step.forced, next_step.selected) if pod is not None}
+    left = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in doomed]
     room = budget - (clique.spec.replicas - len(left))
     if budget <= 1 or room <= 0:
         return []
@@ -78,24 +80,24 @@ def _closed(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) 
     return update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
 
 
-def carried(clique: PodClique, old: CliqueUpdateProgress | None, found: list[Pod]) -> PodSelection | None:
-    """What a new update takes over from the one that it interrupts: the selected pod whose successor is not Ready yet.
-    Otherwise the next one would be deleted while that one is missing."""
+def carried(clique: PodClique, old: CliqueUpdateProgress | None, clique_pods: list[Pod]) -> PodSelection | None:
+    """The selection that a new update takes over from the interrupted one: the selected pod whose successor is not
+    Ready yet. Otherwise the next pod would be deleted while that one is missing."""
     selection = old.ready_pods_selected_to_update if old is not None and old.update_ended_at is None else None
-    if selection is None or replaced(clique, selection, found):
+    if selection is None or replaced(clique, selection, clique_pods):
         return None
     return PodSelection(current=selection.current)
 
 
 def _advanced(
-    clique: PodClique, progress: CliqueUpdateProgress, found: list[Pod], current: revisions.Revision, now: str
+    clique: PodClique, progress: CliqueUpdateProgress, clique_pods: list[Pod], current: revisions.Revision, now: str
 ) -> Step:
-    active = [pod for pod in found if pod.active]
+    active = [pod for pod in clique_pods if pod.active]
     old = [pod for pod in active if outdated(pod, current)]
     useless = forced(old)
     rest = [pod for pod in old if pod not in useless]
     selection = progress.ready_pods_selected_to_update
-    if selection is not None and not replaced(clique, selection, found):
+    if selection is not None and not replaced(clique, selection, clique_pods):
         return Step(progress, useless, next((pod for pod in rest if pod.metadata.name == selection.current), None))
     chosen = chosen_pod(rest)
     enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
@@ -135,9 +137,9 @@ def age(pod: Pod) -> tuple[str, int, str]:
     return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
 
 
-def replaced(clique: PodClique, selection: PodSelection, found: list[Pod]) -> bool:
-    """Whether the selected pod is gone and its successor is Ready, or its place has been scaled away."""
-    active = [pod for pod in found if pod.active]
+def replaced(clique: PodClique, selection: PodSelection, clique_pods: list[Pod]) -> bool:
+    """Whether the selected pod no longer exists and its successor is Ready, or its place has been scaled away."""
+    active = [pod for pod in clique_pods if pod.active]
     if any(pod.metadata.name == selection.current for pod in active):
         return False
     successors = [pod for pod in active if succeeds(pod, selection)]
@@ -158,11 +160,11 @@ def in_place_of(manifest: Manifest, replaced: str) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-def vacancy(clique: PodClique, found: list[Pod]) -> str | None:
+def vacancy(clique: PodClique, clique_pods: list[Pod]) -> str | None:
     """The selected pod that the next created pod replaces; None if there is none."""
     progress = clique.status.update_progress if clique.status else None
     selection = progress.ready_pods_selected_to_update if progress is not None else None
     if selection is None or not selection.current:
         return None
-    there = any(pod.metadata.name == selection.current or succeeds(pod, selection) for pod in found if pod.active)
+    there = any(pod.metadata.name == selection.current or succeeds(pod, selection) for pod in clique_pods if pod.active)
     return None if there else selection.current

@@ -39,8 +39,8 @@ def deadline(given: RollingUpdate | None) -> float | None:
 
 
 def _status(part: PodClique | PodCliqueScalingGroup) -> str:
-    found = conditions.find(part.status.conditions if part.status else None, CONDITION)
-    return found.status if found is not None else ""
+    condition = conditions.find(part.status.conditions if part.status else None, CONDITION)
+    return condition.status if condition is not None else ""
 
 
 def _condition(status: str, message: str, now: str) -> Condition:

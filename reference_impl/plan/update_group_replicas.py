@@ -76,31 +76,33 @@ def step(
         return Step(old)
     if old is not None and update_progress.finished(old, update_progress.generation(pcs)):
         return Step(old)
-    replicas = [found(pcs, group, index, clique, pods_of, policy) for index in range(group.spec.replicas)]
+    replicas = [observe_replica(pcs, group, index, clique, pods_of, policy) for index in range(group.spec.replicas)]
     if old is None or old.pod_clique_set_generation_hash != update_progress.generation(pcs):
         selection = carried(old, replicas)
         old = msgspec.structs.replace(_begun(pcs, now), ready_replica_indices_selected_to_update=selection)
-    found_step = _advanced(group, old, replicas, now)
-    found_step.waves += waves(further(found_step, replicas, update_progress.group_budget(pcs, group)))
-    return found_step
+    next_step = _advanced(group, old, replicas, now)
+    next_step.waves += waves(further(next_step, replicas, update_progress.group_budget(pcs, group)))
+    return next_step
 
 
-def further(taken: Step, replicas: list[Replica], budget: int) -> list[Replica]:
+def further(next_step: Step, replicas: list[Replica], budget: int) -> list[Replica]:
     """The old available replicas that may be deleted beside those that a step takes, the lowest index first: at most
     `budget` of the desired replicas are not available then, whatever `minAvailable` is (GM-103)."""
-    doomed = {clique.metadata.name for wave in taken.waves for clique in wave}
+    doomed = {clique.metadata.name for wave in next_step.waves for clique in wave}
     left = [
-        each for each in replicas if each.ready and doomed.isdisjoint(clique.metadata.name for clique in each.cliques)
+        replica
+        for replica in replicas
+        if replica.ready and doomed.isdisjoint(clique.metadata.name for clique in replica.cliques)
     ]
     room = budget - (len(replicas) - len(left))
-    return [each for each in left if each.old][:room] if budget > 1 and room > 0 else []
+    return [replica for replica in left if replica.old][:room] if budget > 1 and room > 0 else []
 
 
 def _begun(pcs: PodCliqueSet, now: str) -> GroupUpdateProgress:
     return GroupUpdateProgress(update_started_at=now, pod_clique_set_generation_hash=update_progress.generation(pcs))
 
 
-def found(
+def observe_replica(
     pcs: PodCliqueSet,
     group: PodCliqueScalingGroup,
     index: int,
@@ -110,9 +112,9 @@ def found(
 ) -> Replica:
     """The observed state of a replica of the group."""
     named = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
-    cliques = [each for each in named if each is not None and each.metadata.deletion_timestamp is None]
-    old = {each.metadata.name for each in cliques if outdated(pcs, each, pods_of(each), policy)}
-    ready = len(cliques) == len(named) and all(serves(each, pods_of(each)) for each in cliques)
+    cliques = [member for member in named if member is not None and member.metadata.deletion_timestamp is None]
+    old = {member.metadata.name for member in cliques if outdated(pcs, member, pods_of(member), policy)}
+    ready = len(cliques) == len(named) and all(serves(member, pods_of(member)) for member in cliques)
     return Replica(index, cliques, old, ready)
 
 
@@ -136,7 +138,7 @@ def serves(clique: PodClique, pods: list[Pod]) -> bool:
 
 
 def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> ReplicaSelection | None:
-    """What a new update takes over from the one that it interrupts: the replica that is being replaced."""
+    """The selection that a new update takes over from the interrupted one: the replica that is being replaced."""
     selection = old.ready_replica_indices_selected_to_update if old is not None and not old.update_ended_at else None
     if selection is None or selection.current >= len(replicas) or replicas[selection.current].ready:
         return None

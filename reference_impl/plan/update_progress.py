@@ -103,7 +103,7 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
 
 
 def clique_budget(pcs: PodCliqueSet, clique: PodClique) -> int:
-    """How many pods of a standalone clique may be unavailable in an update that is not coherent (GM-101)."""
+    """The number of pods of a standalone clique that may be unavailable in an update that is not coherent (GM-101)."""
     template = clique_template(pcs, clique)
     return _budget(template.rolling_update if template is not None else None)
 
@@ -119,8 +119,8 @@ def _budget(given: RollingUpdate | None) -> int:
 
 
 def minimum(clique: PodClique) -> int:
-    """How many pods of a clique have to be Ready for its update to continue and to end. A clique that was scaled below
-    its minAvailable can have no more than its replicas."""
+    """The number of pods of a clique that have to be Ready for its update to continue and to end. A clique that was
+    scaled below its minAvailable can have no more than its replicas."""
     return min(clique.spec.minimum, clique.spec.replicas)
 
 

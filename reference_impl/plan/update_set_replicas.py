@@ -18,7 +18,7 @@ from reference_impl.plan.children import CliqueOf, GroupOf, group_configs, stand
 from reference_impl.plan.revisions import Revision
 
 
-class Found:
+class ObservedSet:
     """The observed state of a set's replicas."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Found:
         yield from (group for group in self.groups(index) if group is not None)
 
 
-def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) -> SetUpdateProgress | None:
+def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now: str) -> SetUpdateProgress | None:
     """The progress of the update of a set to this generation; None if there never was an update. The first generation
     of a set is no update; any other one than that in the status is (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
     known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
@@ -60,7 +60,7 @@ def progress(pcs: PodCliqueSet, generation: Revision, found: Found, now: str) ->
         present = begun(pcs, now)
     if present is None:
         return None
-    return counted(pcs, advanced(pcs, present, generation.hash, found, now), generation.hash, found)
+    return counted(pcs, advanced(pcs, present, generation.hash, observed, now), generation.hash, observed)
 
 
 def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
@@ -69,7 +69,7 @@ def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
 
 
 def advanced(
-    pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found, now: str
+    pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, observed: ObservedSet, now: str
 ) -> SetUpdateProgress:
     """The next progress of a running update: a replica keeps its turn until it is updated."""
     if progress.update_ended_at is not None:
@@ -77,63 +77,65 @@ def advanced(
     if update_progress.on_delete(pcs):  # CHG-DF11
         return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
     current = progress.currently_updating[0].replica_index if progress.currently_updating else None
-    if current is not None and current < pcs.spec.replicas and not done(found, current, generation):
+    if current is not None and current < pcs.spec.replicas and not done(observed, current, generation):
         return progress
-    waiting = [index for index in range(pcs.spec.replicas) if not done(found, index, generation)]
+    waiting = [index for index in range(pcs.spec.replicas) if not done(observed, index, generation)]
     if not waiting:
         return update_progress.ended(msgspec.structs.replace(progress, currently_updating=None), now)
-    turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: order(found, index)), update_started_at=now)
+    turn = ReplicaUpdate(replica_index=min(waiting, key=lambda index: order(observed, index)), update_started_at=now)
     return msgspec.structs.replace(progress, currently_updating=[turn])
 
 
-def done(found: Found, index: int, generation: str) -> bool:
+def done(observed: ObservedSet, index: int, generation: str) -> bool:
     """Whether a replica is updated: the statuses of all its cliques and groups say so (CHG-RU-14)."""
     return all(
         clique is not None
         and clique.status is not None
         and update_progress.updated(clique, generation)
         and update_progress.finished(clique.status.update_progress, generation)
-        for clique in found.cliques(index)
+        for clique in observed.cliques(index)
     ) and all(
         group is not None
         and group.status is not None
         and group.metadata.deletion_timestamp is None
         and group.status.current_pod_clique_set_generation_hash == generation
         and update_progress.finished(group.status.update_progress, generation)
-        for group in found.groups(index)
+        for group in observed.groups(index)
     )
 
 
-def order(found: Found, index: int) -> tuple[bool, bool, bool, int]:
+def order(observed: ObservedSet, index: int) -> tuple[bool, bool, bool, int]:
     """Sort key for the next turn (CHG-RU-11): replicas without bound pods first, then breached ones whose termination
     delay is running, then one that an earlier update left unfinished, so that no other is touched while it is
     incomplete (CHG-S75), then the lowest index."""
-    return (placed(found, index), not breached(found, index), not interrupted(found, index), index)
+    return (placed(observed, index), not breached(observed, index), not interrupted(observed, index), index)
 
 
-def placed(found: Found, index: int) -> bool:
+def placed(observed: ObservedSet, index: int) -> bool:
     """Whether any pod of a replica is bound."""
-    cliques = [*(clique for clique in found.cliques(index) if clique is not None), *found.members(index)]
+    cliques = [*(clique for clique in observed.cliques(index) if clique is not None), *observed.members(index)]
     return any(clique.status is not None and clique.status.scheduled_replicas for clique in cliques)
 
 
-def breached(found: Found, index: int) -> bool:
+def breached(observed: ObservedSet, index: int) -> bool:
     """Whether a termination delay is running for any part of a replica."""
-    standalone = (clique for clique in found.cliques(index) if clique is not None)
+    standalone = (clique for clique in observed.cliques(index) if clique is not None)
     if any(termination.cause_of_clique(clique) is not None for clique in standalone):
         return True
-    return any(termination.cause_of_group(group) is not None for group in found.groups(index) if group is not None)
+    return any(termination.cause_of_group(group) is not None for group in observed.groups(index) if group is not None)
 
 
-def interrupted(found: Found, index: int) -> bool:
+def interrupted(observed: ObservedSet, index: int) -> bool:
     """Whether an update of any part of a replica is running."""
-    return any(update_progress.running(part) for part in found.parts(index))
+    return any(update_progress.running(part) for part in observed.parts(index))
 
 
-def counted(pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, found: Found) -> SetUpdateProgress:
+def counted(
+    pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, observed: ObservedSet
+) -> SetUpdateProgress:
     """The progress with the counts of updated and total objects over all replicas (CHG-RU-54, CHG-RU-55)."""
-    cliques = [clique for index in range(pcs.spec.replicas) for clique in found.cliques(index)]
-    groups = [group for index in range(pcs.spec.replicas) for group in found.groups(index)]
+    cliques = [clique for index in range(pcs.spec.replicas) for clique in observed.cliques(index)]
+    groups = [group for index in range(pcs.spec.replicas) for group in observed.groups(index)]
     return msgspec.structs.replace(
         progress,
         updated_pod_cliques_count=sum(update_progress.updated(clique, generation) for clique in cliques),

@@ -120,7 +120,9 @@ class Rolling:
 
     def set_pass(self, now: str) -> None:
         generation = revisions.of_set(self.pcs)
-        observed = update_set_replicas.Found(self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get)
+        observed = update_set_replicas.ObservedSet(
+            self.pcs, self.cliques.get, self.groups.get, lambda _: self.cliques.get
+        )
         progress = update_set_replicas.progress(self.pcs, generation, observed, now)
         self.pcs.status = statuses.set_status(
             self.pcs, generation.hash, self.cliques.get, self.groups.get, True, progress

@@ -1,4 +1,4 @@
-"""Which members an update takes down next, within `maxUnavailable` (spec COH-152, COH-153, COH-212, COH-213)."""
+"""The members that an update takes down next, within `maxUnavailable` (spec COH-152, COH-153, COH-212, COH-213)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Slots = Mapping[Key, Sequence[Slot]]
 Batch = dict[Key, list[Slot]]
 
 
-def affordable(components: Sequence[Component], places: Slots, wanted: Mapping[Key, int], *, whole: bool) -> Batch:
-    """The members of the next batch: of each component as many as wanted, those that are not available first, and of
-    the available ones only as many as the budget permits. If the batch has to be `whole`, the budget permits all
+def affordable(components: Sequence[Component], places: Slots, counts: Mapping[Key, int], *, whole: bool) -> Batch:
+    """The members of the next batch: of each component as many as `counts` says, those that are not available first,
+    and of the available ones only as many as the budget permits. If the batch has to be `whole`, the budget permits all
     available ones of it or none.
 
     Members that are not available may always be taken, since that lowers no availability: a workload that never works
     can still be updated (COH-213). As long as a component has fewer available members than it has to keep, nothing
     available is taken of any component (COH-212).
     """
-    batch = {component.key: _chosen(component, places, wanted) for component in components}
+    batch = {component.key: _chosen(component, places, counts) for component in components}
     if any(shortage(component, places) for component in components):
         return _unavailable(batch)
     if whole:
@@ -32,28 +32,28 @@ def affordable(components: Sequence[Component], places: Slots, wanted: Mapping[K
 
 
 def shortage(component: Component, places: Slots) -> str | None:
-    """Why nothing available may be taken: the component has fewer available members than it has to keep."""
+    """The reason why nothing available may be taken: the component has fewer available members than it has to keep."""
     spare = _spare(component, places)
     return None if spare >= 0 else _message(component, places)
 
 
-def exhausted(components: Sequence[Component], places: Slots, wanted: Mapping[Key, int]) -> str:
-    """Why no member can be taken: the components whose budget does not permit what is wanted of them."""
-    short = [c for c in components if available(_chosen(c, places, wanted)) > _spare(c, places)]
+def exhausted(components: Sequence[Component], places: Slots, counts: Mapping[Key, int]) -> str:
+    """The reason why no member can be taken: the components whose budget is less than their count."""
+    short = [c for c in components if available(_chosen(c, places, counts)) > _spare(c, places)]
     return "; ".join(_message(component, places) for component in short or components)
 
 
 def available(slots: Sequence[Slot]) -> int:
-    """How many members in these slots are available."""
+    """The number of available members in these slots."""
     return sum(slot.available for slot in slots)
 
 
-def _chosen(component: Component, places: Slots, wanted: Mapping[Key, int]) -> list[Slot]:
-    return [slot for slot in places[component.key] if not slot.done][: wanted[component.key]]
+def _chosen(component: Component, places: Slots, counts: Mapping[Key, int]) -> list[Slot]:
+    return [slot for slot in places[component.key] if not slot.done][: counts[component.key]]
 
 
 def _spare(component: Component, places: Slots) -> int:
-    """How many available members may be taken down; negative if too few are available already."""
+    """The number of available members that may be taken down; negative if too few are available already."""
     return available(places[component.key]) - component.floor
 
 

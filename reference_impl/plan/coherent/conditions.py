@@ -19,8 +19,8 @@ READY = "Ready"
 
 def written(gang: PodGang) -> bool:
     """Whether the operator writes the conditions of a gang, which a scheduler then leaves alone."""
-    found = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
-    return found is not None and found.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
+    scheduled = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
+    return scheduled is not None and scheduled.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
 
 
 def writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
@@ -31,7 +31,7 @@ def writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
 
 def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     """The status of a gang with these pods: each group needs `minReplicas` bound, and Ready, pods. The times are kept
-    for good: what has been scheduled or Ready once never holds back others again (COH-Q13)."""
+    for good: a gang that has been scheduled or Ready once never holds back other gangs again (COH-Q13)."""
     old = gang.status or PodGangStatus()
     members, groups = by_clique(pods, gang.metadata.name), gang.spec.podgroups
     own = {group.name: members.get(group.name, []) for group in groups}
@@ -41,12 +41,12 @@ def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     ready = scheduled and all(
         sum(pod.scheduled and pod.ready for pod in own[group.name]) >= group.min_replicas for group in groups
     )
-    found = conditions.put(old.conditions, _condition(SCHEDULED, scheduled, now))
-    found = conditions.put(found, _condition(READY, ready, now))
+    merged = conditions.put(old.conditions, _condition(SCHEDULED, scheduled, now))
+    merged = conditions.put(merged, _condition(READY, ready, now))
     return msgspec.structs.replace(
         old,
         phase=old.phase or "Pending",
-        conditions=found,
+        conditions=merged,
         last_scheduled=_dated(old.last_scheduled, old.conditions, SCHEDULED, scheduled, now),
         last_ready=_dated(old.last_ready, old.conditions, READY, ready, now),
     )

@@ -26,11 +26,11 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
     present = [component for component in components if component.key in members]
     entries: list[Entry] = []
     while any(members.values()):
-        phase, wanted = iteration(present, {key: len(found) for key, found in members.items()})
-        taken = {key: members[key][:count] for key, count in wanted.items() if count}
-        members = {key: found[wanted[key] :] for key, found in members.items()}
-        pods = {key.name: len(found) for key, found in taken.items() if key.kind is Kind.CLIQUE}
-        indices = {key.name: tuple(found) for key, found in taken.items() if key.kind is Kind.GROUP}
+        phase, counts = iteration(present, {key: len(numbers) for key, numbers in members.items()})
+        batch = {key: members[key][:count] for key, count in counts.items() if count}
+        members = {key: numbers[counts[key] :] for key, numbers in members.items()}
+        pods = {key.name: len(numbers) for key, numbers in batch.items() if key.kind is Kind.CLIQUE}
+        indices = {key.name: tuple(numbers) for key, numbers in batch.items() if key.kind is Kind.GROUP}
         role = Role.ANCHOR if phase is Phase.ANCHOR else Role.TAIL
         entries.append(Entry("", generation, role, pods, indices))
     keys = epochs(len(entries))
@@ -40,14 +40,14 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
 
 
 def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[Phase, dict[Key, int]]:
-    """What the next iteration moves: `minAvailable` members of each component, and all standalone pods with the last
-    anchor; or else all that is left."""
+    """The members that the next iteration moves: `minAvailable` members of each component, and all standalone pods with
+    the last anchor; or else all that is left."""
     if _whole(components, left):
-        taken = {component.key: component.minimum for component in components}
-        rest = {key: left[key] - count for key, count in taken.items()}
+        counts = {component.key: component.minimum for component in components}
+        rest = {key: left[key] - count for key, count in counts.items()}
         if not _whole(components, rest):
-            taken |= {key: count for key, count in left.items() if key.kind is Kind.CLIQUE}
-        return Phase.ANCHOR, taken
+            counts |= {key: count for key, count in left.items() if key.kind is Kind.CLIQUE}
+        return Phase.ANCHOR, counts
     pods_left = any(count for key, count in left.items() if key.kind is Kind.CLIQUE)
     return Phase.ANCHOR if pods_left else Phase.LEFTOVER, dict(left)
 
@@ -57,18 +57,20 @@ def _whole(components: Sequence[Component], left: Mapping[Key, int]) -> bool:
 
 
 def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, epochs: Epochs) -> Step:
-    """What the update does next; the oldest gangs and the lowest indices are moved first."""
+    """The next step of the update; the oldest gangs and the lowest indices are moved first."""
     components = [component for component in scope if component.replicas > 0]
-    own = progress.made(layout, generation, components, observed)
+    own = progress.own_entries(layout, generation, components, observed)
     if waiting := progress.not_ready(own, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     places = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
     if not any(places.values()):
         return Complete()
-    phase, wanted = iteration(components, {key: len(found) for key, found in places.items()})
-    batch = {key: found[: wanted[key]] for key, found in places.items()}
+    phase, counts = iteration(components, {key: len(component_slots) for key, component_slots in places.items()})
+    batch = {key: component_slots[: counts[key]] for key, component_slots in places.items()}
     result, touched = moved(layout, own, batch, None, generation, epochs, opens=phase is Phase.ANCHOR)
-    return Advance(result, touched, phase, {key: len(found) for key, found in batch.items() if found})
+    return Advance(
+        result, touched, phase, {key: len(component_slots) for key, component_slots in batch.items() if component_slots}
+    )
 
 
 def _in_order(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:

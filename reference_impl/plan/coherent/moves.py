@@ -46,15 +46,15 @@ def _drained(layout: Layout, batch: Batch) -> Layout:
     entries = list(layout)
     for key, chosen in batch.items():
         lost = Counter(slot.entry for slot in chosen)
-        taken = {slot.index for slot in chosen}
+        lost_indices = {slot.index for slot in chosen}
         for position, entry in enumerate(entries):
             if entry.key not in lost:
                 continue
             if key.kind is Kind.CLIQUE:
                 entries[position] = entry.with_pods(key.name, entry.count(key) - lost[entry.key])
             else:
-                kept = set(entry.groups.get(key.name, ())) - taken
-                entries[position] = entry.with_indices(key.name, kept)
+                remaining = set(entry.groups.get(key.name, ())) - lost_indices
+                entries[position] = entry.with_indices(key.name, remaining)
     return tuple(entries)
 
 

@@ -52,28 +52,28 @@ def next_step(
     gang_layout: GangLayout,
     epochs: Epochs,
 ) -> Step:
-    """What the update does next. `scope` are the components that it changes, with the present `maxUnavailable`, in the
-    template's order; `generation` is the set's current generation hash."""
+    """The next step of the update. `scope` are the components that it changes, with the present `maxUnavailable`, in
+    the template's order; `generation` is the set's current generation hash."""
     components = [component for component in scope if component.replicas > 0]
-    own = progress.made(layout, generation, components, observed)
+    own = progress.own_entries(layout, generation, components, observed)
     if waiting := progress.not_ready(own, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     if reason := progress.incomplete(own, components, observed):
         return Wait(reason, progress.in_flight(own, components, observed))
     places = {component.key: slots(layout, component.key, observed, generation) for component in components}
-    left = {key: sum(not slot.done for slot in found) for key, found in places.items()}
+    left = {key: sum(not slot.done for slot in component_slots) for key, component_slots in places.items()}
     if not any(left.values()):
         short = [reason for component in components if (reason := budget.shortage(component, places))]
         return Wait("; ".join(short)) if short else Complete()
-    done = {key: len(found) - left[key] for key, found in places.items()}
+    done = {key: len(component_slots) - left[key] for key, component_slots in places.items()}
     sub_step = steps.sub_step(components, done, left)
     anchor = progress.open_anchor(own)
-    if anchor is None and steps.takes_pods(sub_step.wanted):
+    if anchor is None and steps.takes_pods(sub_step.counts):
         sub_step = steps.beginning(components, left)
     opens = sub_step.phase is Phase.ANCHOR
-    batch = budget.affordable(components, places, sub_step.wanted, whole=opens)
+    batch = budget.affordable(components, places, sub_step.counts, whole=opens)
     if not any(batch.values()):
-        return Wait(budget.exhausted(components, places, sub_step.wanted))
+        return Wait(budget.exhausted(components, places, sub_step.counts))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
     result, touched = moved(layout, own, batch, join, generation, epochs, opens=opens and join is None)
     return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})

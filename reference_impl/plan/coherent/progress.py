@@ -1,4 +1,5 @@
-"""What an update has made so far, and whether the next sub-step may begin (spec COH-150 to COH-157, COH-223)."""
+"""The entries that an update has created, and whether the next sub-step may begin (spec COH-150 to COH-157,
+COH-223)."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from reference_impl.plan.layout import Entry, Layout
 from reference_impl.plan.observed import Observed
 
 
-def made(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
-    """The entries that the present update has made: those of its generation that are newer than all others.
+def own_entries(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
+    """The entries that the present update has created: those of its generation that are newer than all others.
 
-    An entry of the same generation that is older than another one was made before: the update reverts to a generation
-    that is still there (COH-206). It is done, but neither awaited nor joined by other pods (COH-164). Neither is an
-    entry with members that the update still has to move: another strategy gives all entries the present generation
-    before it has replaced their members (GM-71), and the set may be switched to Coherent in between.
+    An entry of the same generation that is older than another one was created before: the update reverts to a
+    generation that is still there (COH-206). It is done, but neither awaited nor joined by other pods (COH-164).
+    Neither is an entry with members that the update still has to move: another strategy gives all entries the present
+    generation before it has replaced their members (GM-71), and the set may be switched to Coherent in between.
     """
 
     def is_new(entry: Entry) -> bool:
@@ -27,12 +28,12 @@ def made(layout: Layout, generation: str, components: Sequence[Component], obser
 
 
 def open_anchor(own: Layout) -> Entry | None:
-    """The anchor that standalone pods join: the newest one that this update has made (COH-038)."""
+    """The anchor that standalone pods join: the newest one that this update has created (COH-038)."""
     return next((entry for entry in reversed(own) if entry.anchor), None)
 
 
 def not_ready(own: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """Entries that this update has made with gangs that have never been Ready. Only the newest sub-step can have any,
+    """Entries of this update with gangs that have never been Ready. Only the newest sub-step can have any,
     since each one waits for the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
     return tuple(
         entry.key
@@ -42,8 +43,8 @@ def not_ready(own: Layout, components: Sequence[Component], observed: Observed) 
 
 
 def incomplete(own: Layout, components: Sequence[Component], observed: Observed) -> str | None:
-    """Why an anchor that other pods have joined is not complete: all its pods of a clique have to be Ready (COH-151,
-    COH-226)."""
+    """The reason why an anchor that other pods have joined is not complete: all its pods of a clique have to be Ready
+    (COH-151, COH-226)."""
     anchor = open_anchor(own)
     if anchor is None:
         return None

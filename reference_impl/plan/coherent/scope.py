@@ -28,9 +28,9 @@ def scope(
     the update that this one interrupts. Of both, the ones with nothing left to do drop out: they have converged, or the
     change has been taken back before they were touched. An empty scope ends the update at once (COH-113).
     """
-    found = list(replicas)
+    states = list(replicas)
     return frozenset(
         key
         for key in {*changed, *previous}
-        if any(not slot.done for replica in found for slot in slots(replica.layout, key, replica.observed, generation))
+        if any(not slot.done for replica in states for slot in slots(replica.layout, key, replica.observed, generation))
     )

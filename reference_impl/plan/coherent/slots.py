@@ -30,7 +30,7 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
     Progress is this set, not a number: an update that continues, reverts or replaces another one finds out here what is
     left to do. A member that exists is judged by its template, a place without a member by the generation of its entry.
     """
-    found = [
+    all_slots = [
         slot
         for position, entry in enumerate(layout)
         for slot in (
@@ -39,25 +39,26 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
             else _of_replicas(entry, key, observed, generation)
         )
     ]
-    return sorted(found, key=lambda slot: (slot.available, slot.turn))
+    return sorted(all_slots, key=lambda slot: (slot.available, slot.turn))
 
 
 def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generation: str) -> list[Slot]:
     count = entry.count(key)
-    found = observed.pods_in(key.name, entry.key)
-    kept = found[max(0, len(found) - count) :]  # the others are about to be deleted
+    pods = observed.pods_in(key.name, entry.key)
+    remaining = pods[max(0, len(pods) - count) :]  # the others are about to be deleted
     refilled = observed.refills(entry, key, generation)
-    lost = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(kept))]
+    lost = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(remaining))]
     return lost + [
-        Slot(entry.key, pod.current, pod.ready, (1, position, number)) for number, pod in enumerate(kept, len(lost))
+        Slot(entry.key, pod.current, pod.ready, (1, position, number))
+        for number, pod in enumerate(remaining, len(lost))
     ]
 
 
 def _of_replicas(entry: Entry, key: Key, observed: Observed, generation: str) -> list[Slot]:
     result = []
     for index in entry.groups.get(key.name, ()):
-        found = observed.replica(key, index, entry.key)
-        done = observed.refills(entry, key, generation) if found is None else found.current
-        available = found is not None and found.available
+        replica = observed.replica(key, index, entry.key)
+        done = observed.refills(entry, key, generation) if replica is None else replica.current
+        available = replica is not None and replica.available
         result.append(Slot(entry.key, done, available, (index,), index))
     return result

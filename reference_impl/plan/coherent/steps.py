@@ -15,7 +15,7 @@ from reference_impl.plan.components import Component, Key, Kind, groups
 
 
 class Phase(StrEnum):
-    """What a sub-step does."""
+    """The kind of a sub-step."""
 
     ANCHOR = "anchor"
     """Begins a step with `minAvailable` members of each component."""
@@ -27,16 +27,16 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class SubStep:
-    """What the next sub-step should move."""
+    """The members that the next sub-step should move."""
 
     phase: Phase
-    wanted: dict[Key, int]
+    counts: dict[Key, int]
     """Members to move of each component, before the budget is applied."""
 
 
 def step_count(components: Sequence[Component]) -> int:
-    """How many steps begin with an anchor: one if no scaling group is updated (GM-154). Components without members do
-    not count (COH-229c)."""
+    """The number of steps that begin with an anchor: one if no scaling group is updated (GM-154). Components without
+    members do not count (COH-229c)."""
     present = [component for component in components if component.replicas]
     steps = min((component.replicas // component.minimum for component in present), default=0)
     return steps if groups(present) else min(1, steps)
@@ -67,6 +67,6 @@ def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubSt
     return SubStep(Phase.ANCHOR, {c.key: min(c.minimum, left[c.key]) for c in components})
 
 
-def takes_pods(wanted: Mapping[Key, int]) -> bool:
+def takes_pods(counts: Mapping[Key, int]) -> bool:
     """Whether standalone pods move, which need an anchor to join (COH-038)."""
-    return any(number for key, number in wanted.items() if key.kind is Kind.CLIQUE)
+    return any(number for key, number in counts.items() if key.kind is Kind.CLIQUE)

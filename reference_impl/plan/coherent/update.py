@@ -52,7 +52,7 @@ def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> Se
     return SetUpdateProgress(
         update_started_at=started,
         update_ended_at=None if scope else now,
-        currently_updating=[msgspec.structs.replace(each, in_flight_epochs=None, message=None) for each in turn]
+        currently_updating=[msgspec.structs.replace(replica, in_flight_epochs=None, message=None) for replica in turn]
         if turn
         else None,
         in_scope_standalone_pod_cliques=sorted(key.name for key in scope if key.kind is Kind.CLIQUE) or None,
@@ -97,7 +97,7 @@ def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | Non
     turns = progress.currently_updating
     return msgspec.structs.replace(
         progress,
-        currently_updating=[msgspec.structs.replace(each, in_flight_epochs=None, message=None) for each in turns]
+        currently_updating=[msgspec.structs.replace(replica, in_flight_epochs=None, message=None) for replica in turns]
         if turns
         else turns,
         in_scope_standalone_pod_cliques=None,
@@ -140,12 +140,12 @@ def clique_complete(clique: PodClique, pods: Sequence[Pod], counts: Mapping[str,
     """Whether a clique has all its pods, all of them of the new version, in the gangs that should hold them, and enough
     of them Ready. `target` is the new version."""
     active = [pod for pod in pods if pod.active]
-    held: dict[str, int] = {}
+    actual: dict[str, int] = {}
     for pod in active:
         gang = pod.metadata.label(labels.PODGANG)
-        held[gang] = held.get(gang, 0) + 1
+        actual[gang] = actual.get(gang, 0) + 1
     return (
-        held == dict(counts)
+        actual == dict(counts)
         and target.has(clique.metadata.label(labels.TEMPLATE_HASH))
         and all(target.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in active)
         and sum(pod.ready for pod in active) >= update_progress.minimum(clique)

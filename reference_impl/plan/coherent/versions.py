@@ -1,4 +1,4 @@
-"""Which version of its components an entry of a layout holds (spec COH-040, COH-197, COH-210)."""
+"""The versions of components that the entries of a layout hold (spec COH-040, COH-197, COH-210)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Templates:
 
 def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> Templates:
     """The present templates of a set, of this generation."""
-    found = {each.name: revisions.of_template(pcs, each, policy) for each in pcs.spec.template.cliques}
-    return Templates(generation, found)
+    by_name = {template.name: revisions.of_template(pcs, template, policy) for template in pcs.spec.template.cliques}
+    return Templates(generation, by_name)
 
 
 def with_layout(old: Stored | None, gangs: Layout, present: Templates) -> Stored:
@@ -48,45 +48,45 @@ def members_of(pcs: PodCliqueSet, key: Key) -> list[str]:
     return next((config.clique_names for config in children.group_configs(pcs) if config.name == key.name), [])
 
 
-def settled(pcs: PodCliqueSet, held: Stored, entry: Entry, key: Key, present: Templates) -> bool:
+def settled(pcs: PodCliqueSet, stored: Stored, entry: Entry, key: Key, present: Templates) -> bool:
     """Whether what an entry holds of a component has the present templates. Without a record, its generation
     decides."""
-    return all(_is_present(held, entry, template, present) for template in members_of(pcs, key))
+    return all(_is_present(stored, entry, template, present) for template in members_of(pcs, key))
 
 
-def _is_present(held: Stored, entry: Entry, template: str, present: Templates) -> bool:
-    revision, recorded = present.revisions.get(template), held.hash(entry, template)
+def _is_present(stored: Stored, entry: Entry, template: str, present: Templates) -> bool:
+    revision, recorded = present.revisions.get(template), stored.hash(entry, template)
     if recorded is None or revision is None:
         return entry.generation == present.generation
     return revision.has(recorded)
 
 
-def fits(held: Stored, entry: Entry, template: str, own: str, present: Templates) -> bool:
+def fits(stored: Stored, entry: Entry, template: str, own: str, present: Templates) -> bool:
     """Whether pods of a clique object whose template hash is `own` may be created in a gang of an entry: never those
     of another version than the entry's (COH-210)."""
-    revision, recorded = present.revisions.get(template), held.hash(entry, template)
+    revision, recorded = present.revisions.get(template), stored.hash(entry, template)
     if recorded == own:
         return True
-    return _is_present(held, entry, template, present) and revision is not None and revision.has(own)
+    return _is_present(stored, entry, template, present) and revision is not None and revision.has(own)
 
 
-def same(pcs: PodCliqueSet, held: Stored, present: Templates) -> dict[Key, frozenset[str]]:
+def same(pcs: PodCliqueSet, stored: Stored, present: Templates) -> dict[Key, frozenset[str]]:
     """Component → generations in which it has the present template (COH-197)."""
-    found: dict[Key, set[str]] = {}
-    for entry in held.layout:
+    generations_by_key: dict[Key, set[str]] = {}
+    for entry in stored.layout:
         for key in entry.keys:
-            if settled(pcs, held, entry, key, present):
-                found.setdefault(key, set()).add(entry.generation)
-    return {key: frozenset(generations) for key, generations in found.items()}
+            if settled(pcs, stored, entry, key, present):
+                generations_by_key.setdefault(key, set()).add(entry.generation)
+    return {key: frozenset(generations) for key, generations in generations_by_key.items()}
 
 
-def outdated(pcs: PodCliqueSet, held: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
+def outdated(pcs: PodCliqueSet, stored: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
     """The components of which any entry holds an old version: as it is recorded or, with `observed`, also as its
     members show, which another strategy may have replaced within their gangs."""
-    found: set[Key] = set()
-    for entry in held.layout:
+    outdated_keys: set[Key] = set()
+    for entry in stored.layout:
         for key in entry.keys:
             mixed = observed is not None and observed.outdated(entry, key)
-            if mixed or (key not in found and not settled(pcs, held, entry, key, present)):
-                found.add(key)
-    return found
+            if mixed or (key not in outdated_keys and not settled(pcs, stored, entry, key, present)):
+                outdated_keys.add(key)
+    return outdated_keys

@@ -60,5 +60,5 @@ def pod_spec(spec: PodSpec) -> dict[str, Any]:
     result = _sorted(spec, _OF_POD)
     for name in _CONTAINERS:
         if isinstance(containers := result.get(name), list):
-            result[name] = [_container(each or {}) for each in containers]
+            result[name] = [_container(container or {}) for container in containers]
     return result

@@ -17,7 +17,7 @@ from reference_impl.plan.hashing import quantity
 
 NEWEST = LIBRARIES[-1]
 PINNED = LIBRARIES[0]
-"""The library that upstream's canonical hash was made with."""
+"""The library that computed upstream's canonical hash."""
 _NIL = "<nil>"
 _ZERO_TIME = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
 
@@ -88,18 +88,18 @@ class _Makers:
 
     def _leaves(self, struct: str, opening: str) -> list[_Leaf]:
         result: list[_Leaf] = []
-        for each in self._types.structs[struct]:
-            known = not each.libraries or self._library in each.libraries
-            if not known and not set(each.libraries) & set(self._later):
+        for struct_field in self._types.structs[struct]:
+            known = not struct_field.libraries or self._library in struct_field.libraries
+            if not known and not set(struct_field.libraries) & set(self._later):
                 continue
-            head = f"{' ' if result else opening}{each.name}:({each.type})"
-            if each.embedded and not each.json:
-                inner = self._leaves(each.type, head + "{")
+            head = f"{' ' if result else opening}{struct_field.name}:({struct_field.type})"
+            if struct_field.embedded and not struct_field.json:
+                inner = self._leaves(struct_field.type, head + "{")
                 last = inner[-1]
-                assert not last.optional, f"{struct}.{each.name} must end with a field of all versions"
+                assert not last.optional, f"{struct}.{struct_field.name} must end with a field of all versions"
                 result += [*inner[:-1], _Leaf(last.json, last.head, last.printer, last.tail + "}")]
             else:
-                result.append(_Leaf(each.json, head, self._printer(each.type), optional=not known))
+                result.append(_Leaf(struct_field.json, head, self._printer(struct_field.type), optional=not known))
         return result
 
     def _printer(self, type_name: str) -> _Printer:

@@ -39,7 +39,7 @@ def _parsed(text: str) -> str:
     if (small := quantity.small) is None:
         return _slow(quantity)
     value, scale = small
-    cache = text if quantity.kept else ""
+    cache = text if quantity.keeps_text else ""
     return _dump(-value if quantity.sign == "-" else value, scale, "<nil>", cache, quantity.form)
 
 

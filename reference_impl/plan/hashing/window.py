@@ -16,7 +16,7 @@ from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES, Scheme, Temp
 
 @dataclass(frozen=True)
 class Policy:
-    """Which scheme an operator writes, and which other schemes it recognises."""
+    """The scheme that an operator writes, and the other schemes that it recognises."""
 
     written: Scheme = CANONICAL
     recognised: tuple[Scheme, ...] = tuple(SCHEMES.values())
@@ -25,26 +25,26 @@ class Policy:
 STANDARD = Policy()
 """The policy without any configuration."""
 
-_MOST_KEPT = 64
-"""How many hashes of earlier orders of the same content are still recognised."""
+_MOST_RECOGNISED = 64
+"""The number of hashes of earlier orders of the same content that are still recognised."""
 
 
 class Known:
     """The hashes of one template or set: the one that is written, and others with the scheme that yields them. They
     are computed only when a stored hash differs from the written one, which is rare."""
 
-    def __init__(self, written: str, others: Callable[[], dict[str, Scheme]]) -> None:
-        self.written, self._others = written, others
-        self._kept: dict[str, Scheme] = {}
+    def __init__(self, written: str, compute_foreign: Callable[[], dict[str, Scheme]]) -> None:
+        self.written, self._compute_foreign = written, compute_foreign
+        self._recognised: dict[str, Scheme] = {}
         self.migrating = False
-        """Whether a hash of another scheme has been seen."""
+        """Whether a hash of another scheme has been observed."""
 
     @cached_property
-    def others(self) -> dict[str, Scheme]:
+    def foreign_hashes(self) -> dict[str, Scheme]:
         """Hashes of the present content in other schemes → their scheme."""
-        found = self._others()
-        found.pop(self.written, None)
-        return found
+        hashes = self._compute_foreign()
+        hashes.pop(self.written, None)
+        return hashes
 
     def __contains__(self, stored: object) -> bool:
         """Whether a stored hash is a hash of the present content."""
@@ -54,15 +54,15 @@ class Known:
         """The scheme of a stored hash that is current but not the written one; None for any other hash."""
         if not stored or stored == self.written:
             return None
-        found = self.others.get(stored) or self._kept.get(stored)
-        self.migrating = self.migrating or found is not None
-        return found
+        scheme = self.foreign_hashes.get(stored) or self._recognised.get(stored)
+        self.migrating = self.migrating or scheme is not None
+        return scheme
 
     def keep(self, earlier: Known) -> None:
         """Keep recognising what `earlier` recognised, if only an order without meaning has changed since."""
         if earlier.written == self.written:
-            kept = earlier._kept | earlier.others
-            self._kept = dict(list(kept.items())[-_MOST_KEPT:])
+            recognised = earlier._recognised | earlier.foreign_hashes
+            self._recognised = dict(list(recognised.items())[-_MOST_RECOGNISED:])
             self.migrating = self.migrating or earlier.migrating
 
 
@@ -75,7 +75,7 @@ class Window:
 
     @property
     def migrating(self) -> bool:
-        """Whether hashes of other schemes have been seen."""
+        """Whether hashes of other schemes have been observed."""
         return self.generation.migrating or any(known.migrating for known in self.templates.values())
 
     def keep(self, earlier: Window) -> None:

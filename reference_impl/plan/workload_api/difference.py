@@ -19,7 +19,7 @@ Observed = Mapping[tuple[str, str], WorkloadObject]
 
 
 class Verb(StrEnum):
-    """What to do with one object. `REPLACE` is a deletion and a creation: the API cannot change what differs."""
+    """The verb of a change. `REPLACE` is a deletion and a creation: the API cannot change what differs."""
 
     CREATE = "create"
     PATCH = "patch"
@@ -39,7 +39,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What to do for a gang. It is in place if there is nothing to do and nothing to wait for."""
+    """The changes for a gang. It is in place if there is nothing to do and nothing to wait for."""
 
     changes: tuple[Change, ...] = ()
     waits_for: tuple[str, ...] = ()
@@ -51,66 +51,66 @@ class Difference:
         return not self.waits_for and all(change.verb is Verb.DELETE for change in self.changes)
 
 
-def difference(gang: PodGang, wanted: Iterable[Manifest], observed: Observed) -> Difference:
-    """Compare the objects of a gang with those that exist. Raises MappingError if somebody else has a name that is
-    needed, or if the API server does not keep a field."""
+def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -> Difference:
+    """Compare the objects of a gang with those that exist. Raises MappingError if another controller's object has a
+    name that is needed, or if the API server does not keep a field."""
     changes: list[Change] = []
     waits: list[str] = []
     names: set[tuple[str, str]] = set()
-    for manifest in wanted:
+    for manifest in desired:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         names.add((kind, name))
-        found = observed.get((kind, name))
-        if found is None:
+        existing = observed.get((kind, name))
+        if existing is None:
             changes.append(Change(Verb.CREATE, kind, name, manifest))
-        elif not controls(gang, found):
-            _of_an_earlier_gang(gang, kind, found)
+        elif not controls(gang, existing):
+            _of_an_earlier_gang(gang, kind, existing)
             waits.append(f"{kind} {name}")
-        elif found.metadata.deletion_timestamp is not None:
-            # A PodGroup that is being deleted works until its last pod is gone, and is then created again (WL37-L03,
+        elif existing.metadata.deletion_timestamp is not None:
+            # A PodGroup that is being deleted works until its last pod has ended, and is then created again (WL37-L03,
             # WL37-L04).
             if kind != "PodGroup":
                 waits.append(f"{kind} {name}")
-        elif change := _change(manifest, found):
+        elif change := _change(manifest, existing):
             changes.append(change)
     changes += [
         Change(Verb.DELETE, kind, name)
-        for (kind, name), found in observed.items()
-        if (kind, name) not in names and controls(gang, found) and found.metadata.deletion_timestamp is None
+        for (kind, name), existing in observed.items()
+        if (kind, name) not in names and controls(gang, existing) and existing.metadata.deletion_timestamp is None
     ]
     return Difference(tuple(changes), tuple(waits))
 
 
-def controls(gang: PodGang, found: WorkloadObject) -> bool:
+def controls(gang: PodGang, existing: WorkloadObject) -> bool:
     """Whether an object is the gang's."""
-    return ownership.owns(gang, found)
+    return ownership.owns(gang, existing)
 
 
-def _of_an_earlier_gang(gang: PodGang, kind: str, found: WorkloadObject) -> None:
+def _of_an_earlier_gang(gang: PodGang, kind: str, existing: WorkloadObject) -> None:
     """Raise MappingError unless the object is left of an earlier gang of this name, and about to be collected."""
-    owner, own = found.metadata.controller, gang.metadata
+    owner, own = existing.metadata.controller, gang.metadata
     if owner is None or (owner.kind, owner.name) != (PODGANGS.kind, own.name):
-        place = f"{own.namespace}/{found.metadata.name}"
+        place = f"{own.namespace}/{existing.metadata.name}"
         raise MappingError(f"{kind} {place} exists and is not controlled by PodGang {own.namespace}/{own.name}")
 
 
-def _change(manifest: Manifest, found: WorkloadObject) -> Change | None:
+def _change(manifest: Manifest, existing: WorkloadObject) -> Change | None:
     kind, name, spec = manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
     flat = manifest["apiVersion"] == api.FLAT_WORKLOADS.api_version
-    if lost := _differs(spec, found.spec, policy=kind == "CompositePodGroup", flat=flat):
-        if kind == "PodGroup":  # its name depends on all of it, so nobody can have changed it
+    if lost := _differs(spec, existing.spec, policy=kind == "CompositePodGroup", flat=flat):
+        if kind == "PodGroup":  # its name depends on all of it, so it cannot have been changed
             problem = f"the API server does not keep spec.{lost} of PodGroup {name}"
             raise MappingError(f"{problem}: it needs the feature gate TopologyAwareWorkloadScheduling")
         return Change(Verb.REPLACE, kind, name, manifest)
     body: Manifest = {}
-    if kind == "PodGroup" and not flat and spec["schedulingPolicy"] != found.spec.get("schedulingPolicy"):
+    if kind == "PodGroup" and not flat and spec["schedulingPolicy"] != existing.spec.get("schedulingPolicy"):
         body["spec"] = {"schedulingPolicy": spec["schedulingPolicy"]}
     if kind == "Workload" and not flat:
-        old = found.spec[TREES]
+        old = existing.spec[TREES]
         if (templates := [_with_counts(one, other) for one, other in zip(spec[TREES], old, strict=True)]) != old:
             body["spec"] = {TREES: templates}
     tags = manifest["metadata"]["labels"]
-    if any((found.metadata.labels or {}).get(key) != value for key, value in tags.items()):
+    if any((existing.metadata.labels or {}).get(key) != value for key, value in tags.items()):
         body["metadata"] = {"labels": tags}
     return Change(Verb.PATCH, kind, name, body) if body else None
 
@@ -122,21 +122,21 @@ OPTIONAL = ("priorityClassName", "disruptionMode")
 gate that gangs can do without (WL-F08)."""
 
 
-def _differs(wanted: Mapping[str, Any], found: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
+def _differs(desired: Mapping[str, Any], existing: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
     """The first field that differs and that the API cannot change (WL37-V16 to WL37-V18). `policy`: the counts of the
     policy cannot be changed either."""
     for name in REFERENCES:
-        if wanted.get(name) != found.get(name):
+        if desired.get(name) != existing.get(name):
             return name
-    if _key(wanted) != _key(found):
+    if _key(desired) != _key(existing):
         return "schedulingConstraints"
     for name in OPTIONAL:
-        if name in wanted and not flat and wanted[name] != found.get(name):
+        if name in desired and not flat and desired[name] != existing.get(name):
             return name
-    if policy and wanted["schedulingPolicy"] != found.get("schedulingPolicy"):
+    if policy and desired["schedulingPolicy"] != existing.get("schedulingPolicy"):
         return "schedulingPolicy"
     for templates in (TREES, LEAVES):
-        new, old = wanted.get(templates) or [], found.get(templates) or []
+        new, old = desired.get(templates) or [], existing.get(templates) or []
         if len(new) != len(old):
             return templates
         for one, other in zip(new, old, strict=True):
@@ -150,10 +150,12 @@ def _key(spec: Mapping[str, Any]) -> str | None:
     return topology[0].get("key") if topology else None
 
 
-def _with_counts(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Manifest:
-    """A template as it exists, defaults included, with the counts that are wanted."""
-    made = {**found, "schedulingPolicy": wanted["schedulingPolicy"]}
+def _with_counts(desired: Mapping[str, Any], existing: Mapping[str, Any]) -> Manifest:
+    """A template as it exists, defaults included, with the desired counts."""
+    merged = {**existing, "schedulingPolicy": desired["schedulingPolicy"]}
     for templates in (TREES, LEAVES):
-        if templates in wanted:
-            made[templates] = [_with_counts(*both) for both in zip(wanted[templates], found[templates], strict=True)]
-    return made
+        if templates in desired:
+            merged[templates] = [
+                _with_counts(*both) for both in zip(desired[templates], existing[templates], strict=True)
+            ]
+    return merged

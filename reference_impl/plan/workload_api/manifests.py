@@ -35,14 +35,16 @@ def desired(
     if form is Form.FLAT:
         return _flat(gang, of, counts)
     root = of.root
-    made = [_workload(gang, of)]
+    manifests = [_workload(gang, of)]
     for node, parent in ((root, None), *((child, root) for child in root.children)):
         least = node.count if required_groups is None else min(required_groups, node.count)
         reference = {"workloadName": gang.metadata.name, "templateName": _template_of(node, root)}
         spec: Manifest = {"workloadRef": reference, **_node(of, node, least, whole=node is root)}
         if parent is not None:
             spec["parentCompositePodGroupName"] = names.composite(gang, parent)
-        made.append(_object(gang, api.COMPOSITES.api_version, "CompositePodGroup", names.composite(gang, node), spec))
+        manifests.append(
+            _object(gang, api.COMPOSITES.api_version, "CompositePodGroup", names.composite(gang, node), spec)
+        )
     for leaf, parent in of.leaves:
         spec = {
             "parentCompositePodGroupName": names.composite(gang, parent),
@@ -50,8 +52,8 @@ def desired(
             **_leaf(of, leaf, counts[leaf.clique]),
         }
         name = names.leaf(gang, of, leaf, parent)
-        made.append(_object(gang, api.POD_GROUPS.api_version, "PodGroup", name, spec, clique=leaf.clique))
-    return made
+        manifests.append(_object(gang, api.POD_GROUPS.api_version, "PodGroup", name, spec, clique=leaf.clique))
+    return manifests
 
 
 def _template_of(node: Node, root: Node) -> str:
@@ -60,21 +62,21 @@ def _template_of(node: Node, root: Node) -> str:
 
 def _workload(gang: PodGang, of: Tree) -> Manifest:
     def template(node: Node) -> Manifest:
-        made = {"name": _template_of(node, of.root), **_node(of, node, node.count, whole=node is of.root)}
+        manifest = {"name": _template_of(node, of.root), **_node(of, node, node.count, whole=node is of.root)}
         if node.leaves:
-            made["podGroupTemplates"] = [
+            manifest["podGroupTemplates"] = [
                 {"name": names.template("leaf", leaf.clique), **_leaf(of, leaf, leaf.minimum)} for leaf in node.leaves
             ]
         if node.children:
-            made["compositePodGroupTemplates"] = [template(child) for child in node.children]
-        return made
+            manifest["compositePodGroupTemplates"] = [template(child) for child in node.children]
+        return manifest
 
     spec = {"controllerRef": _controller(gang), "compositePodGroupTemplates": [template(of.root)]}
     return _object(gang, api.WORKLOADS.api_version, "Workload", gang.metadata.name, spec)
 
 
 def _node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
-    """What a composite and its template have in common. All parts of a tree have one priority class (WL37-V13)."""
+    """The common fields of a composite and its template. All parts of a tree have one priority class (WL37-V13)."""
     mode = {"disruptionMode": WHOLE} if whole else {}
     return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(of, node.key), **mode}
 
@@ -84,12 +86,12 @@ def _leaf(of: Tree, leaf: Leaf, count: int) -> Manifest:
 
 
 def _common(of: Tree, key: str | None) -> Manifest:
-    found: Manifest = {}
+    fields: Manifest = {}
     if key:
-        found["schedulingConstraints"] = {"topology": [{"key": key}]}
+        fields["schedulingConstraints"] = {"topology": [{"key": key}]}
     if of.priority_class:
-        found["priorityClassName"] = of.priority_class
-    return found
+        fields["priorityClassName"] = of.priority_class
+    return fields
 
 
 def _controller(gang: PodGang) -> Manifest:

@@ -1,4 +1,4 @@
-"""How the back-end works: which API the cluster serves, and where it deviates from the text of GREP-531."""
+"""The mode of the back-end: the API that the cluster serves, and deviations from the text of GREP-531."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ SCHEDULER = "default-scheduler"
 
 
 class Form(StrEnum):
-    """What a PodGang is mapped to. `TREE` needs Kubernetes 1.37 with CompositePodGroups; `FLAT` is all that 1.36 can
-    express: one PodGroup, so only gangs of one group (WL37-M13)."""
+    """The objects that a PodGang is mapped to. `TREE` needs Kubernetes 1.37 with CompositePodGroups; `FLAT` is all that
+    1.36 can express: one PodGroup, so only gangs of one group (WL37-M13)."""
 
     TREE = "tree"
     FLAT = "flat"
@@ -27,8 +27,8 @@ class Form(StrEnum):
 
 
 class Extras(StrEnum):
-    """When pods above the minimum of a gang are created: with all others, as GREP-531 has it, or after the minimum is
-    bound (docs/decisions/021-extras-after-the-minimum.md)."""
+    """The time at which pods above the minimum of a gang are created: with all others, as GREP-531 has it, or after the
+    minimum is bound (docs/decisions/021-extras-after-the-minimum.md)."""
 
     INSIDE = "inside"
     AFTER_FLOOR = "after-floor"

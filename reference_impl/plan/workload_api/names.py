@@ -46,5 +46,7 @@ def leaf(gang: PodGang, of: Tree, one: Leaf, parent: Node | None) -> str:
 def template(kind: str, name: str) -> str:
     """The name of a template: a DNS label that is unique in its Workload (WL37-V12, WL37-V15). `kind` is `group` or
     `leaf`: a clique and a group of cliques may have the same name."""
-    found = f"{kind}-{name}"
-    return found if len(found) <= MAX_LABEL and LABEL.fullmatch(found) else f"{kind}-{digest(name, length=20)}"
+    candidate = f"{kind}-{name}"
+    return (
+        candidate if len(candidate) <= MAX_LABEL and LABEL.fullmatch(candidate) else f"{kind}-{digest(name, length=20)}"
+    )

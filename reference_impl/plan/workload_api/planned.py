@@ -1,4 +1,4 @@
-"""What becomes of one PodGang: its objects, where it stands, and what its pods may do."""
+"""The plan for one PodGang: its objects, its state, and the changes that its pods may undergo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Planned:
     """Clique → the PodGroup that its pods name; empty if the gang cannot be mapped."""
     difference: Difference = NOTHING
     refusal: str = ""
-    """Why the gang cannot be mapped; empty if it can."""
+    """The reason why the gang cannot be mapped; empty if it can."""
 
     @property
     def in_place(self) -> bool:
@@ -51,13 +51,13 @@ class Planned:
 
 def with_refusal(status: PodGangStatus, refusal: str) -> PodGangStatus:
     """The status of a gang that cannot be mapped: its condition Scheduled, which is False, says why."""
-    found = [
-        msgspec.structs.replace(each, reason=REFUSED, message=refusal)
-        if each.type == SCHEDULED and each.status == "False"
-        else each
-        for each in status.conditions or ()
+    changed = [
+        msgspec.structs.replace(condition, reason=REFUSED, message=refusal)
+        if condition.type == SCHEDULED and condition.status == "False"
+        else condition
+        for condition in status.conditions or ()
     ]
-    return msgspec.structs.replace(status, conditions=found)
+    return msgspec.structs.replace(status, conditions=changed)
 
 
 def plan(
@@ -78,8 +78,8 @@ def plan(
         groups = manifests.group_names(gang, of, mode.form)
         counts = standing.counts(gang, least, groups, members)
         required = standing.required_groups(now, mode)
-        wanted = manifests.desired(gang, of, mode.form, counts, required_groups=required)
-        return Planned(now, least, groups, differences.difference(gang, wanted, observed))
+        desired = manifests.desired(gang, of, mode.form, counts, required_groups=required)
+        return Planned(now, least, groups, differences.difference(gang, desired, observed))
     except MappingError as error:
         return Planned(now, least, refusal=str(error))
 
@@ -87,19 +87,19 @@ def plan(
 def _earlier(gang: PodGang, observed: Observed) -> dict[str, int]:
     """Clique → the minimum that the objects of the gang show: those of the Workload, which shows the gang as it is
     meant, before those of the PodGroups."""
-    found: dict[str, int] = {}
+    minimums: dict[str, int] = {}
     by_template: dict[str, int] = {}
     for (kind, _), item in observed.items():
         if not controls(gang, item):
             continue
         if kind == "PodGroup" and (clique := item.metadata.label(labels.PODCLIQUE)):
-            found[clique] = max(found.get(clique, 0), _count(item.spec))
+            minimums[clique] = max(minimums.get(clique, 0), _count(item.spec))
         elif kind == "Workload":
             by_template |= {leaf["name"]: _count(leaf) for leaf in _leaves(item.spec)}
     for group in gang.spec.podgroups:
         if count := by_template.get(names.template("leaf", group.name)):
-            found[group.name] = count
-    return found
+            minimums[group.name] = count
+    return minimums
 
 
 def _count(spec: Mapping[str, Any]) -> int:

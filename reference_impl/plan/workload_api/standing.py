@@ -1,4 +1,4 @@
-"""Where a gang stands: which minimum its groups have, whether it was placed, and whether it has lost pods since."""
+"""The state of a gang: the minimums of its groups, whether it was placed, and whether it has lost pods since."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Standing:
 
 
 def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> Standing:
-    """Where a gang with these minimums and pods stands. That it was placed once is read from its status, which the
+    """The state of a gang with these minimums and pods. That it was placed once is read from its status, which the
     operator writes (WL-H21)."""
     bound = dict.fromkeys(least, 0)
     for clique, own in gangs.by_clique(pods, gang.metadata.name).items():
@@ -45,15 +45,15 @@ def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> St
 
 
 def required_groups(now: Standing, mode: Mode) -> int | None:
-    """How many children of each composite are required; None for all of them. A gang that has started and lost pods
+    """The number of required children of each composite; None for all of them. A gang that has started and lost pods
     requires only one: otherwise a lost pod would wait until its siblings have their minimum again (WL37-B30, WL37-B41,
     GS-41)."""
     return 1 if now.broken and mode.replacements is Replacements.ALONE else None
 
 
 def most_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
-    """How many pods of a clique a gang may have now; None for all. Before the minimum is bound, pods above it would
-    take room from siblings (WL37-M06, WL37-M11). Bound pods are never taken away."""
+    """The number of pods of a clique that a gang may have now; None for all. Before the minimum is bound, pods above it
+    would take room from siblings (WL37-M06, WL37-M11). Bound pods are never taken away."""
     if mode.extras is Extras.INSIDE or now.started:
         return None
     return max(least, sum(pod.scheduled and pod.active for pod in pods))

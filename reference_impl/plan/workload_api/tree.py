@@ -40,7 +40,7 @@ class Node:
 
     @property
     def count(self) -> int:
-        """How many direct children it has; all of them are required (WL-H05)."""
+        """The number of its direct children; all of them are required (WL-H05)."""
         return len(self.leaves) + len(self.children)
 
 

@@ -249,7 +249,7 @@ class Replica:
             assert isinstance(step, Advance), step
             result.append(step)
             scope, observed = self.in_scope(), self.observed()
-            own = progress.made(self.layout, self.generation, scope, observed)
+            own = progress.own_entries(self.layout, self.generation, scope, observed)
             assert step.in_flight == progress.in_flight(own, scope, observed), (
                 "what an update waits for is the same after a restart"
             )
