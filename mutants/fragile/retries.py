@@ -158,9 +158,9 @@ def _own_writes_unseen() -> None:
     at="create pods",
 )
 def _errors_never_withdrawn() -> None:
-    right = LastErrors.tell
+    right = LastErrors.report
 
-    async def tell(self: LastErrors, key: Any, problem: Any) -> float | None:
+    async def report(self: LastErrors, key: Any, problem: Any) -> float | None:
         return await right(self, key, problem) if problem is not None else None
 
-    replace(LastErrors, "tell", tell)
+    replace(LastErrors, "report", report)

@@ -155,12 +155,12 @@ def _gives_up_after_errors() -> None:
 
 @mutant("errors-stay", "operator", "never clears lastErrors", "CORE-040")
 def _errors_stay() -> None:
-    right = LastErrors.tell
+    right = LastErrors.report
 
-    async def tell(self: LastErrors, key: Key, problem: Any) -> float | None:
+    async def report(self: LastErrors, key: Key, problem: Any) -> float | None:
         return await right(self, key, problem) if problem is not None else None
 
-    replace(LastErrors, "tell", tell)
+    replace(LastErrors, "report", report)
 
 
 @mutant("mirror-takes-all", "operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
@@ -453,24 +453,24 @@ def _earlier_secret_deleted_early() -> None:
 
 @mutant("group-conflict-hidden", "operator", "does not report a scaling group of another owner", "RES-091")
 def _group_conflict_hidden() -> None:
-    right = LastErrors.tell
+    right = LastErrors.report
 
-    async def tell(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
+    async def report(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
         hidden = problem is not None and "PodCliqueScalingGroup" in problem.description
         return await right(self, key, None if hidden else problem)
 
-    replace(LastErrors, "tell", tell)
+    replace(LastErrors, "report", report)
 
 
 @mutant("service-conflict-hidden", "operator", "does not report a Service of another owner", "RES-093")
 def _service_conflict_hidden() -> None:
-    right = LastErrors.tell
+    right = LastErrors.report
 
-    async def tell(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
+    async def report(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
         hidden = problem is not None and problem.description.startswith("Service ")
         return await right(self, key, None if hidden else problem)
 
-    replace(LastErrors, "tell", tell)
+    replace(LastErrors, "report", report)
 
 
 def _levels_turned(turned: Callable[[str], bool]) -> None:

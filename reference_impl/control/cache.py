@@ -142,8 +142,8 @@ class Cache:
         found."""
 
         def find(name: str) -> T | None:
-            found = informer.get(owner.metadata.namespace, name)
-            return found if found is not None and ownership.owns(owner, found) else None
+            item = informer.get(owner.metadata.namespace, name)
+            return item if item is not None and ownership.owns(owner, item) else None
 
         return find
 
@@ -161,27 +161,27 @@ class Cache:
 
     def has_members(self, namespace: str, gang: str) -> bool:
         """Whether a gang has a pod that something controls and that is not terminating."""
-        found: list[Pod] = self.pods.indexed(GANG, key_text(namespace, gang))
-        return any(not pod.terminating and pod.metadata.controller is not None for pod in found)
+        gang_pods: list[Pod] = self.pods.indexed(GANG, key_text(namespace, gang))
+        return any(not pod.terminating and pod.metadata.controller is not None for pod in gang_pods)
 
     def has_owner(self, pod: Pod) -> bool:
         """Whether the clique that controls a pod exists and is not terminating."""
         if (owner := pod.metadata.controller) is None:
             return False
-        found = self.cliques.get(pod.metadata.namespace, owner.name)
-        return found is not None and ownership.owns(found, pod) and found.metadata.deletion_timestamp is None
+        clique = self.cliques.get(pod.metadata.namespace, owner.name)
+        return clique is not None and ownership.owns(clique, pod) and clique.metadata.deletion_timestamp is None
 
     def scheduled_pods(self, namespace: str, clique: str) -> int:
-        """How many pods of a clique are bound and not terminating; 0 if there is no such clique."""
-        found = self.cliques.get(namespace, clique)
-        if found is None:
+        """The number of bound pods of a clique that are not terminating; 0 if there is no such clique."""
+        item = self.cliques.get(namespace, clique)
+        if item is None:
             return 0
-        return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(found))
+        return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(item))
 
     def claim_spec(self, namespace: str, name: str) -> dict[str, Any] | None:
         """The spec of the claims of a ResourceClaimTemplate; None if there is no such template."""
-        found = self.claim_templates.get(namespace, name)
-        return None if found is None else dict(found.spec.get("spec") or {})
+        template = self.claim_templates.get(namespace, name)
+        return None if template is None else dict(template.spec.get("spec") or {})
 
     def set_of(self, item: Object) -> PodCliqueSet | None:
         """The set that an object belongs to."""

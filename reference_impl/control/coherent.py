@@ -25,7 +25,7 @@ class CoherentProgress:
         self,
         pcs: PodCliqueSet,
         generation: Revision,
-        found: update_set_replicas.ObservedSet,
+        observed: update_set_replicas.ObservedSet,
         step: Step | None,
         now: str,
     ) -> SetUpdateProgress | None:
@@ -38,38 +38,40 @@ class CoherentProgress:
         if present is None:
             return None
         turn = None if changed else update_progress.turn(pcs)
-        complete = turn is not None and self._complete(pcs, turn, generation, found, step)
+        complete = turn is not None and self._complete(pcs, turn, generation, observed, step)
         waiting = self._waiting(pcs, generation, present, turn) if complete or turn is None else []
-        present = update.advanced(present, waiting, complete, *_told(step), now)
-        return update_set_replicas.counted(pcs, present, generation.hash, found)
+        present = update.advanced(present, waiting, complete, *_in_flight(step), now)
+        return update_set_replicas.counted(pcs, present, generation.hash, observed)
 
     def _complete(
         self,
         pcs: PodCliqueSet,
         index: int,
         generation: Revision,
-        found: update_set_replicas.ObservedSet,
+        observed: update_set_replicas.ObservedSet,
         step: Step | None,
     ) -> bool:
         """Whether a replica has been updated: its last sub-step has passed its gate, and the statuses of its cliques
         and scaling groups say so."""
         if index >= pcs.spec.replicas:
             return True
-        return isinstance(step, planner.Complete) and update_set_replicas.done(found, index, generation.hash)
+        return isinstance(step, planner.Complete) and update_set_replicas.done(observed, index, generation.hash)
 
     def scope(self, pcs: PodCliqueSet, generation: Revision) -> frozenset[Key]:
         """The components that an update to this generation rolls: those that have changed, and those that the update
         which it interrupts has not finished."""
         present = versions.templates(pcs, generation.hash, self._layouts.policy)
-        held = [
-            (index, replace(found, layout=self._maps.whole(pcs, index, found, generation.hash)))
+        indexed_maps = [
+            (index, replace(stored, layout=self._maps.whole(pcs, index, stored, generation.hash)))
             for index in range(pcs.spec.replicas)
-            if (found := self._layouts.stored(pcs, index))
+            if (stored := self._layouts.stored(pcs, index))
         ]
-        seen = [(found, self._layouts.observed(pcs, index)) for index, found in held]
-        changed = {key for found, observed in seen for key in versions.outdated(pcs, found, present, observed)}
+        observed_maps = [(stored, self._layouts.observed(pcs, index)) for index, stored in indexed_maps]
+        changed = {
+            key for stored, observed in observed_maps for key in versions.outdated(pcs, stored, present, observed)
+        }
         previous = update.scope_of(update_progress.of_set(pcs)) if update_progress.running(pcs) else set()
-        states = [scopes.ReplicaState(found.layout, observed) for found, observed in seen]
+        states = [scopes.ReplicaState(stored.layout, observed) for stored, observed in observed_maps]
         return scopes.scope(changed, previous, states, generation.hash)
 
     def _waiting(
@@ -82,12 +84,12 @@ class CoherentProgress:
             index
             for index in range(pcs.spec.replicas)
             if index != done
-            and (held := self._layouts.stored(pcs, index)) is not None
-            and versions.outdated(pcs, held, templates, self._layouts.observed(pcs, index)) & scope
+            and (stored := self._layouts.stored(pcs, index)) is not None
+            and versions.outdated(pcs, stored, templates, self._layouts.observed(pcs, index)) & scope
         ]
 
 
-def _told(step: Step | None) -> tuple[tuple[str, ...], str]:
+def _in_flight(step: Step | None) -> tuple[tuple[str, ...], str]:
     """The epochs that the update waits for, and why."""
     match step:
         case planner.Advance():

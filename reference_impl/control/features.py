@@ -58,7 +58,7 @@ async def _missing(client: Client, form: Form) -> list[Resource]:
 
 
 async def unmet(client: Client, features: Features, line: Line) -> str:
-    """What the cluster lacks for these features and this line of the contract, in one line; empty if nothing
+    """The API that the cluster lacks for these features and this line of the contract, in one line; empty if none
     (OBJ-840)."""
     if line.stored and not features.maps:
         return (
@@ -80,7 +80,7 @@ async def unmet(client: Client, features: Features, line: Line) -> str:
         if not await _served(client, kind.path()):
             return f"the cluster serves no {kind}: are KAI's CRDs installed?"
     if features.workload_api is not None and (missing := await _missing(client, features.workload_api.form)):
-        served = ", ".join(f"{each} ({each.version})" for each in missing)
+        served = ", ".join(f"{resource} ({resource.version})" for resource in missing)
         return (
             f"gangScheduling of {SCHEDULER} needs Kubernetes 1.37 with the feature gates GenericWorkload "
             "(kube-apiserver, kube-scheduler, kube-controller-manager), TopologyAwareWorkloadScheduling and "

@@ -21,7 +21,7 @@ from reference_impl.plan import conditions, gang_migration
 from reference_impl.runtime.clock import now
 
 AT_ONCE = 16
-"""How many objects are written concurrently."""
+"""The number of objects that are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
 
@@ -58,9 +58,9 @@ class GangMigration:
         """Whether all gangs of a set exist, and none of the other line is left (GM-85)."""
         if self._foreign(pcs):
             return False
-        found = {gang.metadata.name for gang in self._gangs(pcs)}
+        gang_names = {gang.metadata.name for gang in self._gangs(pcs)}
         placements = (self._layouts.at(pcs, index) for index in range(pcs.spec.replicas))
-        return all(placement is not None and placement.gangs.keys() <= found for placement in placements)
+        return all(placement is not None and placement.gangs.keys() <= gang_names for placement in placements)
 
     def _gangs(self, pcs: PodCliqueSet) -> list[PodGang]:
         return list(self._cache.gangs.indexed(OWNER, pcs.metadata.uid))

@@ -93,15 +93,15 @@ class KaiBackend:
             await self._writer.patch(self._gangs, gang, note)
         owned = gang.metadata.controller is not None
         try:
-            wanted = kai.pod_group(gang, kai.queue(gang, self._set_of(gang) if owned else None))
+            desired = kai.pod_group(gang, kai.queue(gang, self._set_of(gang) if owned else None))
         except kai.MappingError as error:
             await self._writer.warn(models.PODGANGS, gang, kai.MAPPING_FAILED, str(error))
             return None
-        found = self._pod_groups.get(*key)
-        if found is None:
-            await self._writer.create(self._pod_groups, wanted)
-        elif ownership.owns(gang, found) and (change := kai.correction(wanted, found)):
-            await self._writer.patch(self._pod_groups, found, change)
+        existing = self._pod_groups.get(*key)
+        if existing is None:
+            await self._writer.create(self._pod_groups, desired)
+        elif ownership.owns(gang, existing) and (change := kai.correction(desired, existing)):
+            await self._writer.patch(self._pod_groups, existing, change)
         return None
 
     async def reconcile_pod(self, key: Key) -> float | None:
@@ -110,10 +110,10 @@ class KaiBackend:
         if pod is None or pod.metadata.deletion_timestamp is not None or pod.spec.scheduler_name != kai.SCHEDULER:
             return None
         meta = pod.metadata
-        wanted = kai.marks(meta.label(labels.PODGANG), meta.label(labels.PODCLIQUE))
-        seen = {"annotations": meta.annotations or {}, "labels": meta.labels or {}}
-        if any(seen[field].get(name) != value for field, marks in wanted.items() for name, value in marks.items()):
-            await self._writer.patch(self._pods, pod, {"metadata": wanted})
+        desired = kai.marks(meta.label(labels.PODGANG), meta.label(labels.PODCLIQUE))
+        current = {"annotations": meta.annotations or {}, "labels": meta.labels or {}}
+        if any(current[field].get(name) != value for field, marks in desired.items() for name, value in marks.items()):
+            await self._writer.patch(self._pods, pod, {"metadata": desired})
         return None
 
     async def reconcile_binding(self, key: Key) -> float | None:
@@ -121,19 +121,19 @@ class KaiBackend:
         binding = self._bindings.get(*key) if self._bindings is not None else None
         if self._bindings is None or binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        if (wanted := kai.topology(binding)) is not None:
-            await self._write_topology(binding, wanted)
+        if (desired := kai.topology(binding)) is not None:
+            await self._write_topology(binding, desired)
         status = topology_status.status(binding, lambda name: self._topologies.get("", name), now())
         if status != binding.status:
             await self._writer.patch(self._bindings, binding, {"status": wire(status)}, status=True)
         return None
 
-    async def _write_topology(self, binding: ClusterTopologyBinding, wanted: Manifest) -> None:
-        """Write a Topology. Its levels cannot be changed: with others, it is deleted and recreated."""
-        found = self._topologies.get("", binding.metadata.name)
-        if found is None:
-            await self._writer.create(self._topologies, wanted)
-        elif ownership.owns(binding, found) and found.keys != [
-            level["nodeLabel"] for level in wanted["spec"]["levels"]
+    async def _write_topology(self, binding: ClusterTopologyBinding, desired: Manifest) -> None:
+        """Write a Topology. Its levels cannot be changed: if they differ, it is deleted and recreated."""
+        existing = self._topologies.get("", binding.metadata.name)
+        if existing is None:
+            await self._writer.create(self._topologies, desired)
+        elif ownership.owns(binding, existing) and existing.keys != [
+            level["nodeLabel"] for level in desired["spec"]["levels"]
         ]:
-            await self._writer.delete(self._topologies, found)
+            await self._writer.delete(self._topologies, existing)

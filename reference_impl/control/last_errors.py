@@ -30,7 +30,7 @@ class LastErrors:
         writer: Writer,
         of_parts: Callable[[Any], list[ReconcileError]] | None = None,
     ) -> None:
-        """`of_parts`: the errors of what an object consists of, for the kind that users look at. The object reports
+        """`of_parts` returns the errors of the parts of an object, for the kind that users look at. The object reports
         them like its own, and each new error is a Warning event as well. A retry that fails like the one before causes
         neither a write of the status nor an event."""
         self._informer, self._writer, self._of_parts = informer, writer, of_parts
@@ -41,9 +41,9 @@ class LastErrors:
         """Report a write that the API server refused, except for a conflict: that only means that the cache was behind,
         and an event will trigger the next reconcile. `message` replaces the error's text if that differs each time."""
         if not error.conflict:
-            await self.tell(key, ReconcileError(code, message or str(error)))
+            await self.report(key, ReconcileError(code, message or str(error)))
 
-    async def tell(self, key: Key, problem: ReconcileError | None) -> float | None:
+    async def report(self, key: Key, problem: ReconcileError | None) -> float | None:
         """Record the result of a reconcile; returns after how many seconds to repeat it, None for never."""
         self.keys.discard(key)
         if problem is not None:

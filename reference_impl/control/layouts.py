@@ -35,7 +35,7 @@ from reference_impl.plan.revisions import Revision
 
 @dataclass(frozen=True)
 class _Known:
-    """A placement, and what it was made from."""
+    """A placement, and its source."""
 
     source: object
     placement: Placement
@@ -63,21 +63,21 @@ class Layouts:
         return known.placement
 
     def stored(self, pcs: PodCliqueSet, index: int) -> Stored | None:
-        """What the map of a replica says; None if it has none."""
+        """The content of the map of a replica; None if it has none."""
         known = self._stored(pcs, index)
         return None if known is None else known.stored
 
     def _stored(self, pcs: PodCliqueSet, index: int) -> _Known | None:
         key = pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index)
-        found = self._cache.maps.get(*key)
-        if found is None or found.metadata.deletion_timestamp is not None:
+        gang_map = self._cache.maps.get(*key)
+        if gang_map is None or gang_map.metadata.deletion_timestamp is not None:
             self._known.pop(key, None)
             return None
         known = self._known.get(key)
-        if known is None or known.source != found.metadata.resource_version:
-            stored = maps.read(found)
+        if known is None or known.source != gang_map.metadata.resource_version:
+            stored = maps.read(gang_map)
             placement = Placement(self.line, key[1], stored.layout)
-            known = self._known[key] = _Known(found.metadata.resource_version, placement, stored)
+            known = self._known[key] = _Known(gang_map.metadata.resource_version, placement, stored)
         return known
 
     def _derived(self, pcs: PodCliqueSet, index: int) -> _Known:
@@ -90,25 +90,25 @@ class Layouts:
     def gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
         """The gangs of a replica that are not terminating."""
         replica = key_text(pcs.metadata.namespace, names.replica(pcs.metadata.name, index))
-        found: list[PodGang] = self._cache.gangs.indexed(REPLICA, replica)
-        return [gang for gang in found if gang.metadata.deletion_timestamp is None and ownership.owns(pcs, gang)]
+        existing: list[PodGang] = self._cache.gangs.indexed(REPLICA, replica)
+        return [gang for gang in existing if gang.metadata.deletion_timestamp is None and ownership.owns(pcs, gang)]
 
     def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:
         """The components of a replica, with the replicas of its objects or, if there are none yet, of the template."""
-        found: list[Component] = []
+        result: list[Component] = []
         clique = self._cache.child(self._cache.cliques, pcs)
         group = self._cache.child(self._cache.groups, pcs)
         for template in children.standalone_templates(pcs):
             own = clique(names.clique(pcs.metadata.name, index, template.name))
             budget = template.rolling_update.max_unavailable if template.rolling_update else None
             replicas = template.spec.replicas if own is None else own.spec.replicas
-            found.append(components.clique(template.name, replicas, template.spec.minimum, budget))
+            result.append(components.clique(template.name, replicas, template.spec.minimum, budget))
         for config in children.group_configs(pcs):
             live = group(names.scaling_group(pcs.metadata.name, index, config.name))
             budget = config.rolling_update.max_unavailable if config.rolling_update else None
             replicas = config.replicas if live is None else live.spec.replicas
-            found.append(components.group(config.name, replicas, config.min_available, budget))
-        return found
+            result.append(components.group(config.name, replicas, config.min_available, budget))
+        return result
 
     def begun(self, pcs: PodCliqueSet, index: int, template: str) -> bool:
         """Whether a standalone clique of a replica may get the present template: in a coherent update not before the
@@ -151,7 +151,7 @@ class Layouts:
         return versions.templates(pcs, update_progress.generation(pcs), self.policy)
 
     def observed(self, pcs: PodCliqueSet, index: int) -> Observed:
-        """What there is of a replica."""
+        """The observed state of a replica."""
         present, stored = self.templates(pcs), self.stored(pcs, index)
         replica = names.replica(pcs.metadata.name, index)
         clique = self._cache.child(self._cache.cliques, pcs)
@@ -195,11 +195,11 @@ class Layouts:
         ]
 
     def _replicas(self, pcs: PodCliqueSet, replica: str, group: PodCliqueScalingGroup) -> dict[int, ObservedReplica]:
-        present, found = self.templates(pcs), dict[int, list[PodClique]]()
+        present, members_by_index = self.templates(pcs), dict[int, list[PodClique]]()
         for member in self._cache.cliques.indexed(OWNER, group.metadata.uid):
             index = member.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
             if member.metadata.deletion_timestamp is None and index.isdigit():
-                found.setdefault(int(index), []).append(member)
+                members_by_index.setdefault(int(index), []).append(member)
         return {
             index: ObservedReplica(
                 entry_of(replica, members[0]),
@@ -214,23 +214,23 @@ class Layouts:
                     for member in members
                 ),
             )
-            for index, members in found.items()
+            for index, members in members_by_index.items()
         }
 
     def members_complete(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: str) -> bool:
         """Whether all replicas of a scaling group have the new version, in the gangs that should hold them, and enough
         of them are available."""
         index, placement = index_of(group), self.of(group)
-        found = self._replicas(pcs, names.replica(pcs.metadata.name, index), group)
-        held = {
+        replicas = self._replicas(pcs, names.replica(pcs.metadata.name, index), group)
+        entries = {
             j: placement.key_of(gang)
-            for j in found
+            for j in replicas
             if placement is not None and (gang := placement.gang_of(config, j)) is not None
         }
-        available = sum(each.available for each in found.values())
+        available = sum(replica.available for replica in replicas.values())
         return (
-            sorted(found) == list(range(group.spec.replicas))
-            and all(each.current and held.get(j) == each.entry for j, each in found.items())
+            sorted(replicas) == list(range(group.spec.replicas))
+            and all(replica.current and entries.get(j) == replica.entry for j, replica in replicas.items())
             and available >= min(group.spec.min_available, group.spec.replicas)
         )
 

@@ -1,5 +1,5 @@
-"""The PodGangMaps of a set: written for new replicas, after a scale, in a coherent update, and when somebody has edited
-or deleted one (spec GM-34 to GM-47, COH-100 to COH-273).
+"""The PodGangMaps of a set: written for new replicas, after a scale, in a coherent update, and when one was edited by
+hand or deleted (spec GM-34 to GM-47, COH-100 to COH-273).
 
 Only the reconciler of the set writes maps. Everything else follows them: gangs, cliques of scaling groups, pods. The
 map is the only memory of an update: what comes next is derived from it in each pass, so an operator that was killed
@@ -40,8 +40,8 @@ class MapWriter:
                 gangs = self._layouts.gangs(pcs, index)
                 live = live_layout(gangs, observed, named_members(pcs, index, gangs))
                 generation = update_progress.generation(pcs)
-                found = adopted(live, components, observed, generation, self._epochs(pcs, index))
-                await self._write(pcs, index, None, found)
+                layout = adopted(live, components, observed, generation, self._epochs(pcs, index))
+                await self._write(pcs, index, None, layout)
 
     async def renew(self, pcs: PodCliqueSet) -> Step | None:
         """Bring the maps of all replicas up to date; returns what a coherent update does in the replica whose turn it
@@ -115,26 +115,26 @@ class MapWriter:
 
     def _epochs(self, pcs: PodCliqueSet, index: int) -> Epochs:
         """Epochs for new entries of a replica."""
-        taken = [epoch for gang in self._layouts.gangs(pcs, index) if (epoch := gang.metadata.label(labels.EPOCH))]
+        existing = [epoch for gang in self._layouts.gangs(pcs, index) if (epoch := gang.metadata.label(labels.EPOCH))]
         stored = self._layouts.stored(pcs, index)
-        taken += [entry.key for entry in stored.layout] if stored is not None else []
-        return lambda count: self._source.take(count, taken)
+        existing += [entry.key for entry in stored.layout] if stored is not None else []
+        return lambda count: self._source.take(count, existing)
 
     async def _write(self, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
         """Write a map if it differs."""
         present = self._layouts.templates(pcs)
         manifest = maps.manifest(pcs, index, versions.with_layout(stored, layout, present))
-        found = self._cache.maps.get(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
-        if found is None:
+        existing = self._cache.maps.get(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
+        if existing is None:
             await self._writer.create(self._cache.maps, manifest)
-        elif not ownership.owned(manifest, found):
-            raise reconcile_error.conflict("PodGangMap", pcs.metadata.namespace, found.metadata.name)
-        elif body := maps.correction(manifest, found):
-            await self._writer.patch(self._cache.maps, found, body, guard=True)
+        elif not ownership.owned(manifest, existing):
+            raise reconcile_error.conflict("PodGangMap", pcs.metadata.namespace, existing.metadata.name)
+        elif body := maps.correction(manifest, existing):
+            await self._writer.patch(self._cache.maps, existing, body, guard=True)
 
 
 def gang_layout(pcs: PodCliqueSet) -> GangLayout:
-    """How the gangs of a coherent update are laid out (COH-R01)."""
+    """The layout of the gangs of a coherent update (COH-R01)."""
     options = pcs.spec.update_strategy.coherent if pcs.spec.update_strategy else None
     if options is not None and options.gang_layout is not None:
         return options.gang_layout

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 EVENT = "HashesMigrated"
 AT_ONCE = 16
-"""How many objects are written concurrently."""
+"""The number of objects that are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
 
@@ -108,7 +108,7 @@ class HashMigration:
         window = self.window(pcs)
         if pcs.status is not None and (scheme := window.generation.foreign(pcs.status.current_generation_hash)):
             await self._writer.status(self._cache.sets, pcs, migration.set_status(window, pcs.status), guard=True)
-            await self._tell(pcs, scheme)
+            await self._announce(pcs, scheme)
         limit = asyncio.Semaphore(AT_ONCE)
 
         async def within(write: Write) -> None:
@@ -122,7 +122,7 @@ class HashMigration:
         self._done[key] = state
         return self._cache.sets.get(*key) or pcs
 
-    async def _tell(self, pcs: PodCliqueSet, scheme: Scheme) -> None:
+    async def _announce(self, pcs: PodCliqueSet, scheme: Scheme) -> None:
         note = f"Rewriting stored hashes ({scheme}) in the current scheme ({self._policy.written}); no pod is restarted"
         log.info("%s/%s: %s", pcs.metadata.namespace, pcs.metadata.name, note)
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", EVENT, note)
@@ -137,9 +137,9 @@ class HashMigration:
             yield from self._of_group(window, group)
         yield from self._of_gangs(window.generation, pcs)
         for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
-            held = maps.read(gang_map)
-            if (wanted := migration.replica_map(window, held)) != held:
-                manifest = maps.manifest(pcs, gang_map.spec.pod_clique_set_replica_index, wanted)
+            stored = maps.read(gang_map)
+            if (desired := migration.replica_map(window, stored)) != stored:
+                manifest = maps.manifest(pcs, gang_map.spec.pod_clique_set_replica_index, desired)
                 body = maps.correction(manifest, gang_map)
                 yield partial(self._writer.patch, self._cache.maps, gang_map, body, guard=True)
 

@@ -234,7 +234,7 @@ class Operator:
                 self._gangs.add(gang)
 
     def _on_secondary(self, kind: str, old: Any, item: Any) -> None:
-        """Trigger the owner of an object that was deleted or changed by others. Changes of its status and our own
+        """Trigger the owner of an object that another client deleted or changed. Changes of its status and our own
         writes trigger nothing."""
         if kind != "DELETED" and (old is None or _alike(old, item)):
             if old is not None and item is not old:
@@ -248,7 +248,7 @@ class Operator:
             self._wake_set(item)
 
     def _wake_for_legacy(self, item: Object) -> None:
-        """Trigger a set that still has a token Secret of an earlier version: its last user may be gone (OBJ-245)."""
+        """Trigger a set that still has a token Secret of an earlier version: its last user may have ended (OBJ-245)."""
         name = names.legacy_secret(item.metadata.label(labels.PART_OF))
         if self.cache.secrets.get(item.metadata.namespace, name) is not None:
             self._wake_set(item)
@@ -360,9 +360,9 @@ class Operator:
         if old is None or kind == "DELETED" or old.terminating == living:
             self._gangs.add(gang_of)
         elif old.ready != item.ready or old.scheduled != item.scheduled:
-            found, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)
-            if found is not None and (
-                (pcs is not None and gang_conditions.writes(pcs, found)) or self._plans.serves(found)
+            gang, pcs = self.cache.gangs.get(*gang_of), self.cache.set_of(item)
+            if gang is not None and (
+                (pcs is not None and gang_conditions.writes(pcs, gang)) or self._plans.serves(gang)
             ):
                 self._gangs.add(gang_of)
         if item.scheduled and (old is None or not old.scheduled):
@@ -370,7 +370,7 @@ class Operator:
 
 
 _NOT_OURS = ("metadata", "has_token")
-"""Fields of secondary resources that others write, or that are compared separately."""
+"""Fields of secondary resources that other clients write, or that are compared separately."""
 
 
 def _alike(old: Any, item: Any) -> bool:

@@ -76,14 +76,16 @@ class Adoption:
         """The pods that a clique controls and that the cache does not hold."""
         listed = await self._writer.pods(clique.metadata.namespace, "")
         decode = self._cache.pods.decode
-        found = [decode(orjson.dumps(item)) for item in listed]
-        return [pod for pod in found if ownership.owns(clique, pod) and pod.metadata.uid not in known]
+        current_pods = [decode(orjson.dumps(item)) for item in listed]
+        return [pod for pod in current_pods if ownership.owns(clique, pod) and pod.metadata.uid not in known]
 
     async def _adopt(self, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
         kind, meta = reference["kind"], owner.metadata
         for informer in informers:
-            found = informer.indexed(KIN, kin_text(kind, meta.namespace, meta.name))
-            lost = [item for item in found if ownership.abandoned(owner, kind, item) and self._adopts(informer, item)]
+            candidates = informer.indexed(KIN, kin_text(kind, meta.namespace, meta.name))
+            lost = [
+                item for item in candidates if ownership.abandoned(owner, kind, item) and self._adopts(informer, item)
+            ]
             await together(
                 self._writer.patch(informer, item, ownership.adoption(reference, item), guard=True) for item in lost
             )
@@ -102,11 +104,14 @@ class Adoption:
         """The generation that the children of a set say that they are of, the outdated one of several."""
         groups = self._cache.groups.indexed(OWNER, pcs.metadata.uid)
         owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
-        cliques: list[PodClique] = [each for uid in owners for each in self._cache.cliques.indexed(OWNER, uid)]
-        found = {each.status.current_pod_clique_set_generation_hash for each in cliques if each.status is not None}
+        cliques: list[PodClique] = [clique for uid in owners for clique in self._cache.cliques.indexed(OWNER, uid)]
+        generations = {
+            clique.status.current_pod_clique_set_generation_hash for clique in cliques if clique.status is not None
+        }
         for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
-            found |= {entry.pod_clique_set_generation_hash for entry in gang_map.spec.entries}
-        return min((each for each in found if each), key=lambda each: (present.has(each), each), default=None)
+            generations |= {entry.pod_clique_set_generation_hash for entry in gang_map.spec.entries}
+        stored = [generation for generation in generations if generation]
+        return min(stored, key=lambda generation: (present.has(generation), generation), default=None)
 
 
 def identity(clique: PodClique) -> dict[str, str | None]:

@@ -147,12 +147,12 @@ class CliqueReconciler:
             finally:  # pods that cannot be created must not hold back existing ones, except through their gang
                 await self._release(place)
         except ReconcileError as problem:
-            return await self.last_errors.tell(key, problem)
+            return await self.last_errors.report(key, problem)
         except ApiError as error:
             message = pods.repeatable(str(error), clique.metadata.name)
             await self.last_errors.refused(key, "ERR_SYNC_PODS", error, message)
             raise
-        return await self.last_errors.tell(key, None)
+        return await self.last_errors.report(key, None)
 
     async def _finish(self, clique: PodClique) -> None:
         """Let a clique go that is being deleted, after its pods."""
@@ -167,11 +167,11 @@ class CliqueReconciler:
         indices = {pods.index_of(pod) for pod in self._cache.pods_of(clique)}
         planned = claims.of_clique(clique, template, (index for index in indices if index >= 0))
         owner = children.owner_reference(PODCLIQUES.api_version, "PodClique", clique.metadata)
-        made = [
+        manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
             for claim in planned
         ]
-        await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, clique.metadata.uid))
+        await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, clique.metadata.uid))
 
     async def _relabel(self, place: Place) -> None:
         """Give pods their gang that name none which can exist, if they can be in one only (GM-62)."""
@@ -192,25 +192,25 @@ class CliqueReconciler:
         """Create missing pods in gangs that exist, and delete surplus ones."""
         clique, target = place.clique, place.clique.metadata.label(labels.TEMPLATE_HASH)
         await self._writer.make_sure(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
-        found = self._cache.pods_of(clique)
-        stale = self._plans.stale(clique.metadata.name, found)
+        current_pods = self._cache.pods_of(clique)
+        stale = self._plans.stale(clique.metadata.name, current_pods)
         # Their indices are taken again below, and no two pods may have the same one.
         await together(self._writer.delete(self._cache.pods, pod) for pod in stale)
         shares = {
             gang: self._plans.possible(self._gang(place, gang), clique.metadata.name, count)
             for gang, count in place.shares.items()
         }
-        kept = [pod for pod in found if pod not in stale]
-        difference = pods.difference(shares, kept, target, lambda gang: self._may_create(place, gang))
+        remaining = [pod for pod in current_pods if pod not in stale]
+        difference = pods.difference(shares, remaining, target, lambda gang: self._may_create(place, gang))
         # A layout that does not hold all pods is about to be renewed: nothing is deleted for it.
         whole = sum(place.shares.values()) == clique.spec.replicas
         surplus = [pod for pod in difference.surplus if whole or pod.finished]
-        made = self._manifests(place, difference.missing)
+        manifests = self._manifests(place, difference.missing)
         await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         # After a refusal, one pod is created before the others are tried, which would probably be refused as well.
-        probes = 1 if clique.metadata.key in self.last_errors.keys else len(made)
-        await together(self._writer.create(self._cache.pods, manifest) for manifest in made[:probes])
-        await together(self._writer.create(self._cache.pods, manifest) for manifest in made[probes:])
+        probes = 1 if clique.metadata.key in self.last_errors.keys else len(manifests)
+        await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
+        await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
 
     def _gang(self, place: Place, name: str) -> PodGang | None:
         return self._cache.gangs.get(place.clique.metadata.namespace, name)
@@ -235,8 +235,8 @@ class CliqueReconciler:
             for gang in {gang for _, gang in missing}
         }
         vacancy = update_clique_pods.vacancy(clique, self._cache.pods_of(clique))
-        made = [self._marked(builders[gang].pod(index, gang)) for index, gang in missing]
-        return made if vacancy is None else [update_clique_pods.in_place_of(made[0], vacancy), *made[1:]]
+        manifests = [self._marked(builders[gang].pod(index, gang)) for index, gang in missing]
+        return manifests if vacancy is None else [update_clique_pods.in_place_of(manifests[0], vacancy), *manifests[1:]]
 
     async def _update(self, place: Place) -> None:
         """Take the next step of an update. The progress is written before any pod is deleted."""
@@ -267,16 +267,16 @@ class CliqueReconciler:
     async def _release(self, place: Place) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
         namespace, by_gang = place.clique.metadata.namespace, dict[str, list[Pod]]()
-        pods_now = self._cache.pods_of(place.clique)
-        if not any(pod.gated_by(labels.GATE) for pod in pods_now):
+        current_pods = self._cache.pods_of(place.clique)
+        if not any(pod.gated_by(labels.GATE) for pod in current_pods):
             return
-        for pod in pods_now:
+        for pod in current_pods:
             by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
         ready: list[Pod] = []
-        for name, found in by_gang.items():
+        for name, gang_pods in by_gang.items():
             if name in place.placement.gangs:
                 ready += gates.removable(
-                    found,
+                    gang_pods,
                     place.clique.metadata.name,
                     self._gang(place, name),
                     self._awaited(place, name),
@@ -308,7 +308,7 @@ class CliqueReconciler:
             return None
         pods_now = self._cache.pods_of(clique)
         status = statuses.clique_status(clique, pods_now, pcs, now(), self._policy)
-        stuck_in = self._tell_update(clique, status, pcs)
+        stuck_in = self._put_update_condition(clique, status, pcs)
         if status == clique.status:
             self._unwritten.pop(key, None)
             return stuck_in
@@ -325,15 +325,17 @@ class CliqueReconciler:
             await self._writer.warn(PODCLIQUES, clique, statuses.ALL_LOST, note)
         return stuck_in
 
-    def _tell_update(self, clique: PodClique, status: PodCliqueStatus, pcs: PodCliqueSet | None) -> float | None:
+    def _put_update_condition(
+        self, clique: PodClique, status: PodCliqueStatus, pcs: PodCliqueSet | None
+    ) -> float | None:
         """Put into the status of a standalone clique whether it is being updated (GM-108); returns after how many
         seconds it would count as stuck."""
         if clique.metadata.label(labels.SCALING_GROUP):
             return None
         template = children.clique_template(pcs, clique) if pcs is not None else None
         deadline = update_condition.deadline(template.rolling_update if template is not None else None)
-        looks = status.updated_replicas, status.ready_replicas, update_progress.generation(pcs) if pcs else ""
-        stuck_in = self._watch.remaining(clique, looks, deadline)
-        told = update_condition.of_component(clique, stuck_in == 0, now())
-        status.conditions = conditions.put(status.conditions, told)
+        state = status.updated_replicas, status.ready_replicas, update_progress.generation(pcs) if pcs else ""
+        stuck_in = self._watch.remaining(clique, state, deadline)
+        condition = update_condition.of_component(clique, stuck_in == 0, now())
+        status.conditions = conditions.put(status.conditions, condition)
         return stuck_in or None

@@ -57,10 +57,10 @@ from reference_impl.runtime.clock import now
 Write = Callable[[], Awaitable[None]]
 
 REPLICAS_AT_ONCE = 16
-"""How many replicas are written concurrently: more would only queue up in the API server."""
-TELL_SECONDS = 5.0
-"""How often the status of a set is written while a pass lasts: the first one over thousands of replicas takes
-minutes."""
+"""The number of replicas that are written concurrently: more would only queue up in the API server."""
+STATUS_SECONDS = 5.0
+"""The interval in which the status of a set is written while a pass lasts: the first one over thousands of replicas
+takes minutes."""
 
 
 class SetReconciler:
@@ -100,8 +100,8 @@ class SetReconciler:
             await self._writer.remove_finalizer(self._cache.sets, pcs, labels.SET_FINALIZER)
             return None
         if labels.SET_FINALIZER not in (pcs.metadata.finalizers or ()):
-            wanted = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
-            await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": wanted}}, guard=True)
+            finalizers = [*(pcs.metadata.finalizers or ()), labels.SET_FINALIZER]
+            await self._writer.patch(self._cache.sets, pcs, {"metadata": {"finalizers": finalizers}}, guard=True)
             pcs = self._cache.sets.get(*key) or pcs
         pcs = await self._adoption.of_set(pcs, revisions.of_set(pcs, self._policy))
         pcs = await self._migration.migrate(pcs)
@@ -118,7 +118,7 @@ class SetReconciler:
         try:
             wait = await self._termination.in_set(pcs)
             step = await self._maps.renew(pcs)
-            async with self._told(pcs, generation):
+            async with self._status_updates(pcs, generation):
                 await self._children(pcs)
         except ReconcileError as caught:
             problem = caught
@@ -126,7 +126,7 @@ class SetReconciler:
             await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUESET", error)
             raise
         await self._write_status(self._cache.sets.get(*key) or pcs, generation, observed=problem is None, step=step)
-        return earliest(wait, await self.last_errors.tell(key, problem))
+        return earliest(wait, await self.last_errors.report(key, problem))
 
     async def _write_status(
         self, pcs: PodCliqueSet, generation: Revision, *, observed: bool, step: Step | None = None
@@ -135,15 +135,15 @@ class SetReconciler:
         acted on: if the status has another one, an update begins (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
         of_group = partial(self._cache.child, self._cache.cliques)
-        found = update_set_replicas.ObservedSet(pcs, clique, group, of_group)
+        observed_set = update_set_replicas.ObservedSet(pcs, clique, group, of_group)
         if update.coherent(pcs):
-            progress = self._coherent.progress(pcs, generation, found, step, now())
+            progress = self._coherent.progress(pcs, generation, observed_set, step, now())
         else:
-            progress = update.without_scope(update_set_replicas.progress(pcs, generation, found, now()))
+            progress = update.without_scope(update_set_replicas.progress(pcs, generation, observed_set, now()))
         observed = observed and (progress is None or progress.update_ended_at is not None)
         status = statuses.set_status(pcs, generation.hash, clique, group, observed, progress)
         running = progress is not None and progress.update_ended_at is None
-        parts = [part for index in range(pcs.spec.replicas) for part in found.parts(index)] if running else []
+        parts = [part for index in range(pcs.spec.replicas) for part in observed_set.parts(index)] if running else []
         status.conditions = conditions.put(status.conditions, update_condition.of_set(parts, now(), running=running))
         levels = topology.condition(pcs, self._topology(pcs), now())
         status.conditions = (
@@ -156,18 +156,18 @@ class SetReconciler:
         await self._writer.status(self._cache.sets, pcs, status)
 
     @asynccontextmanager
-    async def _told(self, pcs: PodCliqueSet, generation: Revision) -> AsyncIterator[None]:
+    async def _status_updates(self, pcs: PodCliqueSet, generation: Revision) -> AsyncIterator[None]:
         """Write the status from time to time in the body. An error is left to the write at the end of the pass."""
-        telling = asyncio.create_task(self._tell(pcs, generation))
+        updates = asyncio.create_task(self._write_status_repeatedly(pcs, generation))
         try:
             yield
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
+            updates.cancel()
+            await asyncio.gather(updates, return_exceptions=True)
 
-    async def _tell(self, began: PodCliqueSet, generation: Revision) -> None:
+    async def _write_status_repeatedly(self, began: PodCliqueSet, generation: Revision) -> None:
         while True:
-            await asyncio.sleep(TELL_SECONDS)
+            await asyncio.sleep(STATUS_SECONDS)
             pcs = self._cache.sets.get(*began.metadata.key)
             # The progress of a coherent update, and of another spec, is known to the pass that makes it only.
             if pcs is not None and pcs.metadata.generation == began.metadata.generation and not update.coherent(pcs):
@@ -189,7 +189,7 @@ class SetReconciler:
         target = desired.of_set(pcs, known.__getitem__, line, levels, domains=domains)
         await self._secondary.ensure(target)
         templates = children.standalone_templates(pcs)
-        current = {each.name: revisions.of_template(pcs, each, self._policy) for each in templates}
+        current = {template.name: revisions.of_template(pcs, template, self._policy) for template in templates}
         writes = [list(self._writes(pcs, replica, levels, current)) for replica in target.replicas]
         limit = asyncio.Semaphore(REPLICAS_AT_ONCE)
 
@@ -198,7 +198,7 @@ class SetReconciler:
                 for write in writes:
                     await write()
 
-        await together(in_order(each) for each in writes if each)
+        await together(in_order(replica_writes) for replica_writes in writes if replica_writes)
         await together(write() for write in list(self._surplus(target)))
 
     def _writes(
@@ -214,12 +214,12 @@ class SetReconciler:
                 else:
                     yield partial(self._writer.ensure, self._cache.autoscalers, child.manifest)
                 continue
-            found = self._informers[child.kind].get(pcs.metadata.namespace, child.name)
-            if found is not None and not ownership.owns(pcs, found):
+            existing = self._informers[child.kind].get(pcs.metadata.namespace, child.name)
+            if existing is not None and not ownership.owns(pcs, existing):
                 conflicts.append(self._conflict(pcs, child))
                 if child.kind != "Service":
                     continue
-            yield from self._difference(pcs, replica.index, child, found, levels, current)
+            yield from self._difference(pcs, replica.index, child, existing, levels, current)
         yield from conflicts
 
     def _conflict(self, pcs: PodCliqueSet, child: Child) -> Write:
@@ -230,7 +230,7 @@ class SetReconciler:
         pcs: PodCliqueSet,
         index: int,
         child: Child,
-        found: Any,
+        existing: Any,
         levels: topology.Topology,
         current: Mapping[str, Revision],
     ) -> Iterator[Write]:
@@ -238,28 +238,28 @@ class SetReconciler:
         cache, writer = self._cache, self._writer
         match child:
             case desired.StandaloneClique(template=template):
-                yield from self._clique(pcs, index, template, found, current[template.name])
+                yield from self._clique(pcs, index, template, existing, current[template.name])
             case desired.ScalingGroup(config=config):
-                if found is None:
+                if existing is None:
                     yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
-                elif change := template_drift.group(config, found):
-                    yield partial(writer.patch, cache.groups, found, change)
+                elif change := template_drift.group(config, existing):
+                    yield partial(writer.patch, cache.groups, existing, change)
             case desired.Gang(planned=gang):
-                if found is None:
+                if existing is None:
                     manifest = gangs.manifest(pcs, gang, self._scheduler, levels.binding)
                     yield partial(writer.create, cache.gangs, manifest)
-                elif drift := self._gang_drift(pcs, gang, found, levels.binding):
-                    yield partial(writer.patch, cache.gangs, found, drift, guard=True)
+                elif drift := self._gang_drift(pcs, gang, existing, levels.binding):
+                    yield partial(writer.patch, cache.gangs, existing, drift, guard=True)
             case desired.Map():
                 return  # written before
             case _:
-                if found is None:
+                if existing is None:
                     yield partial(writer.create, cache.services, children.service(pcs, index))
-                elif not children.right_service(pcs, index, found):
+                elif not children.right_service(pcs, index, existing):
                     yield partial(writer.ensure, cache.services, children.service(pcs, index))
 
     def _clique(
-        self, pcs: PodCliqueSet, index: int, template: CliqueTemplate, found: PodClique | None, current: Revision
+        self, pcs: PodCliqueSet, index: int, template: CliqueTemplate, existing: PodClique | None, current: Revision
     ) -> Iterator[Write]:
         line = self._layouts.line
 
@@ -267,26 +267,28 @@ class SetReconciler:
             channels = self._features.mnnvl
             return children.standalone_clique(pcs, index, template, line, channels=channels, policy=self._policy)
 
-        if found is None:
+        if existing is None:
             yield partial(self._writer.create, self._cache.cliques, manifest())
             return
-        wanted = line.standalone_labels(names.replica(pcs.metadata.name, index))
-        if change := template_drift.marks(found, wanted):
-            yield partial(self._writer.patch, self._cache.cliques, found, change)
-        if template_drift.outdated(found, current) and self._layouts.begun(pcs, index, template.name):
-            yield partial(self._writer.renew, self._cache.cliques, found, manifest())
-        if change := template_drift.clique(template, found):
-            yield partial(self._writer.patch, self._cache.cliques, found, change)
+        desired_labels = line.standalone_labels(names.replica(pcs.metadata.name, index))
+        if change := template_drift.marks(existing, desired_labels):
+            yield partial(self._writer.patch, self._cache.cliques, existing, change)
+        if template_drift.outdated(existing, current) and self._layouts.begun(pcs, index, template.name):
+            yield partial(self._writer.renew, self._cache.cliques, existing, manifest())
+        if change := template_drift.clique(template, existing):
+            yield partial(self._writer.patch, self._cache.cliques, existing, change)
 
-    def _gang_drift(self, pcs: PodCliqueSet, gang: gangs.PlannedGang, found: PodGang, binding: str) -> dict[str, Any]:
+    def _gang_drift(
+        self, pcs: PodCliqueSet, gang: gangs.PlannedGang, existing: PodGang, binding: str
+    ) -> dict[str, Any]:
         """The merge patch that corrects a gang; empty if it is as desired."""
 
         def pods() -> list[Pod]:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]
             return [pod for clique in cliques if clique is not None for pod in self._cache.pods_of(clique)]
 
-        tags = {**gangs.gang_labels(pcs, self._scheduler, found.metadata.labels), **gang.labels}
-        return gangs.drift(pcs, gang, found, tags, binding, pods)
+        tags = {**gangs.gang_labels(pcs, self._scheduler, existing.metadata.labels), **gang.labels}
+        return gangs.drift(pcs, gang, existing, tags, binding, pods)
 
     def _surplus(self, target: DesiredSet) -> Iterator[Write]:
         """Deletions of children of the set that should not exist. A gang goes after its last pod, which wakes the set:

@@ -26,7 +26,8 @@ from reference_impl.plan.workload_api import planned
 from reference_impl.runtime.clock import now
 
 PATIENCE_SECONDS = 5.0
-"""How long a gang may remain incomplete before its status says so: an ordinary start is faster and saves this write."""
+"""Seconds that a gang may remain incomplete before its status says so: an ordinary start is faster and saves this
+write."""
 
 
 class GangReconciler:
@@ -70,30 +71,30 @@ class GangReconciler:
 
     def _clique(self, gang: PodGang, name: str) -> PodClique | None:
         """A clique of a gang, with as many replicas as the gang may have now."""
-        found = self._cache.cliques.get(gang.metadata.namespace, name)
-        return None if found is None else self._plans.possible_clique(gang, found)
+        clique = self._cache.cliques.get(gang.metadata.namespace, name)
+        return None if clique is None else self._plans.possible_clique(gang, clique)
 
     def _shares(self, pcs: PodCliqueSet, gang: PodGang) -> dict[str, int]:
         """Standalone clique → how many of its pods the gang holds, and may have now."""
         placement = self._layouts.of(gang)
-        held = placement.gangs.get(gang.metadata.name) if placement is not None else None
-        if held is None:
+        placed_gang = placement.gangs.get(gang.metadata.name) if placement is not None else None
+        if placed_gang is None:
             return {}
-        shares = gangs.standalone_pods(pcs, index_of(gang), held)
+        shares = gangs.standalone_pods(pcs, index_of(gang), placed_gang)
         return {name: self._plans.possible(gang, name, count) for name, count in shares.items()}
 
     def _members(self, gang: PodGang, pcs: PodCliqueSet) -> list[Pod]:
         """The pods of a gang; those of a coherently updated set only if their clique exists. The others are about to be
         deleted: a gang that is recreated in the meantime must not count as scheduled because of them (COH-262)."""
-        found: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
-        return [pod for pod in found if self._cache.has_owner(pod)] if update.coherent(pcs) else found
+        gang_pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
+        return [pod for pod in gang_pods if self._cache.has_owner(pod)] if update.coherent(pcs) else gang_pods
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
         """Write Scheduled and Ready, and since when (COH-086, COH-087). Those of gangs on kube-scheduler, which writes
         none, also say why a gang cannot be mapped (WL-H21, WL-HD4)."""
         status = gang_conditions.status(gang, members, now())
-        if (found := self._plans.of(gang)) is not None and found.refusal:
-            status = planned.with_refusal(status, found.refusal)
+        if (plan := self._plans.of(gang)) is not None and plan.refusal:
+            status = planned.with_refusal(status, plan.refusal)
         if status != gang.status:
             await self._writer.patch(self._cache.gangs, gang, {"status": wire(status)}, status=True, guard=True)
 

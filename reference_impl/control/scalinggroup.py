@@ -94,7 +94,7 @@ class GroupReconciler:
                 await self.last_errors.refused(key, "ERR_SYNC_PODCLIQUES", error)
                 raise
         wait = earliest(wait, await self._status(self._cache.groups.get(*key) or group, pcs))
-        return earliest(wait, await self.last_errors.tell(key, problem))
+        return earliest(wait, await self.last_errors.report(key, problem))
 
     async def _update(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> None:
         """Take the next step of an update. The progress is written before anything is deleted, and deletions precede
@@ -127,16 +127,16 @@ class GroupReconciler:
         config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         if config is None:
             return
-        held = [j for j in range(group.spec.replicas) if placement.gang_of(config.name, j) is not None]
+        indices = [j for j in range(group.spec.replicas) if placement.gang_of(config.name, j) is not None]
         present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
         in_place = (
-            {} if update_progress.on_delete(pcs) else members.in_place(placement, config.name, held, present, group)
+            {} if update_progress.on_delete(pcs) else members.in_place(placement, config.name, indices, present, group)
         )
         target = desired.of_group(
             pcs,
             group,
             config,
-            [j for j in held if j not in in_place],
+            [j for j in indices if j not in in_place],
             placement,
             self._layouts.line,
             channels=self._features.mnnvl,
@@ -144,22 +144,25 @@ class GroupReconciler:
         )
         if target.claims is not None:
             await self._claims(pcs, group, target.claims)
-        kept = {name for own in in_place.values() for name in own}
-        present = {name: clique for name, clique in present.items() if name not in kept}
+        complete = {name for own in in_place.values() for name in own}
+        present = {name: clique for name, clique in present.items() if name not in complete}
 
         def may_create(manifest: children.Manifest) -> bool:
             entry = placement.gangs[members.gang_of(manifest)].entry
             return self._layouts.may_recreate(pcs, index_of(group), entry, config.name)
 
-        found = members.difference(target.cliques, present, may_create)
+        difference = members.difference(target.cliques, present, may_create)
         renewed = self._renewed(pcs, present, target)
         # A layout that does not hold each replica is about to be renewed: nothing is deleted for it.
-        surplus = found.surplus if len(held) == group.spec.replicas else []
+        surplus = difference.surplus if len(indices) == group.spec.replicas else []
         await together(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
         await together(
             [
-                *(self._writer.create(self._cache.cliques, manifest) for manifest in found.missing),
-                *(self._writer.renew(self._cache.cliques, present[each], target.cliques[each]) for each in renewed),
+                *(self._writer.create(self._cache.cliques, manifest) for manifest in difference.missing),
+                *(
+                    self._writer.renew(self._cache.cliques, present[clique_name], target.cliques[clique_name])
+                    for clique_name in renewed
+                ),
             ]
         )
 
@@ -178,11 +181,11 @@ class GroupReconciler:
     async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]) -> None:
         """Create the resource claims of the group's own level, and delete those of removed replicas."""
         owner = children.owner_reference(SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
-        made = [
+        manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
             for claim in planned
         ]
-        await self._writer.settle(self._cache.claims, made, self._cache.claims.indexed(OWNER, group.metadata.uid))
+        await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, group.metadata.uid))
 
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> float | None:
         """Write the status if it differs; returns after how many seconds an update would count as stuck."""
@@ -190,10 +193,10 @@ class GroupReconciler:
         index = group.metadata.label(labels.REPLICA_INDEX)
         config = children.group_config(pcs, index, group.metadata.name) if pcs is not None else None
         deadline = update_condition.deadline(config.rolling_update if config is not None else None)
-        looks = status.updated_replicas, status.available_replicas, update_progress.generation(pcs) if pcs else ""
-        stuck_in = self._watch.remaining(group, looks, deadline)
-        told = update_condition.of_component(group, stuck_in == 0, now())
-        status.conditions = conditions.put(status.conditions, told)
+        state = status.updated_replicas, status.available_replicas, update_progress.generation(pcs) if pcs else ""
+        stuck_in = self._watch.remaining(group, state, deadline)
+        condition = update_condition.of_component(group, stuck_in == 0, now())
+        status.conditions = conditions.put(status.conditions, condition)
         # Guarded: gang termination writes to the list of conditions as well.
         await self._writer.status(self._cache.groups, group, status, guard=True)
         lost = group.status.scheduled_replicas if group.status else 0

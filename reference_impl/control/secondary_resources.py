@@ -52,16 +52,16 @@ class SecondaryResources:
 
     async def _claims(self, target: DesiredSet) -> None:
         pcs, owner, external = target.pcs, set_reference(target.pcs), self._cache.claim_spec
-        made = [
+        manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, external), owner)
             for claim in target.claims
         ]
-        await self._all(self._cache.claims, made)
+        await self._all(self._cache.claims, manifests)
 
     async def _domains(self, target: DesiredSet) -> None:
         pcs, owner = target.pcs, set_reference(target.pcs)
-        made = [mnnvl.compute_domain(pcs, domain.index, domain.group, owner) for domain in target.domains]
-        await self._all(self._cache.domains, made)
+        manifests = [mnnvl.compute_domain(pcs, domain.index, domain.group, owner) for domain in target.domains]
+        await self._all(self._cache.domains, manifests)
 
     async def _all(self, informer: Informer[Any], manifests: list[Manifest]) -> None:
         await together(self._writer.ensure(informer, manifest) for manifest in manifests)

@@ -19,8 +19,8 @@ from reference_impl.runtime.clock import now
 
 log = logging.getLogger(__name__)
 TRIES = 10
-"""Attempts to write a group that others write as well: repeating the whole termination would delete what has been
-recreated in the meantime."""
+"""Attempts to write a group that other clients write as well: repeating the whole termination would delete what has
+been recreated in the meantime."""
 
 
 class ConflictError(Exception):
@@ -84,13 +84,13 @@ class Termination:
     async def _flag(self, group: PodCliqueScalingGroup, index: int) -> None:
         """Set the condition of a scaling group that says that its replica is being terminated."""
         for _ in range(TRIES):
-            found = await self._writer.fresh(self._cache.groups, group)
-            old = found.status.conditions if found is not None and found.status else None
-            if found is None or conditions.is_true(old, termination.TERMINATING):
+            current = await self._writer.fresh(self._cache.groups, group)
+            old = current.status.conditions if current is not None and current.status else None
+            if current is None or conditions.is_true(old, termination.TERMINATING):
                 return
             body = {"status": {"conditions": wire(conditions.put(old, termination.flag(index, now())))}}
             try:
-                await self._writer.patch(self._cache.groups, found, body, status=True, guard=True)
+                await self._writer.patch(self._cache.groups, current, body, status=True, guard=True)
             except ApiError as error:
                 if not error.conflict:
                     raise

@@ -40,9 +40,9 @@ class _Objects(Mapping[tuple[str, str], WorkloadObject]):
         self._informers, self._namespace, self._uid = informers, gang.metadata.namespace, gang.metadata.uid
 
     def __getitem__(self, key: tuple[str, str]) -> WorkloadObject:
-        if (found := self._informers[key[0]].get(self._namespace, key[1])) is None:
+        if (item := self._informers[key[0]].get(self._namespace, key[1])) is None:
             raise KeyError(key)
-        return found
+        return item
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for kind, informer in self._informers.items():
@@ -59,7 +59,7 @@ class GangPlans:
     def __init__(self, client: Client, cache: Cache, mode: Mode | None) -> None:
         self._cache, self.mode = cache, mode
         resources = mode.form.resources if mode is not None else ()
-        self.informers = {each.kind: Informer(client, each, typed(WorkloadObject)) for each in resources}
+        self.informers = {resource.kind: Informer(client, resource, typed(WorkloadObject)) for resource in resources}
         for informer in self.informers.values():
             informer.add_index(OWNER, _controller)
 
@@ -80,17 +80,17 @@ class GangPlans:
     def marked(self, pod: Manifest) -> Manifest:
         """A pod to create, with its PodGroup, which cannot be changed later (WL37-V18)."""
         meta = pod["metadata"]
-        found = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"].get(labels.PODGANG, "")))
-        group = found.groups.get(meta["labels"].get(labels.PODCLIQUE, "")) if found is not None else None
+        plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"].get(labels.PODGANG, "")))
+        group = plan.groups.get(meta["labels"].get(labels.PODCLIQUE, "")) if plan is not None else None
         return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group}}} if group else pod
 
     def possible(self, gang: PodGang | None, clique: str, count: int) -> int:
-        """How many of so many pods of a clique a gang may have now."""
-        if gang is None or self.mode is None or (found := self.of(gang)) is None:
+        """The number of pods of a clique that a gang may have now, at most `count`."""
+        if gang is None or self.mode is None or (plan := self.of(gang)) is None:
             return count
         pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
         own = [pod for pod in pods if pod.metadata.label(labels.PODCLIQUE) == clique]
-        most = standing.most_pods(found.now, found.minimums.get(clique, 1), own, self.mode)
+        most = standing.most_pods(plan.now, plan.minimums.get(clique, 1), own, self.mode)
         return count if most is None else min(count, most)
 
     def possible_clique(self, gang: PodGang | None, clique: PodClique) -> PodClique:
@@ -107,12 +107,12 @@ class GangPlans:
         by_gang: dict[Key, list[Pod]] = {}
         for pod in pods:
             by_gang.setdefault((pod.metadata.namespace, pod.metadata.label(labels.PODGANG)), []).append(pod)
-        found: list[Pod] = []
+        stale_pods: list[Pod] = []
         for key, own in by_gang.items():
             plan = self.of(self._cache.gangs.get(*key))
             if plan is not None and (group := plan.groups.get(clique)):
-                found += standing.stale(own, group)
-        return found
+                stale_pods += standing.stale(own, group)
+        return stale_pods
 
     def startable(self, pods: Iterable[Pod]) -> list[Pod]:
         """Those of these pods whose gate may go as far as the back-end is concerned: all objects of their gang are in
@@ -121,7 +121,7 @@ class GangPlans:
         if self.mode is None or not ready:
             return ready
         plans: dict[Key, Planned | None] = {}
-        found: list[Pod] = []
+        startable_pods: list[Pod] = []
         for pod in ready:
             key = pod.metadata.namespace, pod.metadata.label(labels.PODGANG)
             if key not in plans:
@@ -129,8 +129,8 @@ class GangPlans:
             if (plan := plans[key]) is None or (
                 plan.in_place and pod.group == plan.groups.get(pod.metadata.label(labels.PODCLIQUE))
             ):
-                found.append(pod)
-        return found
+                startable_pods.append(pod)
+        return startable_pods
 
 
 def _controller(item: WorkloadObject) -> Iterable[str]:
@@ -142,11 +142,11 @@ class WorkloadBackend:
     """Writes the objects of the gangs."""
 
     def __init__(self, plans: GangPlans, cache: Cache, writer: Writer, wake: Callable[[Key], None]) -> None:
-        """`wake` is called with a gang whose pods may do something else than before."""
+        """`wake` is called with a gang whose plan has changed for its pods."""
         self._plans, self._cache, self._writer, self._wake = plans, cache, writer, wake
         self._queue: WorkQueue[Key] = WorkQueue()
         self._known: dict[Key, tuple[Any, ...]] = {}
-        """Gang → what its pods were told last."""
+        """Gang → the part of its last plan that its pods depend on."""
         self._warned: dict[Key, tuple[str, bool]] = {}
         """Gang → why it was refused, and whether its preferred topology was mentioned."""
         cache.gangs.add_handler(self._on_gang)
@@ -166,10 +166,10 @@ class WorkloadBackend:
         return (("workload", self._queue, self.reconcile, WORKERS),)
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
-        def seen(gang: PodGang) -> tuple[Any, ...]:
+        def relevant(gang: PodGang) -> tuple[Any, ...]:
             return gang.spec, gang.metadata.labels, gang.status.last_scheduled if gang.status else None
 
-        if old is None or kind == "DELETED" or seen(old) != seen(item):
+        if old is None or kind == "DELETED" or relevant(old) != relevant(item):
             self._queue.add(item.metadata.key)
 
     def _on_pod(self, kind: str, old: Pod | None, item: Pod) -> None:
@@ -202,20 +202,20 @@ class WorkloadBackend:
     async def reconcile(self, key: Key) -> float | None:
         """Bring the objects of a gang to what is planned. Never repeated by time."""
         gang = self._cache.gangs.get(*key)
-        found = self._plans.of(gang)
-        if gang is None or found is None or gang.metadata.deletion_timestamp is not None:
+        plan = self._plans.of(gang)
+        if gang is None or plan is None or gang.metadata.deletion_timestamp is not None:
             self._known.pop(key, None)
             self._warned.pop(key, None)
             return None
         if gang.metadata.controller is None or self._cache.set_of(gang) is None:
             return None  # it belongs to no set, or is about to be collected
-        for change in found.difference.changes:
+        for change in plan.difference.changes:
             await self._apply(change, gang)
-        await self._warn(gang, found)
-        found = self._plans.of(self._cache.gangs.get(*key)) or found
-        told = (found.in_place, found.now, found.refusal, tuple(found.groups.items()))
-        if self._known.get(key) != told:
-            self._known[key] = told
+        await self._warn(gang, plan)
+        plan = self._plans.of(self._cache.gangs.get(*key)) or plan
+        state = (plan.in_place, plan.now, plan.refusal, tuple(plan.groups.items()))
+        if self._known.get(key) != state:
+            self._known[key] = state
             self._wake(key)
         return None
 
@@ -234,13 +234,13 @@ class WorkloadBackend:
             case Verb.DELETE if item is not None:
                 await self._writer.delete(informer, item)
 
-    async def _warn(self, gang: PodGang, found: Planned) -> None:
+    async def _warn(self, gang: PodGang, plan: Planned) -> None:
         """Post an event about what cannot be mapped, once for each reason."""
         key, ignored = gang.metadata.key, prefers(gang)
         refusal, mentioned = self._warned.get(key, ("", False))
-        self._warned[key] = found.refusal, ignored
-        if found.refusal and found.refusal != refusal:
-            await self._writer.warn(models.PODGANGS, gang, planned.REFUSED, found.refusal)
+        self._warned[key] = plan.refusal, ignored
+        if plan.refusal and plan.refusal != refusal:
+            await self._writer.warn(models.PODGANGS, gang, planned.REFUSED, plan.refusal)
         if ignored and not mentioned:
             await self._writer.warn(models.PODGANGS, gang, planned.PREFERRED, planned.PREFERRED_NOTE)
 

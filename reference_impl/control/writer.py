@@ -89,11 +89,11 @@ class Writer:
             return
         self._doubtful.discard(uid)
         try:
-            found = await self._client.list(informer.resource, owner.metadata.namespace, selector=selector)
+            items = await self._client.list(informer.resource, owner.metadata.namespace, selector=selector)
         except REQUEST_FAILED:
             self._doubtful.add(uid)
             raise
-        for item in found:
+        for item in items:
             informer.observe(informer.decode(orjson.dumps(item)))
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
@@ -101,8 +101,8 @@ class Writer:
         namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
-            found = informer.decode(answer)
-            if not _ours(manifest, found):
+            existing = informer.decode(answer)
+            if not _ours(manifest, existing):
                 raise reconcile_error.conflict(manifest["kind"], namespace, name)
         log.info("%s %s exists already", informer.resource.kind, name)
 
@@ -110,29 +110,29 @@ class Writer:
         """Create the object, or correct what differs from the manifest. A terminating object is left alone: its removal
         is an event. Raises ReconcileError if an object that is not ours has the name."""
         metadata = manifest["metadata"]
-        found = informer.get(metadata["namespace"], metadata["name"])
-        if found is None:
+        existing = informer.get(metadata["namespace"], metadata["name"])
+        if existing is None:
             await self.create(informer, manifest)
             return
-        if found.metadata.deletion_timestamp is not None:
+        if existing.metadata.deletion_timestamp is not None:
             return
-        if not _ours(manifest, found):
+        if not _ours(manifest, existing):
             raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
-        body = drift.correction(manifest, found)
+        body = drift.correction(manifest, existing)
         # Its removal triggers the next reconcile.
-        if "roleRef" in body or ownership.replaceable(manifest, found):  # immutable, or of unknown origin
-            await self.delete(informer, found)
+        if "roleRef" in body or ownership.replaceable(manifest, existing):  # immutable, or of unknown origin
+            await self.delete(informer, existing)
         elif body:
-            await self.patch(informer, found, body)
+            await self.patch(informer, existing, body)
 
     async def fresh(self, informer: Informer[T], item: T) -> T | None:
-        """The object as the API server has it; None if it is gone, or another object has its name."""
+        """The object as the API server has it; None if it does not exist, or another object has its name."""
         answer = await self._client.get_or_none(informer.resource, item.metadata.namespace, item.metadata.name)
-        found = None if answer is None else informer.decode(answer)
-        if found is None or found.metadata.uid != item.metadata.uid:
+        current = None if answer is None else informer.decode(answer)
+        if current is None or current.metadata.uid != item.metadata.uid:
             return None
-        informer.observe(found)
-        return found
+        informer.observe(current)
+        return current
 
     async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
         """Complete pods from the API server: the cache holds only the fields that every reconcile needs."""
@@ -140,9 +140,11 @@ class Writer:
 
     async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], present: list[T]) -> None:
         """Ensure all of these objects, and delete the present ones that are not among them."""
-        wanted = {manifest["metadata"]["name"] for manifest in manifests}
+        desired_names = {manifest["metadata"]["name"] for manifest in manifests}
         surplus = [
-            item for item in present if item.metadata.name not in wanted and item.metadata.deletion_timestamp is None
+            item
+            for item in present
+            if item.metadata.name not in desired_names and item.metadata.deletion_timestamp is None
         ]
         await together(
             [
@@ -155,7 +157,7 @@ class Writer:
         self, informer: Informer[T], item: T, body: dict[str, Any], *, status: bool = False, guard: bool = False
     ) -> None:
         """Apply a JSON merge patch. With `guard` it fails if the object has changed since the cache saw it: the patch
-        contains a list that others write as well. A missing object is no error."""
+        contains a list that other clients write as well. A missing object is no error."""
         meta = item.metadata
         own: dict[str, Any] = {"uid": meta.uid}
         if guard:
@@ -181,8 +183,8 @@ class Writer:
         await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
 
     async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
-        """Remove one finalizer of exactly this object. The test operations protect finalizers of others, and those of a
-        recreated object of the same name: a patch may arrive late."""
+        """Remove one finalizer of exactly this object. The test operations protect finalizers of other clients, and
+        those of a recreated object of the same name: a patch may arrive late."""
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
@@ -209,8 +211,8 @@ class Writer:
         removes its finalizer, and a deletion holds for the version in the cache only."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
-        living = [each for each in present if each.metadata.deletion_timestamp is None]
-        await together(self._delete(dependents, each, each.metadata.resource_version) for each in living)
+        living = [dependent for dependent in present if dependent.metadata.deletion_timestamp is None]
+        await together(self._delete(dependents, dependent, dependent.metadata.resource_version) for dependent in living)
         await self.remove_finalizer(informer, item, finalizer)
 
     async def _send_patch(
@@ -262,6 +264,6 @@ class Writer:
         informer.observe_deletion(item)
 
 
-def _ours(manifest: dict[str, Any], found: Object) -> bool:
+def _ours(manifest: dict[str, Any], existing: Object) -> bool:
     """Whether an object may be corrected by its manifest, or replaced."""
-    return any(of(manifest, found) for of in (ownership.owned, ownership.adoptable, ownership.replaceable))
+    return any(of(manifest, existing) for of in (ownership.owned, ownership.adoptable, ownership.replaceable))

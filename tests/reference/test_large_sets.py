@@ -110,7 +110,7 @@ def statuses_of_pass(looks: int, cached: Any) -> Statuses:
 
     async def long_pass() -> None:
         looked = asyncio.Semaphore(0)
-        async with reconciler_with(statuses, looked, cached)._told(pcs(2500), None):
+        async with reconciler_with(statuses, looked, cached)._status_updates(pcs(2500), None):
             for _ in range(looks):
                 await looked.acquire()
 
@@ -119,7 +119,7 @@ def statuses_of_pass(looks: int, cached: Any) -> Statuses:
 
 
 def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
+    monkeypatch.setattr(podcliqueset, "STATUS_SECONDS", 0.001)
     now = pcs(2500)
     statuses = statuses_of_pass(3, now)
     assert len(statuses) >= 2 and all(of is now and not observed for of, observed in statuses)
@@ -127,7 +127,7 @@ def test_a_long_pass_tells_the_status_and_that_it_is_not_over(monkeypatch: pytes
 
 @pytest.mark.parametrize("cached", [pcs(2500, generation=2), None, pcs(2500, coherent=True)])
 def test_a_pass_tells_nothing_of_what_it_does_not_know(cached: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(podcliqueset, "TELL_SECONDS", 0.001)
+    monkeypatch.setattr(podcliqueset, "STATUS_SECONDS", 0.001)
     assert statuses_of_pass(3, cached) == []
 
 

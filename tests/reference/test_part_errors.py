@@ -103,7 +103,7 @@ def test_retries_write_nothing_and_what_is_over_is_withdrawn() -> None:
     written = LastErrors(informer, Writer(client, OperatorMetrics()), lambda pcs: problems)  # type: ignore[arg-type]
 
     async def passes(count: int) -> list[float | None]:
-        return [await written.tell(KEY, None) for _ in range(count)]
+        return [await written.report(KEY, None) for _ in range(count)]
 
     assert asyncio.run(passes(100)) == [None] * 100, "the cliques wake the set"
     assert (client.patches, client.events) == (1, ["PodClique router: no"])
