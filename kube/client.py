@@ -139,9 +139,9 @@ class Client:
         assert self._session is not None and self._turns is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)
-        came = time.monotonic()
+        queued_at = time.monotonic()
         async with self._turns:
-            self.seconds_queued += time.monotonic() - came
+            self.seconds_queued += time.monotonic() - queued_at
             if self.before_write is not None and method != "GET":
                 self.before_write()
             status = 0

@@ -203,7 +203,7 @@ class Elector:
         """Try once to acquire or renew the lease; returns False if that failed or another process holds the lease. A
         lease that we wrote last is updated without reading it first; only after a conflict it is read."""
         now = asyncio.get_running_loop().time
-        began, looked = now(), self._lease is None
+        began, read_first = now(), self._lease is None
         try:
             async with asyncio.timeout(self.terms.deadline):
                 if self._lease is None:
@@ -222,7 +222,7 @@ class Elector:
         except errors.REQUEST_FAILED as error:
             self._lease = None
             if isinstance(error, ApiError) and (error.conflict or error.already_exists):
-                return not looked and await self._try()
+                return not read_first and await self._try()
             log.warning("%s: %s", self._place, error or type(error).__name__)
             return False
         self._until = began + self.terms.deadline

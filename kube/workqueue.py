@@ -178,15 +178,15 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
             began = perf_counter()
             outcome: Outcome = "error"
             try:
-                again = await reconcile(key)
+                delay = await reconcile(key)
             except Exception as error:
                 log.warning("%s: %s", key, error, exc_info=log.isEnabledFor(logging.DEBUG))
                 queue.retry(key)
             else:
                 queue.forget(key)
                 outcome = "success"
-                if again is not None:
-                    queue.add_after(key, again)
+                if delay is not None:
+                    queue.add_after(key, delay)
                     outcome = "requeue_after"
             finally:
                 queue.done(key)

@@ -90,8 +90,8 @@ def _prepare(
 ) -> None:
     settings = settings or configuration.Configuration()
     logs.configure(settings.log_level, settings.log_format)
-    for kind, given in (("mutant", mutants), ("variant", variants)):
-        if names := [name for option in given or () for name in option.split(",") if name]:
+    for kind, options in (("mutant", mutants), ("variant", variants)):
+        if names := [name for option in options or () for name in option.split(",") if name]:
             try:
                 extensions.load(kind).arm(names, role)
             except extensions.UnknownNameError as error:

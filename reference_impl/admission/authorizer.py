@@ -42,12 +42,12 @@ def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Co
     full_name += _text(metadata, "name") or _text(request, "name")
     if operation == "CONNECT":
         return AdmissionResult()
-    of = parent(request)
-    if of is None:
+    parent_key = parent(request)
+    if parent_key is None:
         missing = f"missing required label {labels.PART_OF} on resource {full_name}"
         return AdmissionResult(warnings=[f"{missing}, could not determine parent PodCliqueSet"])
     if pcs is None:
-        return AdmissionResult(warnings=[f"parent PodCliqueSet {of[1]} not found for resource: {full_name}"])
+        return AdmissionResult(warnings=[f"parent PodCliqueSet {parent_key[1]} not found for resource: {full_name}"])
     if _text(_metadata(pcs).get("annotations"), UNPROTECTED) == "true":
         return AdmissionResult()
     if _text(request.get("userInfo"), "username") in allowed:

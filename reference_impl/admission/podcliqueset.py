@@ -126,7 +126,7 @@ def _of_metadata(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) 
         return []
     errors = list(mnnvl.on_update(pcs, old))
     if old.metadata.labels != pcs.metadata.labels or old.metadata.annotations != pcs.metadata.annotations:
-        had = list(schedulers.backend(old, settings.scheduler))
-        errors += [error for error in schedulers.backend(pcs, settings.scheduler) if error not in had]
+        old_errors = list(schedulers.backend(old, settings.scheduler))
+        errors += [error for error in schedulers.backend(pcs, settings.scheduler) if error not in old_errors]
         errors += [error for error in coherent.layout(pcs) if error not in list(coherent.layout(old))]
     return errors

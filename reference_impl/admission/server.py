@@ -112,13 +112,13 @@ class Hooks:
             resource = request.get("resource")
             plural = str(resource.get("resource")) if isinstance(resource, Mapping) else ""
             known = await self._cluster.labels(plural, namespace, str(request.get("name") or ""))
-        of = scaling.parent(request, known)
-        pcs = None if of is None else await self._cluster.pod_clique_set(namespace, of)
+        pcs_name = scaling.parent(request, known)
+        pcs = None if pcs_name is None else await self._cluster.pod_clique_set(namespace, pcs_name)
         return scaling.judge(request, pcs)
 
     async def _authorize(self, request: Request) -> AdmissionResult:
-        of = authorizer.parent(request)
-        pcs = None if of is None else await self._cluster.pod_clique_set(*of)
+        parent_key = authorizer.parent(request)
+        pcs = None if parent_key is None else await self._cluster.pod_clique_set(*parent_key)
         return authorizer.judge(request, pcs, self._allowed)
 
 

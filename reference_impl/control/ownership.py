@@ -74,9 +74,9 @@ class Adoption:
 
     async def _hidden(self, clique: PodClique, known: Iterable[str]) -> list[Pod]:
         """The pods that a clique controls and that the cache does not hold."""
-        listed = await self._writer.pods(clique.metadata.namespace, "")
+        items = await self._writer.pods(clique.metadata.namespace, "")
         decode = self._cache.pods.decode
-        current_pods = [decode(orjson.dumps(item)) for item in listed]
+        current_pods = [decode(orjson.dumps(item)) for item in items]
         return [pod for pod in current_pods if ownership.owns(clique, pod) and pod.metadata.uid not in known]
 
     async def _adopt(self, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:

@@ -176,7 +176,11 @@ class GroupReconciler:
             for name, clique in present.items()
             if name in target.cliques
         }
-        return [name for name, of in current.items() if of is not None and template_drift.outdated(present[name], of)]
+        return [
+            name
+            for name, revision in current.items()
+            if revision is not None and template_drift.outdated(present[name], revision)
+        ]
 
     async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]) -> None:
         """Create the resource claims of the group's own level, and delete those of removed replicas."""

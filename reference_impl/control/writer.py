@@ -266,4 +266,4 @@ class Writer:
 
 def _ours(manifest: dict[str, Any], existing: Object) -> bool:
     """Whether an object may be corrected by its manifest, or replaced."""
-    return any(of(manifest, existing) for of in (ownership.owned, ownership.adoptable, ownership.replaceable))
+    return any(permits(manifest, existing) for permits in (ownership.owned, ownership.adoptable, ownership.replaceable))

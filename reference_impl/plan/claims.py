@@ -147,8 +147,8 @@ def with_claims(pod_spec: Manifest, claims: Sequence[str]) -> Manifest:
         return {**old, "resources": {**resources, "claims": [*(resources.get("claims") or ()), *used]}}
 
     result = dict(pod_spec)
-    given = [{"name": name, "resourceClaimName": name} for name in claims]
-    result["resourceClaims"] = [*(pod_spec.get("resourceClaims") or ()), *given]
+    own_claims = [{"name": name, "resourceClaimName": name} for name in claims]
+    result["resourceClaims"] = [*(pod_spec.get("resourceClaims") or ()), *own_claims]
     for kind in ("initContainers", "containers"):
         if pod_spec.get(kind):
             result[kind] = [container(c) for c in pod_spec[kind]]

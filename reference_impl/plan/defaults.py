@@ -94,27 +94,27 @@ def _rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) 
 
 
 def _max_unavailable(root: str, part: dict[str, Any], value: Any) -> Iterator[Operation]:
-    given = part.get("rollingUpdate")
-    if given is None:
+    rolling_update = part.get("rollingUpdate")
+    if rolling_update is None:
         yield _add(f"{root}/rollingUpdate", {"maxUnavailable": value})
-    elif isinstance(given, dict):
-        yield from _zero(f"{root}/rollingUpdate", given, "maxUnavailable", value)
+    elif isinstance(rolling_update, dict):
+        yield from _zero(f"{root}/rollingUpdate", rolling_update, "maxUnavailable", value)
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _termination_delay(given: Any) -> Iterator[Operation]:
+def _termination_delay(delay: Any) -> Iterator[Operation]:
     """Default the delay; write a given one as Go does; leave an invalid one for validation."""
-    if given is None:
+    if delay is None:
         yield _add(f"{ROOT}/terminationDelay", DEFAULT_DELAY)
-    elif isinstance(given, str):
+    elif isinstance(delay, str):
         try:
-            written = durations.canonical(durations.parse(given))
+            written = durations.canonical(durations.parse(delay))
         except ValueError:
             return
-        if written != given:
+        if written != delay:
             yield _add(f"{ROOT}/terminationDelay", written)
 
 

@@ -50,11 +50,11 @@ def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
 
 
 def _notation(value: Any, stored: Any, *, known: bool) -> Any:
-    given = _read(value)
-    if given is None:  # the schema refuses it
+    quantity = _read(value)
+    if quantity is None:  # the schema refuses it
         return value
     before = _read(stored) if known else None
-    return stored if before is not None and before.nanos == given.nanos else quantities.written(given)
+    return stored if before is not None and before.nanos == quantity.nanos else quantities.written(quantity)
 
 
 def _read(value: Any) -> quantities.Quantity | None:

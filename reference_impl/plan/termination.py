@@ -219,8 +219,8 @@ def flag(index: int, now: str) -> Condition:
 
 def _changed(created: str | None, condition: Condition) -> bool:
     """Whether a condition has ever changed."""
-    then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
-    return then is not None and moved is not None and moved > then
+    created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
+    return created_at is not None and changed_at is not None and changed_at > created_at
 
 
 def _since(current: list[Condition] | None) -> float | None:

@@ -24,7 +24,7 @@ def text(timestamp: float) -> str:
 
 def after(created: str | None, now: str) -> str:
     """`now`, but at least one second after `created`: clocks differ, and timestamps have whole seconds."""
-    then, present = seconds(created), seconds(now)
-    if then is None or present is None or present > then:
+    created_at, present = seconds(created), seconds(now)
+    if created_at is None or present is None or present > created_at:
         return now
-    return text(then + 1)
+    return text(created_at + 1)

@@ -166,5 +166,6 @@ def vacancy(clique: PodClique, clique_pods: list[Pod]) -> str | None:
     selection = progress.ready_pods_selected_to_update if progress is not None else None
     if selection is None or not selection.current:
         return None
-    there = any(pod.metadata.name == selection.current or succeeds(pod, selection) for pod in clique_pods if pod.active)
-    return None if there else selection.current
+    active = [pod for pod in clique_pods if pod.active]
+    filled = any(pod.metadata.name == selection.current or succeeds(pod, selection) for pod in active)
+    return None if filled else selection.current

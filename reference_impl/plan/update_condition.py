@@ -31,11 +31,11 @@ def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, runn
     return _condition("True", "Update is in progress", now)
 
 
-def deadline(given: RollingUpdate | None) -> float | None:
+def deadline(rolling_update: RollingUpdate | None) -> float | None:
     """The seconds within which an update has to move; None for any time (GM-110)."""
-    if given is None or not given.progress_deadline:
+    if rolling_update is None or not rolling_update.progress_deadline:
         return None
-    return durations.parse(given.progress_deadline) / 1e9
+    return durations.parse(rolling_update.progress_deadline) / 1e9
 
 
 def _status(part: PodClique | PodCliqueScalingGroup) -> str:

@@ -149,8 +149,8 @@ def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, repli
     useless = forced(replicas)
     selection = progress.ready_replica_indices_selected_to_update
     if selection is not None and not complete(selection, replicas):
-        again = [r for r in replicas if r.index == selection.current and r.old and r.ready]
-        return Step(progress, [*waves(useless), *waves(again)])
+        selected = [r for r in replicas if r.index == selection.current and r.old and r.ready]
+        return Step(progress, [*waves(useless), *waves(selected)])
     chosen = chosen_replica([replica for replica in replicas if replica.old and replica.ready])
     enough = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
     if chosen is not None and enough:

@@ -114,8 +114,9 @@ def group_budget(pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> int:
     return _budget(config.rolling_update if config is not None else None)
 
 
-def _budget(given: RollingUpdate | None) -> int:
-    return given.max_unavailable if given is not None and given.max_unavailable is not None else 1
+def _budget(rolling_update: RollingUpdate | None) -> int:
+    max_unavailable = rolling_update.max_unavailable if rolling_update is not None else None
+    return max_unavailable if max_unavailable is not None else 1
 
 
 def minimum(clique: PodClique) -> int:

@@ -200,9 +200,9 @@ class Cycle:
         capacity.undo(mark)
         if placement is None:
             return False
-        there = {capacity.name(index) for _, index in placement}
-        going = len(evictions) or sum(node in there for _, node in self.around.leaving)
-        self.result.waiting[gang.name] = Shortfall("leaving", needed=going)
+        node_names = {capacity.name(index) for _, index in placement}
+        leaving_count = len(evictions) or sum(node in node_names for _, node in self.around.leaving)
+        self.result.waiting[gang.name] = Shortfall("leaving", needed=leaving_count)
         if not evictions and gang.name not in self.around.claims:
             return False
         evicted = {eviction.pod.metadata.uid for eviction in evictions}

@@ -59,9 +59,9 @@ def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
         for pod in pods:
             shape = capacity.shape(pod)
             own.setdefault(id(shape), Need(group, shape, [])).pods.append(pod)
-        hoped = len(gang.groups[group].waiting)
+        waiting_count = len(gang.groups[group].waiting)
         for need in own.values():
-            need.hoped = max(need.count, hoped if len(own) == 1 else 0)
+            need.hoped = max(need.count, waiting_count if len(own) == 1 else 0)
         needs += own.values()
     return sorted(needs, key=lambda need: (need.shape.size, need.count), reverse=True)
 
@@ -118,6 +118,6 @@ def _needs_in(scope: Scope, needs: Sequence[Need]) -> tuple[int, ...]:
     return tuple(n for n, need in enumerate(needs) if need.group in scope.groups)
 
 
-def _run(capacity: Capacity, needs: list[Need], given: list[Restriction], budget: Budget) -> Placement | None:
-    search = Search(capacity, needs, list(given), budget)
+def _run(capacity: Capacity, needs: list[Need], required: list[Restriction], budget: Budget) -> Placement | None:
+    search = Search(capacity, needs, list(required), budget)
     return search.placement() if search.run() else None

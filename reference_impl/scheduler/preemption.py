@@ -233,16 +233,16 @@ def _halving(
     def enough(chosen: Sequence[Unit]) -> bool:
         return _place(gang, chosen, capacity, budget, keep=False) is not None
 
-    def needed(given: list[Unit], changed: bool, among: list[Unit]) -> list[Unit]:
-        """A smallest part of `among` that suffices together with `given`, cheap units before costly ones."""
-        if changed and enough(given):
+    def needed(chosen: list[Unit], changed: bool, among: list[Unit]) -> list[Unit]:
+        """A smallest part of `among` that suffices together with `chosen`, cheap units before costly ones."""
+        if changed and enough(chosen):
             return []
         if len(among) <= 1:
             return among
         half = len(among) // 2
         cheap, costly = among[:half], among[half:]
-        of_costly = needed(given + cheap, bool(cheap), costly)
-        of_cheap = needed(given + of_costly, bool(of_costly), cheap)
+        of_costly = needed(chosen + cheap, bool(cheap), costly)
+        of_cheap = needed(chosen + of_costly, bool(of_costly), cheap)
         return of_cheap + of_costly
 
     sufficient = needed([], False, units)

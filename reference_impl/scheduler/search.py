@@ -156,18 +156,18 @@ class Search:
         sums = [self._sums(restriction.key, n, allowed[n]) for n in restriction.needs]
         needs = [self.needs[n] for n in restriction.needs]
         settled = restriction.settled
-        base = [sum(of.get(value, 0) for value in settled) for of in sums]
+        base = [sum(slots.get(value, 0) for value in settled) for slots in sums]
         if settled and all(b >= need.count for b, need in zip(base, needs, strict=True)):
             yield settled
         parts = list(zip(needs, base, sums, strict=True))
         if restriction.width:
             yield from self._single(restriction.key, settled, parts)
         for width in range(2, restriction.width + 1):
-            values = sorted({value for of in sums for value in of} - settled)
-            roomy = sorted(values, key=lambda value: (-sum(of.get(value, 0) for _, _, of in parts), value))
+            values = sorted({value for slots in sums for value in slots} - settled)
+            roomy = sorted(values, key=lambda value: (-sum(slots.get(value, 0) for _, _, slots in parts), value))
             ranked = []
             for choice in islice(combinations(roomy[:WIDE_VALUES], width), WIDE_CHOICES):
-                room = [b + sum(of.get(value, 0) for value in choice) for _, b, of in parts]
+                room = [b + sum(slots.get(value, 0) for value in choice) for _, b, slots in parts]
                 if all(h >= need.count for h, need in zip(room, needs, strict=True)):
                     ranked.append((room, choice))
             yield from (settled.union(choice) for _, choice in sorted(ranked))
@@ -179,7 +179,7 @@ class Search:
         (need, base, first), other_parts = parts[0], parts[1:]
         too_small = self._too_small(key, settled, [need for need, _, _ in parts])
         most, least = need.hoped - base, need.count - base
-        also = [(other.hoped - b, other.count - b, of) for other, b, of in other_parts]
+        also = [(other.hoped - b, other.count - b, slots) for other, b, slots in other_parts]
         domains_of_others = dict.fromkeys(self.capacity.domains(key), 0) if least <= 0 else {}
         fitting = [
             (room, v)
@@ -188,11 +188,11 @@ class Search:
         ]
         passed = set()
         for room, value in sorted(fitting):
-            if room >= most and all(of.get(value, 0) >= hoped for hoped, _, of in also):
+            if room >= most and all(slots.get(value, 0) >= hoped_count for hoped_count, _, slots in also):
                 passed.add(value)
                 yield settled | {value}
         for _, value in sorted((-room, value) for room, value in fitting):
-            if value not in passed and all(of.get(value, 0) >= count for _, count, of in also):
+            if value not in passed and all(slots.get(value, 0) >= count for _, count, slots in also):
                 yield settled | {value}
 
     def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:

@@ -143,14 +143,14 @@ def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capa
     sums = [need.shape.sums(restriction.key) for need in own]
     best: tuple[float, str] | None = None
     for value in restriction.settled or capacity.domains(restriction.key):
-        part = min(min(1.0, of.get(value, 0) / need.count) for need, of in zip(own, sums, strict=True))
+        part = min(min(1.0, slots.get(value, 0) / need.count) for need, slots in zip(own, sums, strict=True))
         if best is None or part > best[0]:
             best = (part, value)
     if best is None:
         return Shortfall("domain", gang.groups[own[0].group].name, key=restriction.key)
     if best[0] >= 1:
         return None
-    need, of = min(zip(own, sums, strict=True), key=lambda pair: pair[1].get(best[1], 0) / pair[0].count)
+    need, slots = min(zip(own, sums, strict=True), key=lambda pair: pair[1].get(best[1], 0) / pair[0].count)
     nodes = [i for i in capacity.domains(restriction.key)[best[1]] if i in need.shape.slots]
     return Shortfall(
         "domain",
@@ -159,7 +159,7 @@ def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capa
         restriction.key,
         best[1],
         need.count,
-        of.get(best[1], 0),
+        slots.get(best[1], 0),
     )
 
 

@@ -33,10 +33,10 @@ def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldErr
     """Fields of pods that Grove reserves, refused if they are new (VAL-40, VAL-41; DFT-06)."""
     before = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
     for i, clique in enumerate(pcs.spec.template.cliques):
-        had, path = before.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
+        old_spec, path = before.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
         for field, empty in (("topologySpreadConstraints", None), ("nodeName", "")):
             value = clique.spec.pod_spec.get(field)
-            if value not in (empty, None) and had.get(field) in (empty, None):
+            if value not in (empty, None) and old_spec.get(field) in (empty, None):
                 yield invalid(f"{path}.{field}", value, "must not be set")
 
 

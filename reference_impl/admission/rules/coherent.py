@@ -53,26 +53,26 @@ def layout(pcs: PodCliqueSet) -> Iterator[FieldError]:
         yield FieldError(f"metadata.annotations[{labels.GANG_LAYOUT}]", ErrorType.NOT_SUPPORTED, named, detail)
 
 
-def _budget(path: str, given: RollingUpdate | None, minimum: int) -> Iterator[FieldError]:
+def _budget(path: str, rolling_update: RollingUpdate | None, minimum: int) -> Iterator[FieldError]:
     """`maxUnavailable` lets at least `minAvailable` members move together, which a coherent update needs (COH-064)."""
-    if given is None or given.max_unavailable is None:
+    if rolling_update is None or rolling_update.max_unavailable is None:
         return
-    if given.max_unavailable <= 0:
-        yield invalid(f"{path}.maxUnavailable", given.max_unavailable, POSITIVE)
-    elif given.max_unavailable < minimum:
+    if rolling_update.max_unavailable <= 0:
+        yield invalid(f"{path}.maxUnavailable", rolling_update.max_unavailable, POSITIVE)
+    elif rolling_update.max_unavailable < minimum:
         detail = f"must not be less than minAvailable ({minimum}) with the update strategy Coherent"
-        yield invalid(f"{path}.maxUnavailable", given.max_unavailable, detail)
+        yield invalid(f"{path}.maxUnavailable", rolling_update.max_unavailable, detail)
 
 
-def _deadline(path: str, given: RollingUpdate | None) -> Iterator[FieldError]:
+def _deadline(path: str, rolling_update: RollingUpdate | None) -> Iterator[FieldError]:
     """`progressDeadline` is a duration as Go writes it, greater than zero (GM-102)."""
-    if given is None or given.progress_deadline is None:
+    if rolling_update is None or rolling_update.progress_deadline is None:
         return
     try:
-        if durations.parse(given.progress_deadline) <= 0:
-            yield invalid(f"{path}.progressDeadline", given.progress_deadline, POSITIVE)
+        if durations.parse(rolling_update.progress_deadline) <= 0:
+            yield invalid(f"{path}.progressDeadline", rolling_update.progress_deadline, POSITIVE)
     except ValueError as error:
-        yield invalid(f"{path}.progressDeadline", given.progress_deadline, str(error))
+        yield invalid(f"{path}.progressDeadline", rolling_update.progress_deadline, str(error))
 
 
 def _name(pcs: PodCliqueSet) -> Iterator[FieldError]:

@@ -23,8 +23,8 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
     """The collisions of a set that its stored form does not have: stored sets remain editable."""
-    had = {_identity(error) for error in islice(_collisions(old), 10 * MOST)} if old is not None else set()
-    yield from (error for error in islice(_collisions(pcs), MOST) if _identity(error) not in had)
+    old_errors = {_identity(error) for error in islice(_collisions(old), 10 * MOST)} if old is not None else set()
+    yield from (error for error in islice(_collisions(pcs), MOST) if _identity(error) not in old_errors)
 
 
 def _identity(error: FieldError) -> tuple[object, str]:
@@ -79,5 +79,7 @@ def _of_members(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
         for member in group.clique_names:
             for rest, other in _splits(member):
                 for number in longer.get((group.name, rest, other), ()):
-                    what = f"PodCliques of '{member}' in PodCliqueScalingGroup '{group.name}' and of '{other}' in this"
-                    yield invalid(f"{paths.group(number)}.name", groups[number].name, f"{what} have one name")
+                    detail = (
+                        f"PodCliques of '{member}' in PodCliqueScalingGroup '{group.name}' and of '{other}' in this"
+                    )
+                    yield invalid(f"{paths.group(number)}.name", groups[number].name, f"{detail} have one name")

@@ -56,9 +56,9 @@ def dots(pcs: PodCliqueSet) -> Iterator[FieldError]:
             yield invalid(path, name, detail)
 
 
-def _too_long(length: int, whose: str) -> str:
+def _too_long(length: int, owners: str) -> str:
     limit = f"exceeds {MAX_COMBINED_LENGTH}-character limit required for pod naming"
-    return f"combined resource name length {length} {limit}. Consider shortening: {whose}"
+    return f"combined resource name length {length} {limit}. Consider shortening: {owners}"
 
 
 def _standalone_length(pcs: str, clique: str, path: str) -> Iterator[FieldError]:
@@ -74,8 +74,8 @@ def _member_length(pcs: PodCliqueSet, index: int) -> Iterator[FieldError]:
     group = (pcs.spec.template.pod_clique_scaling_groups or [])[index]
     for j, clique in enumerate(group.clique_names):
         if (length := len(pcs.metadata.name) + len(group.name) + len(clique)) > MAX_COMBINED_LENGTH:
-            whose = f"PodCliqueSet '{pcs.metadata.name}', PodCliqueScalingGroup '{group.name}', or PodClique '{clique}'"
-            detail = _too_long(length, whose)
+            names = f"PodCliqueSet '{pcs.metadata.name}', PodCliqueScalingGroup '{group.name}', or PodClique '{clique}'"
+            detail = _too_long(length, names)
             yield invalid(f"{paths.group(index)}.cliqueNames[{j}]", clique, detail)
             yield invalid(f"{paths.group(index)}.name", group.name, detail)
             yield invalid("metadata.name", pcs.metadata.name, detail)

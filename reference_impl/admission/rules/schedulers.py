@@ -17,8 +17,8 @@ PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
 
 def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
     """The schedulers of the cliques, resolved, without duplicates, in order."""
-    given = [clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques]
-    return list(dict.fromkeys(settings.resolved(name if isinstance(name, str) else "") for name in given))
+    requested = [clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques]
+    return list(dict.fromkeys(settings.resolved(name if isinstance(name, str) else "") for name in requested))
 
 
 def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
@@ -68,9 +68,9 @@ def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """All pods of a gang on kube-scheduler have one priority (WL37-B34, WL37-V13)."""
     priority_classes = workload_tree.pod_classes(pcs)
     if len(set(priority_classes.values())) > 1:
-        listed = ", ".join(f"{clique}: {name or 'none'}" for clique, name in priority_classes.items())
+        classes = ", ".join(f"{clique}: {name or 'none'}" for clique, name in priority_classes.items())
         detail = f"with gangScheduling, {DEFAULT_SCHEDULER} places only gangs whose pods have one priority class"
-        yield invalid(f"{paths.CLIQUES}.spec.podSpec.priorityClassName", listed, detail)
+        yield invalid(f"{paths.CLIQUES}.spec.podSpec.priorityClassName", classes, detail)
 
 
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
@@ -89,9 +89,9 @@ def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
                 yield invalid("spec", queue, f'{detail} resolves to "{queue}"')
                 return
     elif len(different) > 1:
-        listed = " ".join(different)
+        queues = " ".join(different)
         yield invalid(
-            "spec", different, f"conflicting KAI queues on PodCliqueSet {whole} PodClique templates: [{listed}]"
+            "spec", different, f"conflicting KAI queues on PodCliqueSet {whole} PodClique templates: [{queues}]"
         )
 
 

@@ -33,8 +33,8 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
             path = f"{SHARING}[{i}].filter"
             named, grouped = entry.filter.child_clique_names or [], entry.filter.child_scaling_group_names or []
             if not named and not grouped:
-                what = "childCliqueNames or childScalingGroupNames"
-                yield required(path, f"filter must specify at least one {what} entry")
+                fields = "childCliqueNames or childScalingGroupNames"
+                yield required(path, f"filter must specify at least one {fields} entry")
             yield from _known(f"{path}.childCliqueNames", named, cliques)
             yield from _known(f"{path}.childScalingGroupNames", grouped, {group.name for group in groups})
     for i, group in enumerate(groups):
@@ -43,11 +43,11 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
         yield from _references(path, of_group, internal)
         for k, item in enumerate(of_group):
             if item.filter is not None:
-                listed = item.filter.child_clique_names or []
-                if not listed:
+                child_names = item.filter.child_clique_names or []
+                if not child_names:
                     detail = "filter must specify at least one childCliqueNames entry"
                     yield required(f"{path}[{k}].filter", detail)
-                yield from _known(f"{path}[{k}].filter.childCliqueNames", listed, group.clique_names)
+                yield from _known(f"{path}[{k}].filter.childCliqueNames", child_names, group.clique_names)
     for i, clique in enumerate(template.cliques):
         yield from _references(f"{paths.clique(i)}.resourceSharing", clique.resource_sharing or [], internal)
 

@@ -18,7 +18,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
         for i, clique in enumerate(template.cliques):
             yield from _own(f"{paths.clique(i)}.spec.startsAfter", clique.name, clique.spec.starts_after or [])
         parents = {clique.name: clique.spec.starts_after or [] for clique in template.cliques}
-        if unknown := dict.fromkeys(name for listed in parents.values() for name in listed if name not in parents):
+        if unknown := dict.fromkeys(name for names in parents.values() for name in names if name not in parents):
             detail = "unknown clique names found, all clique dependencies must be defined as cliques"
             yield invalid(f"{paths.CLIQUES}.startsAfter", ",".join(unknown), detail)
         if rings := cycles(parents):
@@ -58,13 +58,13 @@ def cycles(parents: Mapping[str, list[str]]) -> list[list[str]]:
     return [list(ring) for ring in sorted(rings) if len(ring) > 1]
 
 
-def _termination_delay(given: str | None) -> Iterator[FieldError]:
+def _termination_delay(delay: str | None) -> Iterator[FieldError]:
     path = f"{paths.TEMPLATE}.terminationDelay"
-    if given is None:
+    if delay is None:
         yield required(path, "terminationDelay is required")
         return
     try:
-        if durations.parse(given) <= 0:
-            yield invalid(path, given, "terminationDelay must be greater than 0")
+        if durations.parse(delay) <= 0:
+            yield invalid(path, delay, "terminationDelay must be greater than 0")
     except ValueError as error:
-        yield invalid(path, given, str(error))
+        yield invalid(path, delay, str(error))

@@ -27,45 +27,45 @@ def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
     cliques = {clique.name: clique for clique in old_template.cliques}
     for i, clique in enumerate(new_template.cliques):
         if clique.name in cliques:
-            had = cliques[clique.name].topology_constraint
-            path, whose = f"{paths.clique(i)}.topologyConstraint", f"PodClique '{clique.name}'"
-            errors += _of_part(path, whose, clique.topology_constraint, had, repaired)
+            old_constraint = cliques[clique.name].topology_constraint
+            path, owner = f"{paths.clique(i)}.topologyConstraint", f"PodClique '{clique.name}'"
+            errors += _of_part(path, owner, clique.topology_constraint, old_constraint, repaired)
     groups = {group.name: group for group in old_template.pod_clique_scaling_groups or []}
     for i, group in enumerate(new_template.pod_clique_scaling_groups or []):
         if group.name in groups:
-            had = groups[group.name].topology_constraint
-            path, whose = f"{paths.group(i)}.topologyConstraint", f"PodCliqueScalingGroup '{group.name}'"
-            errors += _of_part(path, whose, group.topology_constraint, had, repaired)
+            old_constraint = groups[group.name].topology_constraint
+            path, owner = f"{paths.group(i)}.topologyConstraint", f"PodCliqueScalingGroup '{group.name}'"
+            errors += _of_part(path, owner, group.topology_constraint, old_constraint, repaired)
     return errors
 
 
 def _of_set(now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool) -> Iterator[FieldError]:
     """VTC-20, VTC-21."""
-    name, had = _name(now), _name(before)
-    adds_name = repaired and before is not None and not had and name and _same_fields(now, before)
-    if name != had and not adds_name:
-        yield forbidden(f"{SET}.topologyName", f'topologyName cannot be changed from "{had}" to "{name}"')
+    name, old_name = _name(now), _name(before)
+    adds_name = repaired and before is not None and not old_name and name and _same_fields(now, before)
+    if name != old_name and not adds_name:
+        yield forbidden(f"{SET}.topologyName", f'topologyName cannot be changed from "{old_name}" to "{name}"')
     elif not _same_domains(now, before):
         yield forbidden(SET, f"PodCliqueSet topology constraint {_change(now, before)}")
 
 
 def _of_part(
-    path: str, whose: str, now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool
+    path: str, owner: str, now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool
 ) -> Iterator[FieldError]:
     """VTC-22 to VTC-28."""
-    what = f"{whose} topology constraint"
+    subject = f"{owner} topology constraint"
     if before is None or now is None:
         if now is not None:
-            yield forbidden(path, f"{what} cannot be added after creation")
+            yield forbidden(path, f"{subject} cannot be added after creation")
         elif before is not None:
-            yield forbidden(path, f"{what} cannot be removed after creation")
+            yield forbidden(path, f"{subject} cannot be removed after creation")
         return
-    name, had = _name(now), _name(before)
-    adds_name = repaired and not had and name and _same_fields(now, before)
-    if name != had and not adds_name:
-        yield forbidden(path, f"{what} topologyName cannot be changed from '{had}' to '{name}'")
+    name, old_name = _name(now), _name(before)
+    adds_name = repaired and not old_name and name and _same_fields(now, before)
+    if name != old_name and not adds_name:
+        yield forbidden(path, f"{subject} topologyName cannot be changed from '{old_name}' to '{name}'")
     elif not _same_domains(now, before):
-        yield forbidden(path, f"{what} {_change(now, before)}")
+        yield forbidden(path, f"{subject} {_change(now, before)}")
 
 
 def _name(constraint: TopologyConstraint | None) -> str:

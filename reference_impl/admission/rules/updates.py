@@ -35,33 +35,33 @@ def _cliques(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
             detail = f"{COMPOSITION}, new clique name '{clique.name}' is not allowed"
             yield forbidden(f"{paths.CLIQUES}.name", detail)
             continue
-        at, had = before[clique.name]
-        if ordered and at != i:
+        old_index, old_clique = before[clique.name]
+        if ordered and old_index != i:
             detail = "clique order cannot be changed when StartupType is InOrder or Explicit"
-            there = old.cliques[i].name if i < len(old.cliques) else "nothing"
+            expected = old.cliques[i].name if i < len(old.cliques) else "nothing"
             yield invalid(
-                paths.CLIQUES, clique.name, f"{detail}. Expected '{there}' at position {i}, got '{clique.name}'"
+                paths.CLIQUES, clique.name, f"{detail}. Expected '{expected}' at position {i}, got '{clique.name}'"
             )
         path = f"{paths.clique(i)}.spec"
-        if clique.spec.role_name != had.spec.role_name:
+        if clique.spec.role_name != old_clique.spec.role_name:
             yield immutable(f"{path}.roleName", clique.spec.role_name)
-        if clique.spec.min_available != had.spec.min_available:
+        if clique.spec.min_available != old_clique.spec.min_available:
             yield immutable(f"{path}.minAvailable", clique.spec.min_available)
-        if (clique.spec.starts_after or []) != (had.spec.starts_after or []):
+        if (clique.spec.starts_after or []) != (old_clique.spec.starts_after or []):
             yield immutable(f"{path}.startsAfter", clique.spec.starts_after)
         scheduler = clique.spec.pod_spec.get("schedulerName") or ""
-        if scheduler != (had.spec.pod_spec.get("schedulerName") or ""):
+        if scheduler != (old_clique.spec.pod_spec.get("schedulerName") or ""):
             yield immutable(f"{path}.podSpec.schedulerName", scheduler)
-        if (clique.resource_sharing or []) != (had.resource_sharing or []):
+        if (clique.resource_sharing or []) != (old_clique.resource_sharing or []):
             yield immutable(f"{paths.clique(i)}.resourceSharing", clique.resource_sharing)
 
 
 def _groups(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
-    groups, had = template.pod_clique_scaling_groups or [], old.pod_clique_scaling_groups or []
-    if len(groups) != len(had):
+    groups, old_groups = template.pod_clique_scaling_groups or [], old.pod_clique_scaling_groups or []
+    if len(groups) != len(old_groups):
         yield forbidden(paths.GROUPS, "not allowed to add or remove PodCliqueScalingGroupConfigs")
         return
-    before = {group.name: group for group in had}
+    before = {group.name: group for group in old_groups}
     for i, group in enumerate(groups):
         if group.name not in before:
             detail = f"new scaling group name '{group.name}' is not allowed"

@@ -53,12 +53,12 @@ def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
 
 
 def _condition(kind: str, holds: bool, now: str) -> Condition:
-    what = "bound" if kind == SCHEDULED else "Ready"
+    state = "bound" if kind == SCHEDULED else "Ready"
     return Condition(
         type=kind,
         status="True" if holds else "False",
         reason=f"PodGang{kind}" if holds else f"PodGangNot{kind}",
-        message=f"{'Every' if holds else 'Not every'} group has enough {what} pods",
+        message=f"{'Every' if holds else 'Not every'} group has enough {state} pods",
         last_transition_time=now,
     )
 

@@ -19,39 +19,39 @@ FLAT_WHOLE = "PodGroup"
 """The same on Kubernetes 1.36 (WL-F08)."""
 
 
-def group_names(gang: PodGang, of: Tree, form: Form) -> dict[str, str]:
+def group_names(gang: PodGang, tree: Tree, form: Form) -> dict[str, str]:
     """Clique → the PodGroup that its pods name."""
     return {
-        leaf.clique: names.leaf(gang, of, leaf, parent if form is Form.TREE else None) for leaf, parent in of.leaves
+        leaf.clique: names.leaf(gang, tree, leaf, parent if form is Form.TREE else None) for leaf, parent in tree.leaves
     }
 
 
 def desired(
-    gang: PodGang, of: Tree, form: Form, counts: Mapping[str, int], *, required_groups: int | None = None
+    gang: PodGang, tree: Tree, form: Form, counts: Mapping[str, int], *, required_groups: int | None = None
 ) -> list[Manifest]:
     """All objects of a gang in the order of creation, parents first. `counts`: clique → `minCount` of its PodGroup,
     which may be less than that of the template while pods of the clique run elsewhere. `required_groups` replaces the
     `minGroupCount` of all runtime composites; the Workload always shows the gang as it is meant."""
     if form is Form.FLAT:
-        return _flat(gang, of, counts)
-    root = of.root
-    manifests = [_workload(gang, of)]
+        return _flat(gang, tree, counts)
+    root = tree.root
+    manifests = [_workload(gang, tree)]
     for node, parent in ((root, None), *((child, root) for child in root.children)):
         least = node.count if required_groups is None else min(required_groups, node.count)
         reference = {"workloadName": gang.metadata.name, "templateName": _template_of(node, root)}
-        spec: Manifest = {"workloadRef": reference, **_node(of, node, least, whole=node is root)}
+        spec: Manifest = {"workloadRef": reference, **_node(tree, node, least, whole=node is root)}
         if parent is not None:
             spec["parentCompositePodGroupName"] = names.composite(gang, parent)
         manifests.append(
             _object(gang, api.COMPOSITES.api_version, "CompositePodGroup", names.composite(gang, node), spec)
         )
-    for leaf, parent in of.leaves:
+    for leaf, parent in tree.leaves:
         spec = {
             "parentCompositePodGroupName": names.composite(gang, parent),
             "workloadRef": {"workloadName": gang.metadata.name, "templateName": names.template("leaf", leaf.clique)},
-            **_leaf(of, leaf, counts[leaf.clique]),
+            **_leaf(tree, leaf, counts[leaf.clique]),
         }
-        name = names.leaf(gang, of, leaf, parent)
+        name = names.leaf(gang, tree, leaf, parent)
         manifests.append(_object(gang, api.POD_GROUPS.api_version, "PodGroup", name, spec, clique=leaf.clique))
     return manifests
 
@@ -60,37 +60,37 @@ def _template_of(node: Node, root: Node) -> str:
     return names.ROOT if node is root else names.template("group", node.name)
 
 
-def _workload(gang: PodGang, of: Tree) -> Manifest:
+def _workload(gang: PodGang, tree: Tree) -> Manifest:
     def template(node: Node) -> Manifest:
-        manifest = {"name": _template_of(node, of.root), **_node(of, node, node.count, whole=node is of.root)}
+        manifest = {"name": _template_of(node, tree.root), **_node(tree, node, node.count, whole=node is tree.root)}
         if node.leaves:
             manifest["podGroupTemplates"] = [
-                {"name": names.template("leaf", leaf.clique), **_leaf(of, leaf, leaf.minimum)} for leaf in node.leaves
+                {"name": names.template("leaf", leaf.clique), **_leaf(tree, leaf, leaf.minimum)} for leaf in node.leaves
             ]
         if node.children:
             manifest["compositePodGroupTemplates"] = [template(child) for child in node.children]
         return manifest
 
-    spec = {"controllerRef": _controller(gang), "compositePodGroupTemplates": [template(of.root)]}
+    spec = {"controllerRef": _controller(gang), "compositePodGroupTemplates": [template(tree.root)]}
     return _object(gang, api.WORKLOADS.api_version, "Workload", gang.metadata.name, spec)
 
 
-def _node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+def _node(tree: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
     """The common fields of a composite and its template. All parts of a tree have one priority class (WL37-V13)."""
     mode = {"disruptionMode": WHOLE} if whole else {}
-    return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(of, node.key), **mode}
+    return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(tree, node.key), **mode}
 
 
-def _leaf(of: Tree, leaf: Leaf, count: int) -> Manifest:
-    return {"schedulingPolicy": {"gang": {"minCount": count}}, **_common(of, leaf.key)}
+def _leaf(tree: Tree, leaf: Leaf, count: int) -> Manifest:
+    return {"schedulingPolicy": {"gang": {"minCount": count}}, **_common(tree, leaf.key)}
 
 
-def _common(of: Tree, key: str | None) -> Manifest:
+def _common(tree: Tree, key: str | None) -> Manifest:
     fields: Manifest = {}
     if key:
         fields["schedulingConstraints"] = {"topology": [{"key": key}]}
-    if of.priority_class:
-        fields["priorityClassName"] = of.priority_class
+    if tree.priority_class:
+        fields["priorityClassName"] = tree.priority_class
     return fields
 
 
@@ -98,20 +98,20 @@ def _controller(gang: PodGang) -> Manifest:
     return {"apiGroup": SCHEDULER_GROUP, "kind": PODGANGS.kind, "name": gang.metadata.name}
 
 
-def _flat(gang: PodGang, of: Tree, counts: Mapping[str, int]) -> list[Manifest]:
+def _flat(gang: PodGang, tree: Tree, counts: Mapping[str, int]) -> list[Manifest]:
     """The form of Kubernetes 1.36 (WL-M04, WL-M06)."""
-    [(leaf, _)] = of.leaves
+    [(leaf, _)] = tree.leaves
     template, version = names.template("leaf", leaf.clique), api.FLAT_WORKLOADS.api_version
     mode = {"disruptionMode": FLAT_WHOLE}
     spec = {
         "controllerRef": _controller(gang),
-        "podGroupTemplates": [{"name": template, **_leaf(of, leaf, leaf.minimum), **mode}],
+        "podGroupTemplates": [{"name": template, **_leaf(tree, leaf, leaf.minimum), **mode}],
     }
     reference = {"workload": {"workloadName": gang.metadata.name, "podGroupTemplateName": template}}
-    group = {"podGroupTemplateRef": reference, **_leaf(of, leaf, counts[leaf.clique]), **mode}
+    group = {"podGroupTemplateRef": reference, **_leaf(tree, leaf, counts[leaf.clique]), **mode}
     return [
         _object(gang, version, "Workload", gang.metadata.name, spec),
-        _object(gang, version, "PodGroup", names.leaf(gang, of, leaf, None), group, clique=leaf.clique),
+        _object(gang, version, "PodGroup", names.leaf(gang, tree, leaf, None), group, clique=leaf.clique),
     ]
 
 

@@ -37,10 +37,10 @@ def composite(gang: PodGang, node: Node) -> str:
     return _with(node.name, gang.metadata.uid, node.name)
 
 
-def leaf(gang: PodGang, of: Tree, one: Leaf, parent: Node | None) -> str:
+def leaf(gang: PodGang, tree: Tree, one: Leaf, parent: Node | None) -> str:
     """The name of the PodGroup of a leaf. `parent` is None in the flat form."""
     above = None if parent is None else composite(gang, parent)
-    return _with(one.clique, gang.metadata.uid, above, one.key, of.priority_class)
+    return _with(one.clique, gang.metadata.uid, above, one.key, tree.priority_class)
 
 
 def template(kind: str, name: str) -> str:

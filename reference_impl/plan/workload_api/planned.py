@@ -74,11 +74,11 @@ def plan(
     least = standing.minimums(gang, _earlier(gang, observed), templates)
     now = standing.standing(gang, least, members)
     try:
-        of = tree.tree(gang, least, tree.priority_class(gang, pcs), mode.form)
-        groups = manifests.group_names(gang, of, mode.form)
+        gang_tree = tree.tree(gang, least, tree.priority_class(gang, pcs), mode.form)
+        groups = manifests.group_names(gang, gang_tree, mode.form)
         counts = standing.counts(gang, least, groups, members)
         required = standing.required_groups(now, mode)
-        desired = manifests.desired(gang, of, mode.form, counts, required_groups=required)
+        desired = manifests.desired(gang, gang_tree, mode.form, counts, required_groups=required)
         return Planned(now, least, groups, differences.difference(gang, desired, observed))
     except MappingError as error:
         return Planned(now, least, refusal=str(error))

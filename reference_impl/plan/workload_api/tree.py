@@ -111,10 +111,10 @@ def prefers(gang: PodGang) -> bool:
 
 
 def _within_limits(node: Node) -> None:
-    for what, entries in (("PodGroups", node.leaves), ("topology constraint groups", node.children)):
+    for kind, entries in (("PodGroups", node.leaves), ("topology constraint groups", node.children)):
         if len(entries) > MAX_ENTRIES:
             raise MappingError(
-                f'"{node.name}" has {len(entries)} {what}: the Workload API permits {MAX_ENTRIES} at each level'
+                f'"{node.name}" has {len(entries)} {kind}: the Workload API permits {MAX_ENTRIES} at each level'
             )
 
 
