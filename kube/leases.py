@@ -1,10 +1,10 @@
 """Leader election over a Lease, by the rules of client-go.
 
 Only the local clock decides whether a leader is dead: its lease has expired when its record has not changed for the
-duration that the record names, counted from when that record was first seen here. Clocks of different machines are
+duration that the record names, counted from when that record was first observed here. Clocks of different machines are
 never compared.
 
-The decisions (`seen`, `free`, `claim`, `released`) are pure functions; `Elector` acts on them.
+The decisions (`observe`, `free`, `claim`, `released`) are pure functions; `Elector` acts on them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Observation:
-    """A record, and the local time at which it was first seen."""
+    """A record, and the local time at which it was first observed."""
 
     record: Record
     since: float

@@ -13,7 +13,7 @@ from array import array
 from itertools import accumulate
 
 DEPTH = 64
-"""Levels that are kept. The deepest Kubernetes object, a CRD with a pod spec, has 30."""
+"""Maximum depth of the JSON that is read. The deepest Kubernetes object, a CRD with a pod spec, has 30."""
 log = logging.getLogger(__name__)
 
 _ESCAPED = re.compile(rb"\\.", re.S)
@@ -26,8 +26,8 @@ _REMOVED = b"null"
 
 
 def bounded(raw: bytes, where: str) -> bytes:
-    """Return JSON with null for each value below the deepest level that is kept, so that the rest can be read: whoever
-    nests an object must not hide it. Text without such values is returned as it is. `where` is for the log."""
+    """Return JSON with null for each value below the deepest level that is kept, so that the rest can be read:
+    nesting an object must not hide it. Text without such values is returned as it is. `where` is for the log."""
     if not deep(raw, DEPTH):
         return raw
     _complain(where)

@@ -1,7 +1,7 @@
 """The cliques of a scaling group and their gangs (spec OBJ-320, COH-127, COH-210).
 
 A replica of the group that moves to another gang is deleted and recreated under the same names; the new cliques wait
-until the old ones have gone.
+until the old ones are deleted.
 """
 
 from __future__ import annotations

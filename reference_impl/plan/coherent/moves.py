@@ -18,7 +18,7 @@ def moved(
 
     If it `opens` a step, all members move into a new anchor. Otherwise standalone pods join the anchor `join`, and each
     replica of a scaling group gets a gang of its own. The entries of an update form a chain: each new one depends on
-    the newest one that the update has made before, which `own` are.
+    the newest one before it. `own` are the earlier entries of the update.
     """
     drained = _drained(layout, batch)
     pods = {key.name: len(chosen) for key, chosen in batch.items() if key.kind is Kind.CLIQUE and chosen}

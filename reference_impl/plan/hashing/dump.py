@@ -35,7 +35,7 @@ Print = Callable[[Any, Text], None]
 
 @dataclass(frozen=True)
 class _Printer:
-    """`zero` is the text of an absent value."""
+    """Prints values of one type. `zero` is the text of an absent value."""
 
     zero: str
     write: Print
