@@ -26,7 +26,7 @@ def judge(new: Any, settings: Configuration) -> AdmissionResult:
 
 
 def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
-    """CTV-01, CTV-02."""
+    """Refuse duplicate domains and keys (CTV-01, CTV-02)."""
     for field in ("domain", "key"):
         earlier_values: set[str] = set()
         for i, level in enumerate(binding.spec.levels):
@@ -37,7 +37,7 @@ def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
 
 
 def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
-    """CTV-03 to CTV-05, reported for the field that is present (DFT-07)."""
+    """Validate the scheduler names (CTV-03 to CTV-05). Errors name the field that is present (DFT-07)."""
     earlier_names: set[str] = set()
     for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
         path = f"spec.schedulerTopologyBindings[{i}].schedulerName"

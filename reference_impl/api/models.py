@@ -61,7 +61,7 @@ class StartupType(StrEnum):
 
 
 class UpdateStrategyType(StrEnum):
-    """API-004, COH-060."""
+    """The strategies by which pods are replaced in an update (API-004, COH-060)."""
 
     COHERENT = "Coherent"
     ROLLING_RECREATE = "RollingRecreate"
@@ -83,7 +83,7 @@ class Pack(Model):
 
 
 class TopologyConstraint(Model):
-    """API-060 to API-064."""
+    """The topology domains into which pods are packed (API-060 to API-064)."""
 
     topology_name: str | None = None
     pack: Annotated[
@@ -164,7 +164,7 @@ class SetSharing(CliqueSharing):
 
 
 class ClaimTemplate(Model):
-    """API-013."""
+    """A ResourceClaimTemplate of the set (API-013)."""
 
     name: Annotated[str, Required] = ""
     template_spec: Annotated[
@@ -173,7 +173,8 @@ class ClaimTemplate(Model):
 
 
 class PodCliqueSpec(Model):
-    """API-070 to API-078; `replicas` are pods, `min_available` of them are the minimum of the gang."""
+    """`spec` of a PodClique (API-070 to API-078). `replicas` are pods, `min_available` of them are the minimum of the
+    gang."""
 
     role_name: Annotated[str, Required] = ""
     pod_spec: Annotated[PodSpec, crd(required=True, openapi="io.k8s.api.core.v1.PodSpec")] = {}
@@ -252,7 +253,7 @@ class PodCliqueSetSpec(Model):
 
 
 class PodGangStatusEntry(Model):
-    """API-046; never written, kept for compatibility."""
+    """An entry of `status.podGangStatuses` (API-046). Never written, kept for compatibility."""
 
     name: Annotated[str, Required] = ""
     phase: Annotated[str, crd(required=True, enum=["Pending", "Starting", "Running", "Failed", "Succeeded"])] = ""
@@ -260,7 +261,8 @@ class PodGangStatusEntry(Model):
 
 
 class ReplicaUpdate(Model):
-    """API-050; the last two fields are written by coherent updates only (GM-153)."""
+    """The progress of the update of one replica (API-050). The last two fields are written by coherent updates only
+    (GM-153)."""
 
     replica_index: Annotated[int, crd(required=True, format="int32")] = 0
     update_started_at: Time | None = None
@@ -270,7 +272,8 @@ class ReplicaUpdate(Model):
 
 
 class SetUpdateProgress(Model):
-    """API-048 to API-051; the last two fields are the scope of a coherent update (GM-153)."""
+    """`status.updateProgress` of a PodCliqueSet (API-048 to API-051). The last two fields are the scope of a coherent
+    update (GM-153)."""
 
     update_started_at: Time | None = None
     update_ended_at: Time | None = None
@@ -284,7 +287,7 @@ class SetUpdateProgress(Model):
 
 
 class PodCliqueSetStatus(Model):
-    """API-040 to API-051."""
+    """`status` of a PodCliqueSet (API-040 to API-051)."""
 
     observed_generation: Long | None = None
     conditions: list[Condition] | None = None
@@ -314,7 +317,7 @@ class PodSelection(Model):
 
 
 class CliqueUpdateProgress(Model):
-    """API-082 to API-084."""
+    """`status.updateProgress` of a PodClique (API-082 to API-084)."""
 
     update_started_at: Time | None = None
     update_ended_at: Time | None = None
@@ -324,7 +327,7 @@ class CliqueUpdateProgress(Model):
 
 
 class PodCliqueStatus(Model):
-    """API-080 to API-084."""
+    """`status` of a PodClique (API-080 to API-084)."""
 
     observed_generation: Long | None = None
     last_errors: list[LastError] | None = None
@@ -349,7 +352,7 @@ class PodClique(Model):
 
 
 class ScalingGroupSpec(Model):
-    """API-090 to API-092."""
+    """`spec` of a PodCliqueScalingGroup (API-090 to API-092)."""
 
     replicas: Annotated[int, crd(required=True, default=1, format="int32")] = 1
     min_available: Annotated[int, crd(default=1, format="int32")] = 1
@@ -364,7 +367,7 @@ class ReplicaSelection(Model):
 
 
 class GroupUpdateProgress(Model):
-    """API-094."""
+    """`status.updateProgress` of a PodCliqueScalingGroup (API-094)."""
 
     update_started_at: Annotated[str, crd(required=True, format="date-time")] = ""
     update_ended_at: Time | None = None
@@ -375,7 +378,7 @@ class GroupUpdateProgress(Model):
 
 
 class ScalingGroupStatus(Model):
-    """API-093."""
+    """`status` of a PodCliqueScalingGroup (API-093)."""
 
     observed_generation: Long | None = None
     last_errors: list[LastError] | None = None
@@ -398,7 +401,7 @@ class PodCliqueScalingGroup(Model):
 
 
 class TopologyLevel(Model):
-    """API-101, API-102."""
+    """A level of a ClusterTopologyBinding: a domain and its node label key (API-101, API-102)."""
 
     domain: Annotated[str, crd(required=True, minLength=1, maxLength=63, pattern="^[a-z][a-z0-9-]*$")] = ""
     key: Annotated[
@@ -488,7 +491,7 @@ class TopologyGroup(Model):
 
 
 class PodGangSpec(Model):
-    """API-110 to API-115."""
+    """`spec` of a PodGang (API-110 to API-115)."""
 
     podgroups: Annotated[list[PodGroup], Required] = []
     topology_constraint: GangTopology | None = None
@@ -498,7 +501,7 @@ class PodGangSpec(Model):
 
 
 class PodGangStatus(Model):
-    """API-116, API-117; the last two fields are ours (COH-086, COH-087)."""
+    """`status` of a PodGang (API-116, API-117). The last two fields are ours (COH-086, COH-087)."""
 
     phase: Annotated[str, Required] = ""
     conditions: list[Condition] | None = None

@@ -41,7 +41,8 @@ def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldErr
 
 
 def warnings(pcs: PodCliqueSet) -> Iterator[str]:
-    """VAL-44 (DFT-03, OBJ-257): applies only to what the user has chosen, and to its effect."""
+    """Warn of a restart policy other than Always, which does not keep a pod from being replaced (VAL-44, DFT-03,
+    OBJ-257)."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         policy = clique.spec.pod_spec.get("restartPolicy")
         if policy not in (None, "", "Always"):
@@ -63,7 +64,7 @@ def _sizes(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:
 
 
 def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator[FieldError]:
-    """VAL-34 to VAL-36."""
+    """Compare the bounds of the autoscaler with replicas and minAvailable (VAL-34 to VAL-36)."""
     if scale.min_replicas is not None:
         if spec.min_available is not None and scale.min_replicas < spec.min_available:
             detail = "must be greater than or equal to podCliqueSpec.minAvailable"
@@ -76,7 +77,7 @@ def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator
 
 
 def _variables(path: str, pod: PodSpec) -> Iterator[FieldError]:
-    """VAL-42, VAL-43."""
+    """Validate the names of environment variables, which have to be unique in a container (VAL-42, VAL-43)."""
     for kind in ("initContainers", "containers"):
         for j, container in mappings(pod.get(kind)):
             at = f"{path}.{kind}[{j}].env"

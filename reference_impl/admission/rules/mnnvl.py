@@ -30,7 +30,7 @@ def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
 
 
 def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
-    """MNV-01 to MNV-03."""
+    """Validate the values of the annotation (MNV-01 to MNV-03)."""
     for path, value in _places(pcs).values():
         if value is None or value == NONE:
             continue
@@ -43,7 +43,7 @@ def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
 
 
 def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-    """MNV-04."""
+    """Refuse changes of the annotation (MNV-04)."""
     before = _places(old)
     for owner, (path, value) in _places(pcs).items():
         if owner not in before or (old_value := before[owner][1]) == value:

@@ -62,7 +62,7 @@ def _too_long(length: int, owners: str) -> str:
 
 
 def _standalone_length(pcs: str, clique: str, path: str) -> Iterator[FieldError]:
-    """VAL-09."""
+    """Limit the combined length of the names of set and clique (VAL-09)."""
     if (length := len(pcs) + len(clique)) > MAX_COMBINED_LENGTH:
         detail = _too_long(length, f"PodCliqueSet '{pcs}' or PodClique '{clique}'")
         yield invalid(path, clique, detail)
@@ -70,7 +70,7 @@ def _standalone_length(pcs: str, clique: str, path: str) -> Iterator[FieldError]
 
 
 def _member_length(pcs: PodCliqueSet, index: int) -> Iterator[FieldError]:
-    """VAL-10."""
+    """Limit the combined length of the names of set, scaling group and clique (VAL-10)."""
     group = (pcs.spec.template.pod_clique_scaling_groups or [])[index]
     for j, clique in enumerate(group.clique_names):
         if (length := len(pcs.metadata.name) + len(group.name) + len(clique)) > MAX_COMBINED_LENGTH:

@@ -74,7 +74,7 @@ def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """SBV-03 to SBV-05."""
+    """Require one KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
     whole = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
     own = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
     of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))}
@@ -96,7 +96,7 @@ def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _no_topology(pcs: PodCliqueSet, scheduler: str) -> Iterator[FieldError]:
-    """SBV-07, SBV-09."""
+    """Refuse topology constraints for a scheduler that does not support them (SBV-07, SBV-09)."""
     template = pcs.spec.template
     places = [("PodCliqueSet", template.topology_constraint)]
     places += [(f'PodClique "{c.name}"', c.topology_constraint) for c in template.cliques]

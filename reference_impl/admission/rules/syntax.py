@@ -39,7 +39,7 @@ def is_qualified_name(text: str) -> bool:
 
 
 def wrong_labels(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldError]:
-    """VAL-14."""
+    """Validate keys and values of labels (VAL-14)."""
     for key, value in sorted((labels or {}).items()):
         if not is_qualified_name(key):
             yield invalid(path, key, "is not a valid label key")
@@ -48,7 +48,7 @@ def wrong_labels(path: str, labels: Mapping[str, str] | None) -> Iterator[FieldE
 
 
 def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Iterator[FieldError]:
-    """VAL-15."""
+    """Validate keys and total size of annotations (VAL-15)."""
     size = 0
     for key, value in sorted((annotations or {}).items()):
         size += len(key.encode(errors="replace")) + len(value.encode(errors="replace"))

@@ -21,7 +21,7 @@ class Place:
     """The path of a constraint, and the places from which it may inherit a name, nearest first."""
 
     path: str
-    whose: str
+    owner: str
     """The name of the place in messages: `PodCliqueSet`, `PodClique 'a'`."""
     constraint: TopologyConstraint
     above: tuple[Place, ...] = ()
@@ -43,14 +43,14 @@ class Place:
 
 
 def required_domain(constraint: TopologyConstraint | None) -> str:
-    """API-064: `pack.required`, else the deprecated `packDomain`."""
+    """`pack.required`, else the deprecated `packDomain` (API-064); empty if there is none."""
     if constraint is None:
         return ""
     return (constraint.pack.required if constraint.pack else None) or constraint.pack_domain or ""
 
 
 def preferred_domain(constraint: TopologyConstraint | None) -> str:
-    """API-061: `pack.preferred`; empty if there is none."""
+    """`pack.preferred` (API-061); empty if there is none."""
     return (constraint.pack.preferred if constraint and constraint.pack else None) or ""
 
 
@@ -77,14 +77,14 @@ def places(pcs: PodCliqueSet) -> list[Place]:
 
 
 def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """VTC-02: topology-aware scheduling is disabled."""
+    """Refuse all constraints while topology-aware scheduling is disabled (VTC-02)."""
     for place in places(pcs):
         domains = [required_domain(place.constraint), preferred_domain(place.constraint)]
         yield invalid(place.path, [domain for domain in domains if domain], OFF)
 
 
 def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
-    """VTC-03 to VTC-05."""
+    """Require a binding of each constraint, the same one for the whole set (VTC-03 to VTC-05)."""
     all_places = places(pcs)
     errors = [required(f"{place.path}.topologyName", NAMELESS) for place in all_places if not place.name]
     named = [place for place in all_places if place.own_name]
@@ -129,14 +129,14 @@ def warnings(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> Iterator[str]:
 
 
 def deprecations(pcs: PodCliqueSet) -> Iterator[str]:
-    """VTC-29."""
+    """Warn of the deprecated `packDomain` (VTC-29)."""
     for place in places(pcs):
         if place.constraint.pack_domain:
             yield f"{place.path}.packDomain is deprecated; use {place.path}.pack.required instead"
 
 
 def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
-    """VTC-07."""
+    """Refuse domains that the binding does not have (VTC-07)."""
     pack = place.constraint.pack
     named = [
         ("packDomain", place.constraint.pack_domain),
@@ -150,14 +150,14 @@ def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
 
 
 def _inversions(parent: Place, pcs: PodCliqueSet, levels: Levels) -> Iterator[FieldError]:
-    """VTC-08 to VTC-10: a parent must not be narrower than its children, required against required and preferred
-    against preferred."""
+    """Refuse parents that are narrower than their children, required against required and preferred against preferred
+    (VTC-08 to VTC-10)."""
     for child in places(pcs):
         if parent not in child.above:
             continue
         for domain, suffix in ((required_domain, ""), (preferred_domain, ".pack.preferred")):
             outer, inner = domain(parent.constraint), domain(child.constraint)
             if outer and inner and levels.index(outer) > levels.index(inner):
-                narrower = f"{parent.whose} topology constraint domain '{outer}' is narrower"
-                detail = f"{narrower} than {child.whose} topology constraint domain '{inner}'"
+                narrower = f"{parent.owner} topology constraint domain '{outer}' is narrower"
+                detail = f"{narrower} than {child.owner} topology constraint domain '{inner}'"
                 yield invalid(f"{parent.path}{suffix}", outer, detail)

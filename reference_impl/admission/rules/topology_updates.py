@@ -40,7 +40,7 @@ def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
 
 
 def _of_set(now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool) -> Iterator[FieldError]:
-    """VTC-20, VTC-21."""
+    """Compare the constraint of the set with the old one (VTC-20, VTC-21)."""
     name, old_name = _name(now), _name(before)
     adds_name = repaired and before is not None and not old_name and name and _same_fields(now, before)
     if name != old_name and not adds_name:
@@ -52,7 +52,7 @@ def _of_set(now: TopologyConstraint | None, before: TopologyConstraint | None, r
 def _of_part(
     path: str, owner: str, now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool
 ) -> Iterator[FieldError]:
-    """VTC-22 to VTC-28."""
+    """Compare the constraint of a clique or scaling group with the old one (VTC-22 to VTC-28)."""
     subject = f"{owner} topology constraint"
     if before is None or now is None:
         if now is not None:
