@@ -138,7 +138,7 @@ class _Output(io.FileIO):
 
 
 def run_whatever_is_read(command: Callable[[], object]) -> int:
-    """As `run`, whether or not what is printed can be written. A command does not end early because nobody reads, and
+    """As `run`, whether or not what is printed can be written. A command does not end early for lack of a reader, and
     has an exit code of its own then, unless its own one says that something is wrong."""
     outputs: list[_Output] = []
 

@@ -1,6 +1,6 @@
 """Open files that a program of somebody else can reach: regular ones only.
 
-A FIFO in the place of a log blocks whoever opens it, and a device may have no end.
+A FIFO in the place of a log blocks a program that opens it, and a device may have no end.
 """
 
 from __future__ import annotations

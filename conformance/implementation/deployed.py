@@ -96,13 +96,13 @@ class Deployed:
         return f"the {self.role} is deployed, and its {TAIL}{log_lines}" if log_lines else ""
 
     def close(self) -> None:
-        """Do nothing: whoever has deployed the release removes it."""
+        """Do nothing: the deployer of the release removes it."""
 
     def detach(self) -> None:
         """Do nothing: what is deployed outlives this process anyway."""
 
     def notice(self) -> None:
-        """Record each restart of a container as a failure: nobody but itself has ended it."""
+        """Record each restart of a container as a failure: it has ended by itself."""
         self._run(self._notice)
 
     # -- within --------------------------------------------------------------------------------------------------

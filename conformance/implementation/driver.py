@@ -150,7 +150,7 @@ class Driver:
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied
 
     def _play(self, role: Role, owner: Descriptor) -> Playing | None:
-        """Return who plays a role in the way that a descriptor says; None if nobody can stop and start it."""
+        """Return the player of a role in the way that a descriptor says; None if it cannot be stopped and started."""
         if role in owner.processes:
             return Player(role, role, owner, self._values, self._failures)
         if role in owner.deployments:

@@ -214,7 +214,7 @@ class ProcessGroup:
 
     def _attend(self) -> None:
         """Wait for the message that it has ended. A supervisor that ends without it was killed, and its program is
-        killed with it: nobody could stop it any more."""
+        killed with it: nothing could stop it any more."""
         _, _, code = self._reports.readline().partition(" ")
         self._reports.close()
         self._supervisor.wait()

@@ -425,7 +425,7 @@ class Judge:
 
     def _close_environment(self) -> None:
         assert self._environment is not None
-        # Nothing may interrupt the cleanup: whoever cannot wait has SIGKILL and `cluster prune`.
+        # Nothing may interrupt the cleanup: a user who cannot wait has SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)

@@ -108,8 +108,7 @@ class Book:
 
 
 def _hold(descriptor: int) -> bool:
-    """Lock a ledger until its file is closed, or its process ends in whatever way. Return whether nobody else holds
-    it."""
+    """Lock a ledger until its file is closed or its process ends. Return whether no other process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

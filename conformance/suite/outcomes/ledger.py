@@ -234,6 +234,6 @@ class Ledger:
         self._send = send
 
     def write(self, event: AnyEvent) -> None:
-        """Send an event. It is no error that nobody is left to read it: this worker still has to clear up."""
+        """Send an event. It is no error if no process is left to read it: this worker still has to clear up."""
         with contextlib.suppress(OSError):
             self._send(encoded(event))

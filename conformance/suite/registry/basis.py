@@ -1,6 +1,6 @@
 """The basis of a requirement: the public document that states it, and the place in it.
 
-`documents.yaml` lists the documents. A requirement quotes them, so that whoever disagrees can look them up.
+`documents.yaml` lists the documents. A requirement quotes them, so that readers who disagree can look them up.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The `case` fixture: what a conformance test with its own environment works with.
 
-Whatever the implementation does wrong ends as a failed check with the reason, never as a traceback.
+Every mistake of the implementation ends as a failed check with the reason, never as a traceback.
 """
 
 from __future__ import annotations

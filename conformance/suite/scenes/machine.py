@@ -17,7 +17,7 @@ MAX_EXTENSION = 4
 
 
 def unobserved(begin: float) -> tuple[float, Sequence[Late]]:
-    """Return that nothing was late, where nobody observes it."""
+    """Return that nothing was late, where the machine is not observed."""
     return 0.0, ()
 
 

@@ -14,7 +14,7 @@ WITHIN = 10.0
 
 
 def pods_of(history: History, pool: str, within: float) -> str:
-    """Return which pods on the nodes of a test nobody has attended to for so many seconds; empty for none."""
+    """Return the pods on the nodes of a test that no kubelet has attended to for so many seconds; empty for none."""
     view = history.view()
     served = {
         name(node)

@@ -13,10 +13,10 @@ class Line(Protocol):
     """A line to the process that controls the run: a channel of execnet."""
 
     def send(self, item: object) -> None:
-        """Send an event, or a question. Raises OSError if nobody is there."""
+        """Send an event, or a question. Raises OSError if the line is closed."""
 
     def receive(self) -> object:
-        """Block until an answer comes. Raises EOFError if nobody is there."""
+        """Block until an answer comes. Raises EOFError if the line is closed."""
 
 
 def wait_until_ended(line: Line | None) -> None:

@@ -232,7 +232,7 @@ class ClusterEnvironment:
         deployment.hand_over(driver, self._cluster)
 
     def _release(self, cluster: Cluster) -> None:
-        """Leave the cluster to whoever looks at it."""
+        """Leave the cluster to the person who looks at it."""
         cluster.release()
         self._book.write(
             ClusterKept(
