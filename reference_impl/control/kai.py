@@ -41,8 +41,8 @@ class KaiBackend:
     ) -> None:
         """`bindings` is None if topology constraints are not enabled."""
         self._writer, self._set_of, self._bindings = writer, set_of, bindings
-        named = f"{labels.SCHEDULER_NAME}={kai.SCHEDULER}"
-        self._gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=named)
+        selector = f"{labels.SCHEDULER_NAME}={kai.SCHEDULER}"
+        self._gangs = Informer(client, models.PODGANGS, typed(PodGang), label_selector=selector)
         self._pods = Informer(client, PODS, typed(PodOfKai), label_selector=BY_OTHERS)
         self._pod_groups = Informer(client, api.POD_GROUPS, typed(KaiPodGroup))
         self._topologies = Informer(client, api.TOPOLOGIES, typed(KaiTopology))

@@ -99,14 +99,14 @@ class Layouts:
         clique = self._cache.child(self._cache.cliques, pcs)
         group = self._cache.child(self._cache.groups, pcs)
         for template in children.standalone_templates(pcs):
-            own = clique(names.clique(pcs.metadata.name, index, template.name))
+            current_clique = clique(names.clique(pcs.metadata.name, index, template.name))
             budget = template.rolling_update.max_unavailable if template.rolling_update else None
-            replicas = template.spec.replicas if own is None else own.spec.replicas
+            replicas = template.spec.replicas if current_clique is None else current_clique.spec.replicas
             result.append(components.clique(template.name, replicas, template.spec.minimum, budget))
         for config in children.group_configs(pcs):
-            live = group(names.scaling_group(pcs.metadata.name, index, config.name))
+            current_group = group(names.scaling_group(pcs.metadata.name, index, config.name))
             budget = config.rolling_update.max_unavailable if config.rolling_update else None
-            replicas = config.replicas if live is None else live.spec.replicas
+            replicas = config.replicas if current_group is None else current_group.spec.replicas
             result.append(components.group(config.name, replicas, config.min_available, budget))
         return result
 
@@ -164,8 +164,8 @@ class Layouts:
             )
         replicas = {}
         for config in children.group_configs(pcs):
-            live = group(names.scaling_group(pcs.metadata.name, index, config.name))
-            replicas[config.name] = {} if live is None else self._replicas(pcs, replica, live)
+            current_group = group(names.scaling_group(pcs.metadata.name, index, config.name))
+            replicas[config.name] = {} if current_group is None else self._replicas(pcs, replica, current_group)
         return Observed(
             standalone,
             replicas,

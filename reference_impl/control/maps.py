@@ -138,5 +138,5 @@ def gang_layout(pcs: PodCliqueSet) -> GangLayout:
     options = pcs.spec.update_strategy.coherent if pcs.spec.update_strategy else None
     if options is not None and options.gang_layout is not None:
         return options.gang_layout
-    named = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
-    return GangLayout.SINGLE_ANCHOR if named == GangLayout.SINGLE_ANCHOR else GangLayout.PER_STEP
+    annotation = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
+    return GangLayout.SINGLE_ANCHOR if annotation == GangLayout.SINGLE_ANCHOR else GangLayout.PER_STEP

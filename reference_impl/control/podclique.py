@@ -203,8 +203,8 @@ class CliqueReconciler:
         remaining = [pod for pod in current_pods if pod not in stale]
         difference = pods.difference(shares, remaining, target, lambda gang: self._may_create(place, gang))
         # A layout that does not hold all pods is about to be renewed: nothing is deleted for it.
-        whole = sum(place.shares.values()) == clique.spec.replicas
-        surplus = [pod for pod in difference.surplus if whole or pod.finished]
+        complete = sum(place.shares.values()) == clique.spec.replicas
+        surplus = [pod for pod in difference.surplus if complete or pod.finished]
         manifests = self._manifests(place, difference.missing)
         await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         # After a refusal, one pod is created before the others are tried, which would probably be refused as well.

@@ -145,8 +145,8 @@ def gang_annotations(
 
 def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
     """The scheduler of a set: the first one that a clique names, else the default."""
-    named = (t.spec.pod_spec.get("schedulerName") for t in pcs.spec.template.cliques)
-    return next((name for name in named if name), default)
+    scheduler_names = (t.spec.pod_spec.get("schedulerName") for t in pcs.spec.template.cliques)
+    return next((name for name in scheduler_names if name), default)
 
 
 def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:

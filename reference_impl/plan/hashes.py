@@ -36,15 +36,16 @@ def known_template(template: CliqueTemplate, priority_class: str | None, policy:
 def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
     """The generation hashes of a set: values of `status.currentGenerationHash`. It changes if any template changes.
     The order of cliques matters only if it is the startup order."""
-    whole = pcs.spec.template
-    templates = tuple(_template(template, whole.priority_class_name) for template in whole.cliques)
-    return _of_set(templates, whole.clique_startup_type == StartupType.IN_ORDER, policy)
+    set_template = pcs.spec.template
+    templates = tuple(_template(template, set_template.priority_class_name) for template in set_template.cliques)
+    return _of_set(templates, set_template.clique_startup_type == StartupType.IN_ORDER, policy)
 
 
 def known(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Window:
     """All hashes that count as current in the stored state of a set."""
-    whole = pcs.spec.template
+    set_template = pcs.spec.template
     templates = {
-        template.name: known_template(template, whole.priority_class_name, policy) for template in whole.cliques
+        template.name: known_template(template, set_template.priority_class_name, policy)
+        for template in set_template.cliques
     }
     return Window(known_generation(pcs, policy), templates)

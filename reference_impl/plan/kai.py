@@ -51,13 +51,13 @@ def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
         raise MappingError(f"no KAI queue is configured on PodGang {'/'.join(gang.metadata.key)}")
     if own := queue_of(pcs.metadata.labels, pcs.metadata.annotations):
         return own
-    named = {queue_name for c in pcs.spec.template.cliques if (queue_name := queue_of(c.labels, c.annotations))}
-    whole = f"PodCliqueSet {'/'.join(pcs.metadata.key)}"
-    if not named:
-        raise MappingError(f"no KAI queue is configured on {whole} or its PodClique templates")
-    if len(named) > 1:
-        raise MappingError(f"conflicting KAI queues on {whole} PodClique templates: [{' '.join(sorted(named))}]")
-    return named.pop()
+    queues = {queue_name for c in pcs.spec.template.cliques if (queue_name := queue_of(c.labels, c.annotations))}
+    set_name = f"PodCliqueSet {'/'.join(pcs.metadata.key)}"
+    if not queues:
+        raise MappingError(f"no KAI queue is configured on {set_name} or its PodClique templates")
+    if len(queues) > 1:
+        raise MappingError(f"conflicting KAI queues on {set_name} PodClique templates: [{' '.join(sorted(queues))}]")
+    return queues.pop()
 
 
 def pod_group(gang: PodGang, of_queue: str) -> Manifest:
@@ -134,8 +134,8 @@ def marked(pod: Manifest) -> Manifest:
 
 def external_topology(binding: ClusterTopologyBinding) -> str:
     """The Topology that a binding names, and that is managed elsewhere; empty if it names none."""
-    named = binding.spec.scheduler_topology_bindings or ()
-    return next((reference.topology_reference for reference in named if reference.scheduler_name == SCHEDULER), "")
+    references = binding.spec.scheduler_topology_bindings or ()
+    return next((reference.topology_reference for reference in references if reference.scheduler_name == SCHEDULER), "")
 
 
 def topology(binding: ClusterTopologyBinding) -> Manifest | None:

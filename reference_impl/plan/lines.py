@@ -104,11 +104,11 @@ LINES = {line.name: line for line in (NAMES, MAPS)}
 def _derived(components: tuple[Component, ...], generation: str) -> Layout:
     # A base gang has all standalone cliques and `minAvailable` replicas of each group, also if they are scaled below,
     # but not if they are idle (GREP-677).
-    whole = [
+    scaled_up = [
         c if c.key.kind is Kind.CLIQUE or not c.replicas else replace(c, replicas=max(c.replicas, c.min_available))
         for c in components
     ]
-    base, *rest = layout.first(whole, generation, lambda count: [str(number) for number in range(count)]) or (
+    base, *rest = layout.first(scaled_up, generation, lambda count: [str(number) for number in range(count)]) or (
         Entry("0", generation),
     )
     counts = {c.key.name: c.replicas for c in components if c.key.kind is Kind.CLIQUE and c.replicas}

@@ -19,8 +19,8 @@ def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupCo
     """The group of a clique: that of the nearest level that names one, and `none` counts as a name. Empty for a clique
     without a group or without GPUs."""
     levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
-    named = next((level[labels.MNNVL_GROUP] for level in levels if level and labels.MNNVL_GROUP in level), NONE)
-    return "" if named == NONE or not any(map(_has_gpu, _containers(template.spec.pod_spec))) else named
+    group = next((level[labels.MNNVL_GROUP] for level in levels if level and labels.MNNVL_GROUP in level), NONE)
+    return "" if group == NONE or not any(map(_has_gpu, _containers(template.spec.pod_spec))) else group
 
 
 def groups(pcs: PodCliqueSet) -> list[str]:

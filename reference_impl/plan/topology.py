@@ -72,14 +72,14 @@ def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | N
 
 def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | None:
     """The condition of the set's status about its constraints; None if it has none."""
-    named = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
-    unknown = [domain for domain in named if domain not in (topology.levels or {})]
+    domain_names = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
+    unknown = [domain for domain in domain_names if domain not in (topology.levels or {})]
     if not topology.enabled:
-        if not named:
+        if not domain_names:
             return None
         state = ("Unknown", "TopologyAwareSchedulingDisabled")
         message = "Topology constraints are defined but Topology Aware Scheduling is disabled"
-    elif not named:
+    elif not domain_names:
         state, message = ("False", "AllClusterTopologyLevelsAvailable"), "No topology constraints defined"
     elif not topology.binding:
         state = ("Unknown", "TopologyNameMissing")

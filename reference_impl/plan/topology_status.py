@@ -23,8 +23,8 @@ def status(
 ) -> TopologyBindingStatus:
     """The status of a binding, where KAI is the only scheduler whose topologies the operator manages. `find` returns a
     Topology of KAI by its name."""
-    named = binding.spec.scheduler_topology_bindings or []
-    unmanaged = [entry for entry in named if entry.scheduler_name != kai.SCHEDULER]
+    bindings = binding.spec.scheduler_topology_bindings or []
+    unmanaged = [entry for entry in bindings if entry.scheduler_name != kai.SCHEDULER]
     entries = [_of_kai(binding, find), *map(_unavailable, unmanaged)]
     old = binding.status or TopologyBindingStatus()
     return TopologyBindingStatus(
@@ -53,11 +53,11 @@ def _of_kai(binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology |
     )
 
 
-def _unavailable(named: SchedulerTopology) -> SchedulerTopologyStatus:
+def _unavailable(topology: SchedulerTopology) -> SchedulerTopologyStatus:
     return SchedulerTopologyStatus(
-        scheduler_name=named.scheduler_name,
-        topology_reference=named.topology_reference,
-        message=f"the operator manages no topologies of the scheduler {named.scheduler_name}",
+        scheduler_name=topology.scheduler_name,
+        topology_reference=topology.topology_reference,
+        message=f"the operator manages no topologies of the scheduler {topology.scheduler_name}",
     )
 
 

@@ -59,8 +59,8 @@ def further(
 ) -> list[Pod]:
     """The old Ready pods that may be deleted beside those that a step takes, the oldest first: at most `budget` of the
     desired pods are not Ready then, whatever `minAvailable` is (GM-103)."""
-    doomed = {pod.metadata.name for pod in (*next_step.forced, next_step.selected) if pod is not None}
-    left = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in doomed]
+    deleted_names = {pod.metadata.name for pod in (*next_step.forced, next_step.selected) if pod is not None}
+    left = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in deleted_names]
     room = budget - (clique.spec.replicas - len(left))
     if budget <= 1 or room <= 0:
         return []
@@ -94,20 +94,20 @@ def _advanced(
 ) -> Step:
     active = [pod for pod in clique_pods if pod.active]
     old = [pod for pod in active if outdated(pod, current)]
-    useless = forced(old)
-    rest = [pod for pod in old if pod not in useless]
+    forced_pods = forced(old)
+    rest = [pod for pod in old if pod not in forced_pods]
     selection = progress.ready_pods_selected_to_update
     if selection is not None and not replaced(clique, selection, clique_pods):
-        return Step(progress, useless, next((pod for pod in rest if pod.metadata.name == selection.current), None))
+        return Step(progress, forced_pods, next((pod for pod in rest if pod.metadata.name == selection.current), None))
     chosen = chosen_pod(rest)
     enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = PodSelection(current=chosen.metadata.name, completed=completed)
-        return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), useless, chosen)
+        return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), forced_pods, chosen)
     if not old and _whole(clique, active):
         progress = update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
-    return Step(progress, useless)
+    return Step(progress, forced_pods)
 
 
 def _whole(clique: PodClique, active: list[Pod]) -> bool:

@@ -88,11 +88,11 @@ def step(
 def further(next_step: Step, replicas: list[Replica], budget: int) -> list[Replica]:
     """The old available replicas that may be deleted beside those that a step takes, the lowest index first: at most
     `budget` of the desired replicas are not available then, whatever `minAvailable` is (GM-103)."""
-    doomed = {clique.metadata.name for wave in next_step.waves for clique in wave}
+    deleted_names = {clique.metadata.name for wave in next_step.waves for clique in wave}
     left = [
         replica
         for replica in replicas
-        if replica.ready and doomed.isdisjoint(clique.metadata.name for clique in replica.cliques)
+        if replica.ready and deleted_names.isdisjoint(clique.metadata.name for clique in replica.cliques)
     ]
     room = budget - (len(replicas) - len(left))
     return [replica for replica in left if replica.old][:room] if budget > 1 and room > 0 else []
@@ -111,10 +111,10 @@ def observe_replica(
     policy: Policy = STANDARD,
 ) -> Replica:
     """The observed state of a replica of the group."""
-    named = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
-    cliques = [member for member in named if member is not None and member.metadata.deletion_timestamp is None]
+    members = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
+    cliques = [member for member in members if member is not None and member.metadata.deletion_timestamp is None]
     old = {member.metadata.name for member in cliques if outdated(pcs, member, pods_of(member), policy)}
-    ready = len(cliques) == len(named) and all(serves(member, pods_of(member)) for member in cliques)
+    ready = len(cliques) == len(members) and all(serves(member, pods_of(member)) for member in cliques)
     return Replica(index, cliques, old, ready)
 
 
@@ -146,23 +146,23 @@ def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> Replica
 
 
 def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, replicas: list[Replica], now: str) -> Step:
-    useless = forced(replicas)
+    forced_replicas = forced(replicas)
     selection = progress.ready_replica_indices_selected_to_update
     if selection is not None and not complete(selection, replicas):
         selected = [r for r in replicas if r.index == selection.current and r.old and r.ready]
-        return Step(progress, [*waves(useless), *waves(selected)])
+        return Step(progress, [*waves(forced_replicas), *waves(selected)])
     chosen = chosen_replica([replica for replica in replicas if replica.old and replica.ready])
     enough = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = ReplicaSelection(current=chosen.index, completed=completed)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
-        return Step(progress, [*waves(useless), *waves([chosen])])
+        return Step(progress, [*waves(forced_replicas), *waves([chosen])])
     if all(replica.updated for replica in replicas):  # also those above minAvailable (GM-106)
         progress = update_progress.ended(
             msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now
         )
-    return Step(progress, waves(useless))
+    return Step(progress, waves(forced_replicas))
 
 
 def forced(replicas: list[Replica]) -> list[Replica]:
@@ -180,8 +180,10 @@ def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
     return selection.current >= len(replicas) or replicas[selection.current].updated
 
 
-def waves(doomed: list[Replica]) -> list[list[PodClique]]:
+def waves(deleted_replicas: list[Replica]) -> list[list[PodClique]]:
     """The cliques of these replicas. The ones that mark a replica as old are deleted last, so that a restarted operator
     still recognises it."""
-    every = [(clique, clique.metadata.name in replica.old) for replica in doomed for clique in replica.cliques]
+    every = [
+        (clique, clique.metadata.name in replica.old) for replica in deleted_replicas for clique in replica.cliques
+    ]
     return [[clique for clique, old in every if old is last] for last in (False, True)]

@@ -92,13 +92,13 @@ def finished(progress: CliqueUpdateProgress | GroupUpdateProgress | None, genera
 def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progress: OwnProgress | None) -> bool:
     """Whether an update by OnDelete is still to be recorded on an object. Objects that are younger than the update were
     created from the new template (CHG-OD-02)."""
-    whole = of_set(pcs)
-    if whole is None:
+    set_progress = of_set(pcs)
+    if set_progress is None:
         return False
     if progress is not None:
         return progress.pod_clique_set_generation_hash != generation(pcs)
     created = timestamps.seconds(item.metadata.creation_timestamp)
-    began = timestamps.seconds(whole.update_started_at)
+    began = timestamps.seconds(set_progress.update_started_at)
     return created is not None and began is not None and created <= began
 
 

@@ -81,13 +81,13 @@ class Packing:
 
     def _nodes(self, pods: int) -> list[int]:
         """The usable nodes, the fullest first; of nodes that are alike, as many as there are items."""
-        alike: dict[object, list[int]] = {}
+        nodes_by_state: dict[object, list[int]] = {}
         for node in sorted({node for item in self.items for node in item.nodes}):
             slots = self._slots(node)
             if any(slots):
                 state = tuple(sorted(self.free[node].items())), tuple(bool(n) for n in slots)
-                alike.setdefault(state, []).append(node)
-        nodes = [node for same in alike.values() for node in same[:pods]]
+                nodes_by_state.setdefault(state, []).append(node)
+        nodes = [node for equal_nodes in nodes_by_state.values() for node in equal_nodes[:pods]]
         return sorted(nodes, key=lambda node: (sum(self._slots(node)), node))
 
     def _slots(self, node: int) -> Counts:

@@ -23,8 +23,8 @@ def requests(pod: Pod, *, bound: bool) -> Resources:
     spec, status = pod.spec, pod.status
     statuses: dict[str, ContainerStatus] = {}
     if bound and (status.container_statuses or status.init_container_statuses):
-        both = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        statuses = {item.name: item for item in both if item.resources is not None}
+        container_statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        statuses = {item.name: item for item in container_statuses if item.resources is not None}
     total: Resources = {}
     for container in spec.containers:
         _add(total, _effective(pod, container, statuses))

@@ -47,10 +47,10 @@ def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
 
 def layout(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """The annotation that stands for `spec.updateStrategy.coherent.gangLayout` where the CRD has no such field."""
-    named = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
-    if named is not None and named not in list(GangLayout):
+    annotation = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
+    if annotation is not None and annotation not in list(GangLayout):
         detail = f"supported values: {', '.join(GangLayout)}"
-        yield FieldError(f"metadata.annotations[{labels.GANG_LAYOUT}]", ErrorType.NOT_SUPPORTED, named, detail)
+        yield FieldError(f"metadata.annotations[{labels.GANG_LAYOUT}]", ErrorType.NOT_SUPPORTED, annotation, detail)
 
 
 def _budget(path: str, rolling_update: RollingUpdate | None, minimum: int) -> Iterator[FieldError]:

@@ -47,11 +47,11 @@ def dots(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Names become names of Services and hostnames of pods, which contain no dots (DFT-14). Checked on create only: no
     name can be changed afterwards."""
     detail = "must not have dots: it becomes part of the names of Services and of pods' host names"
-    named = [("metadata.name", pcs.metadata.name)]
-    named += [(f"{paths.clique(i)}.name", c.name) for i, c in enumerate(pcs.spec.template.cliques)]
+    paths_and_names = [("metadata.name", pcs.metadata.name)]
+    paths_and_names += [(f"{paths.clique(i)}.name", c.name) for i, c in enumerate(pcs.spec.template.cliques)]
     groups = pcs.spec.template.pod_clique_scaling_groups or []
-    named += [(f"{paths.group(i)}.name", g.name) for i, g in enumerate(groups)]
-    for path, name in named:
+    paths_and_names += [(f"{paths.group(i)}.name", g.name) for i, g in enumerate(groups)]
+    for path, name in paths_and_names:
         if "." in name and is_subdomain(name):
             yield invalid(path, name, detail)
 

@@ -75,23 +75,23 @@ def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Require one KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
-    whole = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
+    full_name = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
     own = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
     of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))}
     different = sorted(set(of_cliques.values()))
     if not own and not different:
-        detail = f"no KAI queue is configured on PodCliqueSet {whole} or its PodClique templates"
+        detail = f"no KAI queue is configured on PodCliqueSet {full_name} or its PodClique templates"
         yield invalid("spec", None, detail)
     elif own:
         for clique, queue in of_cliques.items():
             if queue != own:
-                detail = f'KAI queue on PodCliqueSet {whole} is "{own}" but PodClique template "{clique}"'
+                detail = f'KAI queue on PodCliqueSet {full_name} is "{own}" but PodClique template "{clique}"'
                 yield invalid("spec", queue, f'{detail} resolves to "{queue}"')
                 return
     elif len(different) > 1:
         queues = " ".join(different)
         yield invalid(
-            "spec", different, f"conflicting KAI queues on PodCliqueSet {whole} PodClique templates: [{queues}]"
+            "spec", different, f"conflicting KAI queues on PodCliqueSet {full_name} PodClique templates: [{queues}]"
         )
 
 

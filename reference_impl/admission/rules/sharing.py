@@ -31,12 +31,15 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
     for i, entry in enumerate(shared):
         if entry.filter is not None:
             path = f"{SHARING}[{i}].filter"
-            named, grouped = entry.filter.child_clique_names or [], entry.filter.child_scaling_group_names or []
-            if not named and not grouped:
+            child_cliques, child_groups = (
+                entry.filter.child_clique_names or [],
+                entry.filter.child_scaling_group_names or [],
+            )
+            if not child_cliques and not child_groups:
                 fields = "childCliqueNames or childScalingGroupNames"
                 yield required(path, f"filter must specify at least one {fields} entry")
-            yield from _known(f"{path}.childCliqueNames", named, cliques)
-            yield from _known(f"{path}.childScalingGroupNames", grouped, {group.name for group in groups})
+            yield from _known(f"{path}.childCliqueNames", child_cliques, cliques)
+            yield from _known(f"{path}.childScalingGroupNames", child_groups, {group.name for group in groups})
     for i, group in enumerate(groups):
         path = f"{paths.group(i)}.resourceSharing"
         of_group = group.resource_sharing or []

@@ -58,8 +58,8 @@ def places(pcs: PodCliqueSet) -> list[Place]:
     """Every constraint of a set: its own, those of groups, those of cliques. A clique inherits from its group if that
     has a constraint, else from the set (VTC-03)."""
     template = pcs.spec.template
-    whole = template.topology_constraint
-    top = (Place(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", whole),) if whole else ()
+    constraint = template.topology_constraint
+    top = (Place(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", constraint),) if constraint else ()
     all_places = list(top)
     of_clique: dict[str, tuple[Place, ...]] = {}
     for i, group in enumerate(template.pod_clique_scaling_groups or []):
@@ -87,10 +87,10 @@ def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
     """Require a binding of each constraint, the same one for the whole set (VTC-03 to VTC-05)."""
     all_places = places(pcs)
     errors = [required(f"{place.path}.topologyName", NAMELESS) for place in all_places if not place.name]
-    named = [place for place in all_places if place.own_name]
-    clashes = [place for place in named if place.inherited_name and place.inherited_name != place.own_name]
-    if not clashes and len({place.own_name for place in named}) > 1:
-        clashes = named
+    naming_places = [place for place in all_places if place.own_name]
+    clashes = [place for place in naming_places if place.inherited_name and place.inherited_name != place.own_name]
+    if not clashes and len({place.own_name for place in naming_places}) > 1:
+        clashes = naming_places
     return errors + [invalid(f"{place.path}.topologyName", place.own_name, MIXED) for place in clashes]
 
 
@@ -138,12 +138,12 @@ def deprecations(pcs: PodCliqueSet) -> Iterator[str]:
 def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
     """Refuse domains that the binding does not have (VTC-07)."""
     pack = place.constraint.pack
-    named = [
+    domains = [
         ("packDomain", place.constraint.pack_domain),
         ("pack.required", pack.required if pack else None),
         ("pack.preferred", pack.preferred if pack else None),
     ]
-    for field, domain in named:
+    for field, domain in domains:
         if domain and domain not in levels:
             detail = f"topology domain '{domain}' does not exist in cluster topology [{' '.join(levels)}]"
             yield invalid(f"{place.path}.{field}", domain, detail)

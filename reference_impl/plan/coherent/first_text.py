@@ -34,9 +34,9 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
         role = Role.ANCHOR if phase is Phase.ANCHOR else Role.TAIL
         entries.append(Entry("", generation, role, pods, indices))
     keys = epochs(len(entries))
-    named = [replace(entry, key=key) for key, entry in zip(keys, entries, strict=True)]
-    anchors = tuple(entry.key for entry in named if entry.anchor)
-    return tuple(entry if entry.anchor else replace(entry, depends_on=anchors) for entry in named)
+    keyed_entries = [replace(entry, key=key) for key, entry in zip(keys, entries, strict=True)]
+    anchors = tuple(entry.key for entry in keyed_entries if entry.anchor)
+    return tuple(entry if entry.anchor else replace(entry, depends_on=anchors) for entry in keyed_entries)
 
 
 def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[Phase, dict[Key, int]]:

@@ -136,8 +136,8 @@ def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
         return gang.spec.priority_class_name
     classes = pod_classes(pcs) if pcs is not None else {}
     if len(set(classes.values())) > 1:
-        named = ", ".join(f"{clique}: {name or 'none'}" for clique, name in classes.items())
-        raise MappingError(f"its pods have different priority classes ({named}): a gang of kube-scheduler has one")
+        class_list = ", ".join(f"{clique}: {name or 'none'}" for clique, name in classes.items())
+        raise MappingError(f"its pods have different priority classes ({class_list}): a gang of kube-scheduler has one")
     return next(iter(classes.values()), "") or None
 
 
