@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from conformance.cluster import fleets, nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
 from conformance.documents import suggestion
 from conformance.errors import HarnessError, UsageError
@@ -68,7 +68,9 @@ class GroveCluster:
         self._core: Any = CoreV1Api(self.client)
 
     @classmethod
-    def up(cls, implementation: str = "reference", settings: Iterable[str] = (), report: Report = silent) -> Self:
+    def up(
+        cls, implementation: str = "reference", settings: Iterable[str] = (), report: ProgressReporter = silent
+    ) -> Self:
         """Start a cluster, and an implementation on it: by the name or path of its descriptor, with NAME=VALUE for its
         parameters; an empty name starts none. Raises UsageError, HarnessError."""
         options = ("--grove-implementation", "--grove-set")

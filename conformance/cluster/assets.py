@@ -31,7 +31,7 @@ from conformance import data, disk, documents
 from conformance.cluster import gobuild, locks, pins, processes
 from conformance.cluster.download import fetch
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.sites import Sites, Unavailable
 from conformance.errors import UsageError
 
@@ -76,7 +76,7 @@ class Receipt:
     pinned: str = ""
 
 
-def resolve_all(report: Report = silent, kubernetes: str = "") -> Assets:
+def resolve_all(report: ProgressReporter = silent, kubernetes: str = "") -> Assets:
     """Return the paths of all programs of a cluster with this version of Kubernetes, by default the default one.
     Missing ones are downloaded or built, which can take minutes.
 
@@ -84,7 +84,7 @@ def resolve_all(report: Report = silent, kubernetes: str = "") -> Assets:
     """
     needed = programs(kubernetes)
     check_variables(program.name for program in needed)
-    store = Store(data.cache())
+    store = ProgramCache(data.cache())
     return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in needed})
 
 
@@ -98,7 +98,7 @@ def check_variables(names: Iterable[str]) -> None:
 
 def sources(kubernetes: str = "") -> dict[str, str]:
     """Return the origin of each program, for people; "" for those that are not in the cache yet."""
-    store = Store(data.cache())
+    store = ProgramCache(data.cache())
     origins = {}
     for program in programs(kubernetes):
         receipt = store.receipt(program)
@@ -164,17 +164,17 @@ def check_minor(served: str, expected: str) -> None:
 class Builder(Protocol):
     """A function that builds a program from source: see `gobuild.build`."""
 
-    def __call__(self, program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+    def __call__(self, program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
         """Build `program` to the file `into` and return its origin."""
 
 
-class Store:
+class ProgramCache:
     """The cache of programs below `root`. `sites` and `build` are the two ways to fill it."""
 
     def __init__(self, root: Path, *, sites: Sites = _SITES, build: Builder = gobuild.build) -> None:
         self._root, self._sites, self._build = root, sites, build
 
-    def resolve(self, program: Program, report: Report) -> Path:
+    def resolve(self, program: Program, report: ProgressReporter) -> Path:
         """Return the path of a program; see the module's text for the order of the sources."""
         if (given := _given(program)) is not None:
             return given
@@ -204,7 +204,7 @@ class Store:
         downloaded = "://" in receipt.source
         return receipt if intact and (not downloaded or receipt.pinned == program.digest) else None
 
-    def _fill(self, program: Program, report: Report) -> None:
+    def _fill(self, program: Program, report: ProgressReporter) -> None:
         self._clear(program)
         scratch = Path(tempfile.mkdtemp(dir=self._scratch(program)))
         try:
@@ -219,7 +219,7 @@ class Store:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _download(self, program: Program, folder: Path, report: Report) -> list[Program]:
+    def _download(self, program: Program, folder: Path, report: ProgressReporter) -> list[Program]:
         """Download the program, and all missing ones of the same archive. Return the downloaded ones; none if it has to
         be built."""
         try:

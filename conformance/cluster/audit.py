@@ -39,7 +39,7 @@ class AuditKey(NamedTuple):
         return self.agent.partition("/")[0]
 
 
-class Request(NamedTuple):
+class AuditedRequest(NamedTuple):
     """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
     since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated),
     the user, and, where the log has bodies (empty elsewhere), the resource version that a write led to, the request
@@ -151,10 +151,10 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
         )
 
     @property
-    def request(self) -> Request:
+    def request(self) -> AuditedRequest:
         """Return the event as a request."""
         about, answer = self.objectRef, bytes(self.responseObject)
-        return Request(
+        return AuditedRequest(
             program=self.userAgent.partition("/")[0],
             code=self.responseStatus.code,
             verb=self.verb,
@@ -186,9 +186,9 @@ class AuditTail:
     def __init__(self, log: AuditLog, since: int | None = None) -> None:
         self._log, self._at = log, log.mark() if since is None else since
 
-    def poll(self) -> list[Request]:
+    def poll(self) -> list[AuditedRequest]:
         """Return the requests that were answered since the last call."""
-        requests: list[Request] = []
+        requests: list[AuditedRequest] = []
         for event, end in self._log.events(self._at):
             self._at = end
             if event.verb != "watch":
@@ -272,7 +272,7 @@ class AuditLog:
             and event.responseStatus.code < 300
         ]
 
-    def accepted(self, since: int = 0) -> Iterator[Request]:
+    def accepted(self, since: int = 0) -> Iterator[AuditedRequest]:
         """Yield the accepted writes since a mark, without dry runs."""
         requests = (event.request for event in self._finished(since) if event.responseStatus.code < 300)
         return (request for request in requests if not request.dry_run)

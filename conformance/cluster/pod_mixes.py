@@ -20,7 +20,7 @@ MOST_TIMES = 3
 
 
 @dataclass(frozen=True)
-class Failure:
+class PodFailure:
     """A behavior that one of `one_of` pods has beside the mix, with these parameters. The first byte of its uid is
     `first` or more, and less than `end`."""
 
@@ -46,7 +46,7 @@ class Mix:
 
     about: str
     times: Mapping[str, tuple[int, int]]
-    failures: tuple[Failure, ...]
+    failures: tuple[PodFailure, ...]
 
     def parameters(self) -> dict[str, str]:
         """Return the parameters as the inside of jq strings that draw them."""
@@ -62,7 +62,7 @@ class Mix:
             for index, (name, (low, high)) in enumerate(self.times.items(), 1)
         }
 
-    def failure(self, uid: str) -> Failure | None:
+    def failure(self, uid: str) -> PodFailure | None:
         """Return the failure of a pod; None if it has none."""
         first = _drawn(uid, 0)
         return next((candidate for candidate in self.failures if candidate.first <= first < candidate.end), None)
@@ -90,7 +90,7 @@ def _failures(
     field: documents.Field,
     entries: list[dict[str, object]],
     parameters: Mapping[str, Mapping[str, str]],
-) -> Iterator[Failure]:
+) -> Iterator[PodFailure]:
     first = 0
     for number, entry in enumerate(entries):
         at = (*field, "failures", number)
@@ -101,7 +101,7 @@ def _failures(
             if parameter not in known:
                 hint = documents.suggestion(parameter, known)
                 raise UsageError("unknown parameter", where=document.where(*at, "parameters", parameter), hint=hint)
-        failure = Failure(behavior, entry["oneOf"], {**known, **given}, first)
+        failure = PodFailure(behavior, entry["oneOf"], {**known, **given}, first)
         if failure.end > BYTE:
             raise UsageError("more pods fail than there are", where=document.where(*at, "oneOf"), hint="raise it")
         yield failure

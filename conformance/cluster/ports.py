@@ -14,7 +14,7 @@ from pathlib import Path
 
 from conformance import disk
 from conformance.cluster import locks
-from conformance.cluster.progress import Report, notice
+from conformance.cluster.progress import ProgressReporter, notice
 from conformance.cluster.state import claimed, user_state
 from conformance.errors import HarnessError, UsageError
 
@@ -41,7 +41,7 @@ FREE_PORTS = BLOCK - Port.FREE
 class Ports:
     """The claims below `folder`."""
 
-    def __init__(self, folder: Path | None = None, report: Report = notice) -> None:
+    def __init__(self, folder: Path | None = None, report: ProgressReporter = notice) -> None:
         self._folder, self._report = folder or user_state() / "ports", report
 
     def claim(self, directory: Path) -> int:

@@ -46,7 +46,7 @@ Last = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedFeatures:
     """The features that a cluster should have. `version` is that of PodGroups: empty if nothing of the Workload API is
     expected."""
 
@@ -57,7 +57,7 @@ class Expected:
     scheduler: bool = True
 
     @classmethod
-    def of(cls, features: Features, minor: str, scheduler: bool = True) -> Expected:
+    def of(cls, features: Features, minor: str, scheduler: bool = True) -> ExpectedFeatures:
         """Return the expectations of the preflight: a gate that one component has on must be on in all that need it."""
         enabled = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
         newest = tuple(map(int, minor.split("."))) >= (1, 37)
@@ -81,7 +81,12 @@ class Expected:
 
 
 async def check(
-    client: Client, expected: Expected, *, scheduler: str, within: float = WITHIN, last: Last = lambda component: ""
+    client: Client,
+    expected: ExpectedFeatures,
+    *,
+    scheduler: str,
+    within: float = WITHIN,
+    last: Last = lambda component: "",
 ) -> None:
     """Raise UsageError with the first component that lacks something, and how to start it. Everything is removed.
 
@@ -102,7 +107,7 @@ async def check(
 
 class _Preflight:
     def __init__(
-        self, client: Client, expected: Expected, namespace: str, scheduler: str, within: float, last: Last
+        self, client: Client, expected: ExpectedFeatures, namespace: str, scheduler: str, within: float, last: Last
     ) -> None:
         self._client, self._expected, self._namespace = client, expected, namespace
         self._scheduler, self._within, self._last = scheduler, within, last

@@ -11,7 +11,7 @@ from typing import Protocol
 from rich.console import Console
 
 
-class Report(Protocol):
+class ProgressReporter(Protocol):
     """Called at the beginning of each step with the subject and the step."""
 
     def __call__(self, subject: str, step: str, /) -> None:
@@ -29,7 +29,7 @@ EVERY = 10.0
 class Every:
     """Reports the progress of one step, at most one message in EVERY seconds, and none in the first ones."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProgressReporter) -> None:
         self._report, self._last = report, time.monotonic()
 
     def __call__(self, subject: str, step: str) -> None:
@@ -40,12 +40,12 @@ class Every:
 
 
 def notice(subject: str, step: str, /) -> None:
-    """Write a step to standard error: a Report for unusual conditions only."""
+    """Write a step to standard error: a ProgressReporter for unusual conditions only."""
     print(f"{subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
 
 
 @contextmanager
-def terminal(title: str) -> Iterator[Report]:
+def terminal(title: str) -> Iterator[ProgressReporter]:
     """Report to standard error: a live line on a terminal, plain lines elsewhere, and the total time at the end.
 
     Without any step, nothing is printed, not even the total.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from conformance.cluster import locks, processes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import State, state_root
+from conformance.cluster.state import StateRoot, state_root
 
 
 @dataclass
@@ -29,12 +29,12 @@ class Pruned:
     """Name → the living process that owns the cluster. That of a killed run may be taking it down just now."""
 
 
-def prune(state: State | None = None) -> Pruned:
+def prune(state: StateRoot | None = None) -> Pruned:
     """Remove dead clusters, and processes and port claims that belong to no cluster. Return the removed ones.
 
     The clusters of another checkout may be of another version: unreadable records are left alone.
     """
-    state = state or State()
+    state = state or StateRoot()
     own = state.root == state_root()
     pruned = Pruned()
     with state.lock():
@@ -63,7 +63,7 @@ def prune(state: State | None = None) -> Pruned:
     return pruned
 
 
-def _dead(state: State, name: str, *, own: bool) -> str:
+def _dead(state: StateRoot, name: str, *, own: bool) -> str:
     """Return the reason why the cluster `name` is dead; empty if it is alive."""
     record = state.read(name)
     if record is None:

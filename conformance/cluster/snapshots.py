@@ -19,7 +19,7 @@ from conformance.cluster import etcd_data
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.ports import Port
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.state import NAME, SPACE
 from conformance.errors import UsageError
 
@@ -49,7 +49,7 @@ def listed(cluster: Cluster) -> list[Snapshot]:
     return sorted(snapshots, key=lambda snapshot: snapshot.created)
 
 
-def take(cluster: Cluster, name: str, *, replace: bool = False, report: Report = silent) -> Snapshot:
+def take(cluster: Cluster, name: str, *, replace: bool = False, report: ProgressReporter = silent) -> Snapshot:
     """Take a snapshot, which takes the place of an earlier one of that name only if `replace`. Raises UsageError,
     HarnessError."""
     if not NAME.fullmatch(name):
@@ -70,7 +70,7 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Report =
     return next(snapshot for snapshot in listed(cluster) if snapshot.name == name)
 
 
-def restore(cluster: Cluster, name: str, report: Report = silent) -> None:
+def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> None:
     """Give the cluster the content that it had when a snapshot was taken, and return when it is healthy. The caller has
     ended the processes of an implementation. Raises UsageError, HarnessError."""
     require(cluster, name)

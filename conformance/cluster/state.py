@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from conformance import disk, regular
 from conformance.cluster import locks, processes
-from conformance.cluster.progress import Report, notice
+from conformance.cluster.progress import ProgressReporter, notice
 from conformance.data import PROJECT
 from conformance.errors import UsageError
 
@@ -64,7 +64,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Record:
+class ClusterRecord:
     """The record of a cluster. `owner` is null for a cluster that outlives the command that created it.
 
     `creator` is the process that starts the cluster; it matters while the phase is `starting`.
@@ -110,7 +110,7 @@ class Record:
         return f"the process that it belonged to ({self.owner.pid}) is gone"
 
 
-class State:
+class StateRoot:
     """The state root of a checkout."""
 
     def __init__(self, root: Path | None = None) -> None:
@@ -118,7 +118,7 @@ class State:
         self.clusters = self.root / "clusters"
 
     @contextmanager
-    def lock(self, report: Report = notice) -> Iterator[None]:
+    def lock(self, report: ProgressReporter = notice) -> Iterator[None]:
         """Hold the lock for adding and removing folders. Not for long operations, except prune. Raises UsageError if
         the state root cannot be written."""
         self._make()
@@ -146,7 +146,7 @@ class State:
         """Return the folder of the cluster `name`."""
         return self.clusters / name
 
-    def add(self, record: Record, report: Report = notice) -> Path:
+    def add(self, record: ClusterRecord, report: ProgressReporter = notice) -> Path:
         """Create the folder of a new cluster. Raises UsageError if the name is taken or invalid."""
         with self.lock(report):
             self.require_new(record.name)
@@ -170,14 +170,14 @@ class State:
                 hint=f"choose another name, or run: {start}, or: grove-conformance cluster down {name}",
             )
 
-    def update(self, record: Record, **changes: Any) -> Record:
+    def update(self, record: ClusterRecord, **changes: Any) -> ClusterRecord:
         """Write the record with `changes` and return it."""
         changed = replace(record, **changes)
         with self.errors():
             _write(self.directory(record.name) / RECORD, changed)
         return changed
 
-    def read(self, name: str) -> Record | None:
+    def read(self, name: str) -> ClusterRecord | None:
         """Return the record of a cluster; None if there is no such folder or no readable record in it."""
         if not NAME.fullmatch(name):  # it could be the path of another folder
             return None
@@ -186,13 +186,13 @@ class State:
             owner = document.pop("owner")
             roles = {role: Owner(**process) for role, process in document.pop("roles", {}).items()}
             creator = Owner(**document.pop("creator"))
-            return Record(creator=creator, owner=Owner(**owner) if owner else None, roles=roles, **document)
+            return ClusterRecord(creator=creator, owner=Owner(**owner) if owner else None, roles=roles, **document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
     def abandoned(self, name: str) -> str:
-        """Return the reason why a cluster is not needed any more, as `Record.abandoned`; empty if it has no readable
-        record.
+        """Return the reason why a cluster is not needed any more, as `ClusterRecord.abandoned`; empty if there is
+        no readable record.
 
         The record is read again after the owner was found dead: it may have given the cluster away as its last act.
         """
@@ -262,5 +262,5 @@ def checkout_id() -> str:
     return hashlib.sha256(str(PROJECT).encode()).hexdigest()[:8]
 
 
-def _write(path: Path, record: Record) -> None:
+def _write(path: Path, record: ClusterRecord) -> None:
     disk.write(path, json.dumps(asdict(record), indent=2) + "\n")

@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from conformance.cluster import pins
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import Every, Report
+from conformance.cluster.progress import Every, ProgressReporter
 from conformance.cluster.sites import Sites, Unavailable
 from conformance.errors import HarnessError
 
@@ -44,7 +44,7 @@ class ChecksumMismatch(HarnessError):
 class Transfers:
     """Transfers of files for one program."""
 
-    def __init__(self, program: Program, sites: Sites, report: Report) -> None:
+    def __init__(self, program: Program, sites: Sites, report: ProgressReporter) -> None:
         self._program, self._sites, self._report = program, sites, report
 
     def fetch(self, url: str, into: Path, digest: str, accept: str = "*/*") -> None:

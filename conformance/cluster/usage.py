@@ -24,7 +24,7 @@ class Amount:
 
 
 @dataclass
-class NodeGroup:
+class ProfileUsage:
     """The nodes of one profile. `ready`: number of those to which pods can be bound."""
 
     profile: str
@@ -39,7 +39,7 @@ class NodeGroup:
 class Usage:
     """Nodes by profile, sorted by name, and the number of pods by state, the most frequent first."""
 
-    groups: Sequence[NodeGroup]
+    groups: Sequence[ProfileUsage]
     pods: Mapping[str, int]
 
     @property
@@ -56,11 +56,11 @@ class Usage:
 
 def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
     """Return the capacity of `nodes` and the requests of `pods`. Nodes without a profile are in the group `-`."""
-    groups: dict[str, NodeGroup] = {}
-    of_node: dict[str, NodeGroup] = {}
+    groups: dict[str, ProfileUsage] = {}
+    of_node: dict[str, ProfileUsage] = {}
     for node in nodes:
         profile = label(node, PROFILE) or "-"
-        group = of_node[name(node)] = groups.setdefault(profile, NodeGroup(profile))
+        group = of_node[name(node)] = groups.setdefault(profile, ProfileUsage(profile))
         group.nodes += 1
         group.ready += schedulable(node)
         for resource, value in quantities.allocatable(node).items():

@@ -17,7 +17,7 @@ from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.ports import Port, is_free
 from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings
-from conformance.cluster.state import Owner, State, known_roots
+from conformance.cluster.state import Owner, StateRoot, known_roots
 from conformance.commands import cluster_nodes, cluster_samples, output
 from conformance.commands.cluster_clean import clean
 from conformance.commands.cluster_snapshots import listing, restore, snapshot, start
@@ -277,10 +277,10 @@ def prune(
         typer.echo("nothing to remove")
 
 
-def _states(everywhere: bool) -> list[State]:
+def _states(everywhere: bool) -> list[StateRoot]:
     """Return the state of this checkout and, with `everywhere`, those of the user's other checkouts after it."""
-    own = State()
-    other_states = [State(root) for root in known_roots() if root != own.root] if everywhere else []
+    own = StateRoot()
+    other_states = [StateRoot(root) for root in known_roots() if root != own.root] if everywhere else []
     return [own, *other_states]
 
 

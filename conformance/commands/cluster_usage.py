@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from conformance import documents
 from conformance.cluster import process_usage
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.usage import GPU, Amount, NodeGroup, Usage, usage
+from conformance.cluster.usage import GPU, Amount, ProfileUsage, Usage, usage
 from conformance.commands import output
 from conformance.commands.named_cluster import READY, Name, Required, call_api, dead_role, started
 from conformance.errors import Exit, UsageError
@@ -180,7 +180,7 @@ def _groups(used: Usage) -> list[dict[str, Any]]:
     ]
 
 
-def _amounts(group: NodeGroup) -> Iterator[str]:
+def _amounts(group: ProfileUsage) -> Iterator[str]:
     yield str(group.pods)
     for resource, unit in (("cpu", Decimal(1)), ("memory", _GI), (GPU, Decimal(1))):
         amount = group.amounts.get(resource, Amount())

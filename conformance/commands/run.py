@@ -17,7 +17,7 @@ from rich.console import Console
 from conformance import disk
 from conformance.cluster import policies, progress
 from conformance.cluster.assets import versions
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.commands import chosen_cluster, options
 from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested
 from conformance.documents import suggestion
@@ -27,7 +27,7 @@ from conformance.implementation.descriptor import Descriptor
 from conformance.run import launch, preparation, pytest_options, reproduction, rerun
 from conformance.run.preparation import changed
 from conformance.suite.registry import quick as quick_tests
-from conformance.suite.registry.selection import Scope
+from conformance.suite.registry.selection import Selection
 from conformance.suite.scenes.repeated import names_of
 from conformance.suite.session import existing, shards
 from conformance.suite.session.occupation import Occupation, OccupationTerms, occupied
@@ -272,7 +272,7 @@ def run(
             raise UsageError("an existing cluster is not removed", where="--keep-cluster", hint="leave it out")
     else:
         policies.load(given.policies)
-        State().require()
+        StateRoot().require()
     given = changed(
         given,
         fail_fast=fail_fast,
@@ -387,7 +387,7 @@ def _occupy(
     return ctx.with_resource(occupied(Path(settings.kubeconfig), terms, progress.notice))
 
 
-def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Scope) -> tuple[str, ...]:
+def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
     """Return the judged ids: with --test and pytest's own options, those of the selected ones that the named tests
     declare."""
     if not settings.only and not settings.pytest_options:

@@ -138,7 +138,7 @@ def _measured(
     known: sides.StoredSide | None,
     folder: Path,
     limits: validity.Limits,
-    report: progress.Report,
+    report: progress.ProgressReporter,
     counts_only: bool,
 ) -> Played:
     """Play the rounds of a plan; only its head if the base is known."""
@@ -198,7 +198,7 @@ def _side(
     both: list[str] | None,
     own: list[str] | None,
     source: tuple[refs.Repository, str] | None,
-    report: progress.Report,
+    report: progress.ProgressReporter,
 ) -> sides.MeasuredSide:
     if len(given) > 1:
         raise UsageError("names several sides", where=option, hint="give one")

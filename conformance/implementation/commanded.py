@@ -10,7 +10,7 @@ from conformance.implementation import inherited
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.output import Output
 from conformance.implementation.role_process import NotStarted
-from conformance.implementation.values import Place, Values
+from conformance.implementation.values import ProcessLocation, Values
 
 SAID = 3
 """Lines of a command's output that a message quotes."""
@@ -82,7 +82,7 @@ class Commanded:
 
     def _call(self, command: list[str]) -> None:
         """Run a command to its end. Raises HarnessError with the end of its output."""
-        place = Place(self.role, self.role, self.role)
+        place = ProcessLocation(self.role, self.role, self.role)
         words = [self._values.fill(place, self.descriptor, word) for word in command]
         log = self._values.log(self.name)
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

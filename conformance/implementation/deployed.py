@@ -16,7 +16,7 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.output import TAIL, Output
 from conformance.implementation.process import Ended
 from conformance.implementation.release import AGENT, Release
-from conformance.implementation.role_process import Failure, NotStarted
+from conformance.implementation.role_process import NotStarted, ProcessFailure
 from conformance.implementation.values import Values
 from kube import errors
 from kube.client import Client
@@ -35,7 +35,7 @@ class Deployed:
     """A role that is played by a Deployment of `release`. Failures are added to `failures`."""
 
     def __init__(
-        self, role: Role, descriptor: Descriptor, release: Release, values: Values, failures: list[Failure]
+        self, role: Role, descriptor: Descriptor, release: Release, values: Values, failures: list[ProcessFailure]
     ) -> None:
         self.role, self.name = role, str(role)
         self._release, self._values, self._failures = release, values, failures
@@ -211,7 +211,7 @@ class Deployed:
                     await self._collect(client)
                     ended = Ended(code, time.monotonic())
                     what = f"its container was restarted{self._tail()}"
-                    self._failures.append(Failure(self.role, "", self.descriptor.name, ended, what))
+                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, ended, what))
                 self._restarts[key] = count
 
     async def _collect(self, client: Client) -> None:

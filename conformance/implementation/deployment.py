@@ -10,7 +10,7 @@ import psutil
 from conformance.cluster import kubeconfigs, policies, processes, snapshots
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.policies import Policies
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.cluster.state import Owner
 from conformance.errors import UsageError
 from conformance.grove.kinds import GROVE
@@ -80,7 +80,7 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
     )
 
 
-def enforce(cluster: Cluster, chosen: Policies, report: Report) -> None:
+def enforce(cluster: Cluster, chosen: Policies, report: ProgressReporter) -> None:
     """Create the objects of policies, and return once admission policies are applied to requests. Raises
     HarnessError."""
     manifests = [DesiredObject(manifest, path) for path, manifest in chosen.objects]
@@ -95,7 +95,7 @@ def enforce(cluster: Cluster, chosen: Policies, report: Report) -> None:
         asyncio.run(install())
 
 
-def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: Report) -> None:
+def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter) -> None:
     """Install an implementation and start its processes, which end with the cluster. Return when they are ready.
 
     Raises HarnessError.
@@ -112,7 +112,7 @@ def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, rep
         report(judged.name, f"the log of the {name} is {logs[name]}")
 
 
-def resume(cluster: Cluster, report: Report) -> None:
+def resume(cluster: Cluster, report: ProgressReporter) -> None:
     """Start the dead components of a cluster and, if a role of its implementation has ended, all of its roles anew.
     Raises UsageError, HarnessError."""
     cluster.start(report)
@@ -120,7 +120,7 @@ def resume(cluster: Cluster, report: Report) -> None:
         _start_anew(cluster, report)
 
 
-def restore(cluster: Cluster, snapshot: str, report: Report) -> None:
+def restore(cluster: Cluster, snapshot: str, report: ProgressReporter) -> None:
     """Give a cluster the content of a snapshot, and start its implementation anew: what that remembers is of another
     time. Raises UsageError, HarnessError."""
     snapshots.require(cluster, snapshot)
@@ -131,7 +131,7 @@ def restore(cluster: Cluster, snapshot: str, report: Report) -> None:
     _start_anew(cluster, report)
 
 
-def _start_anew(cluster: Cluster, report: Report) -> None:
+def _start_anew(cluster: Cluster, report: ProgressReporter) -> None:
     if cluster.record.roles:
         _end_roles(cluster)
         start(cluster, *load(cluster.record.descriptor, cluster.record.settings), report)

@@ -15,12 +15,12 @@ from conformance.implementation.deployed import Deployed
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installer import Installer
 from conformance.implementation.operators import SECOND, Operators
-from conformance.implementation.player import Player, Playing, start_all
+from conformance.implementation.player import ProcessRunner, RoleRunner, start_all
 from conformance.implementation.release import Release
-from conformance.implementation.role_process import Failure, NotStarted
+from conformance.implementation.role_process import NotStarted, ProcessFailure
 from conformance.implementation.values import ClusterFacts, Values
 
-__all__ = ["ClusterFacts", "Driver", "Failure", "NotStarted"]
+__all__ = ["ClusterFacts", "Driver", "NotStarted", "ProcessFailure"]
 
 
 class Driver:
@@ -34,10 +34,10 @@ class Driver:
     def __init__(self, descriptor: Descriptor, cluster: ClusterFacts, supplied: Descriptor | None = None) -> None:
         self.descriptor, self.cluster, self.supplied = descriptor, cluster, supplied
         self._values = Values(cluster, descriptor.scheduler_name)
-        self._players: dict[Role, Playing] = {}
+        self._players: dict[Role, RoleRunner] = {}
         self._release = Release(self._values)
         """The objects that the judged implementation has deployed in the cluster."""
-        self._failures: list[Failure] = []
+        self._failures: list[ProcessFailure] = []
         self._named: set[str] = {SECOND}
         """The names of processes that have, or may have, a log."""
         for role in Role:
@@ -134,10 +134,12 @@ class Driver:
     def supplied_pages(self) -> list[str]:
         """Return the ready pages of the roles that the judged implementation does not play."""
         supplied = (player for role, player in self._players.items() if role not in self.descriptor.roles)
-        processes = (process for player in supplied if isinstance(player, Player) for process in player.processes)
+        processes = (
+            process for player in supplied if isinstance(player, ProcessRunner) for process in player.processes
+        )
         return [process.page for process in processes if process.alive and process.page]
 
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> tuple[ProcessFailure, ...]:
         """Return every process so far that ended by itself, in the order in which that was noticed."""
         for player in self._each_player():
             player.notice()
@@ -149,17 +151,17 @@ class Driver:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied
 
-    def _play(self, role: Role, owner: Descriptor) -> Playing | None:
+    def _play(self, role: Role, owner: Descriptor) -> RoleRunner | None:
         """Return the player of a role in the way that a descriptor says; None if it cannot be stopped and started."""
         if role in owner.processes:
-            return Player(role, role, owner, self._values, self._failures)
+            return ProcessRunner(role, role, owner, self._values, self._failures)
         if role in owner.deployments:
             return Deployed(role, owner, self._release, self._values, self._failures)
         return Commanded(role, owner, self._values) if role in owner.control else None
 
-    def _each_player(self) -> list[Playing]:
+    def _each_player(self) -> list[RoleRunner]:
         """Return the players of the roles that the driver controls, and a second operator."""
         return [*self._players.values(), *([self.operators.second] if self.operators.second is not None else [])]
 
-    def _operator(self, name: str, descriptor: Descriptor) -> Playing:
-        return Player(Role.OPERATOR, name, descriptor, self._values, self._failures)
+    def _operator(self, name: str, descriptor: Descriptor) -> RoleRunner:
+        return ProcessRunner(Role.OPERATOR, name, descriptor, self._values, self._failures)

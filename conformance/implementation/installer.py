@@ -14,7 +14,7 @@ from conformance.implementation import installation, objects, placeholders, righ
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installation import Manifest
 from conformance.implementation.objects import DesiredObject
-from conformance.implementation.values import Place, Values
+from conformance.implementation.values import ProcessLocation, Values
 from kube import errors
 from kube.client import Client
 
@@ -149,7 +149,7 @@ class Installer:
         text = checked(source, path)
         role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
         player = self._routed_to if role is Role.OPERATOR else role
-        return self._values.fill(Place(player, player, role), source, text)
+        return self._values.fill(ProcessLocation(player, player, role), source, text)
 
     def _players(self) -> dict[Role, Descriptor]:
         """Return who plays each role whose processes have a user of their own."""

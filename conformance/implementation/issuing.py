@@ -20,7 +20,7 @@ SKEW = datetime.timedelta(hours=1)
 """The clock of a machine that just woke up may step back: a certificate is valid from shortly before its creation."""
 
 
-class Pair(NamedTuple):
+class KeyPair(NamedTuple):
     """A key, its certificate and that of its authority, in PEM."""
 
     key: bytes
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
     authority: bytes
 
 
-def issue() -> Pair:
+def issue() -> KeyPair:
     """Return a new certificate of a new authority, whose key is not kept."""
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name, name = _name("grove-conformance webhook authority"), _name("localhost")
@@ -54,7 +54,7 @@ def issue() -> Pair:
         .sign(ca_key, hashes.SHA256())
     )
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Pair(private, certificate.public_bytes(Encoding.PEM), ca.public_bytes(Encoding.PEM))
+    return KeyPair(private, certificate.public_bytes(Encoding.PEM), ca.public_bytes(Encoding.PEM))
 
 
 def _name(common: str) -> x509.Name:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.installer import Installer
-from conformance.implementation.player import Playing, start_all
+from conformance.implementation.player import RoleRunner, start_all
 from conformance.implementation.values import Values
 
 SECOND = "operator-2"
@@ -20,13 +20,13 @@ class Operators:
     def __init__(
         self,
         judged: Descriptor,
-        players: dict[Role, Playing],
+        players: dict[Role, RoleRunner],
         values: Values,
         installer: Installer,
-        player: Callable[[str, Descriptor], Playing],
+        player: Callable[[str, Descriptor], RoleRunner],
     ) -> None:
         """`player` creates the processes of an operator from a name and a descriptor."""
-        self.second: Playing | None = None
+        self.second: RoleRunner | None = None
         self._judged, self._players, self._values, self._installer = judged, players, values, installer
         self._player = player
 

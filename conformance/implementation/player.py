@@ -10,11 +10,11 @@ from typing import Protocol
 from conformance.implementation.commanded import Commanded
 from conformance.implementation.deployed import Deployed
 from conformance.implementation.descriptor import Descriptor, Role
-from conformance.implementation.role_process import Failure, RoleProcess
+from conformance.implementation.role_process import ProcessFailure, RoleProcess
 from conformance.implementation.values import Values
 
 
-class Playing(Protocol):
+class RoleRunner(Protocol):
     """A player of a role: processes of the suite, a Deployment in the cluster, or a program that commands of the user
     start."""
 
@@ -56,11 +56,13 @@ class Playing(Protocol):
         """Return how its log ends, as one line of text."""
 
 
-class Player:
+class ProcessRunner:
     """The processes of a role. `name` is the name of the role's ports, and the beginning of the names of its processes:
     `operator-2` for a second operator."""
 
-    def __init__(self, role: Role, name: str, descriptor: Descriptor, values: Values, failures: list[Failure]) -> None:
+    def __init__(
+        self, role: Role, name: str, descriptor: Descriptor, values: Values, failures: list[ProcessFailure]
+    ) -> None:
         self.role, self.name = role, name
         self._values, self._failures = values, failures
         self.cast(descriptor)
@@ -116,7 +118,7 @@ class Player:
             process.notice()
 
 
-def start_all(players: Iterable[Playing]) -> None:
+def start_all(players: Iterable[RoleRunner]) -> None:
     """Start what does not run. Of the processes, the first ones of all roles at once; when these are ready, the second
     ones; and so on. Before them, what is no process of the suite.
 
@@ -126,10 +128,10 @@ def start_all(players: Iterable[Playing]) -> None:
     for player in everybody:
         if isinstance(player, Deployed | Commanded) and not player.alive:
             player.start()
-    _start_processes([player for player in everybody if isinstance(player, Player)])
+    _start_processes([player for player in everybody if isinstance(player, ProcessRunner)])
 
 
-def _start_processes(players: list[Player]) -> None:
+def _start_processes(players: list[ProcessRunner]) -> None:
     started: list[RoleProcess] = []
     try:
         for stage in zip_longest(*(player.processes for player in players)):

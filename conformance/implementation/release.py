@@ -14,7 +14,7 @@ from conformance.implementation import inherited, installation, installer, objec
 from conformance.implementation.descriptor import Descriptor, Helm, Role
 from conformance.implementation.installation import MANAGER
 from conformance.implementation.objects import DesiredObject
-from conformance.implementation.values import Place, Values
+from conformance.implementation.values import ProcessLocation, Values
 from kube.client import Client
 from kube.resource import CONFIG_MAPS, CRDS
 
@@ -89,7 +89,7 @@ class Release:
         """Replace placeholders. `${port.…}` and `${kubeconfig}` are those of the operator, or, if it plays none, of the
         gang scheduler."""
         role = Role.OPERATOR if Role.OPERATOR in desired.roles else Role.GANG_SCHEDULER
-        return self._values.fill(Place(role, role, role), desired, text)
+        return self._values.fill(ProcessLocation(role, role, role), desired, text)
 
     def _client(self) -> Client:
         return Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=AGENT)

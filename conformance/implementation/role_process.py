@@ -13,7 +13,7 @@ from conformance.implementation.descriptor import Descriptor, Process, Role
 from conformance.implementation.output import TAIL
 from conformance.implementation.process import Ended, NotReady, ProcessGroup, ReadyLate
 from conformance.implementation.program import find_program, located
-from conformance.implementation.values import Place, Values
+from conformance.implementation.values import ProcessLocation, Values
 
 
 def subject(role: Role, process: str) -> str:
@@ -22,7 +22,7 @@ def subject(role: Role, process: str) -> str:
 
 
 @dataclass(frozen=True)
-class Failure:
+class ProcessFailure:
     """A process that ended although the driver did not end it: a finding about the implementation."""
 
     role: Role
@@ -71,7 +71,7 @@ class RoleProcess:
         number: int,
         descriptor: Descriptor,
         values: Values,
-        failures: list[Failure],
+        failures: list[ProcessFailure],
     ) -> None:
         """`number`: its position among the processes of the role."""
         self.role = role
@@ -82,7 +82,7 @@ class RoleProcess:
         self.page = ""
         """The page that says that the running program is ready; empty if it has none."""
         self.name = f"{player}-{self._process.name}" if self._process.name else player
-        self._place = Place(player, self.name, role)
+        self._place = ProcessLocation(player, self.name, role)
         self._field = ("processes", role, number) if self._process.name else ("processes", role)
         self._descriptor, self._values, self._failures = descriptor, values, failures
 
@@ -172,8 +172,8 @@ class RoleProcess:
             self.group.kill() if kill else self.group.stop(self._process.stop.grace)
             self.group = None
 
-    def _failure(self, ended: Ended, output: str) -> Failure:
-        return Failure(self.role, self._process.name, self._descriptor.name, ended, output)
+    def _failure(self, ended: Ended, output: str) -> ProcessFailure:
+        return ProcessFailure(self.role, self._process.name, self._descriptor.name, ended, output)
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of the program."""

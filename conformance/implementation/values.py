@@ -32,7 +32,7 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessLocation:
     """The place of the ports, the folder and the log of a process. `player` has the ports: the processes of one role
     share them by name; folder and log are those of `process`."""
 
@@ -61,11 +61,11 @@ class Values:
         """Return the log of a process."""
         return self.cluster.directory / "logs" / f"{process}.log"
 
-    def fill(self, place: Place, source: Descriptor, text: str) -> str:
+    def fill(self, place: ProcessLocation, source: Descriptor, text: str) -> str:
         """Replace the placeholders in a text of the descriptor `source`."""
         return placeholders.expand(text, lambda name: self.value(place, source, name))
 
-    def value(self, place: Place, source: Descriptor, name: str) -> str:
+    def value(self, place: ProcessLocation, source: Descriptor, name: str) -> str:
         """Return the value of a placeholder. Raises HarnessError if no port is left for it."""
         family, _, rest = name.partition(".")
         match family:

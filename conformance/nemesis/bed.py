@@ -16,7 +16,7 @@ import orjson
 
 from conformance.cluster import kubeconfigs, nodes
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.cluster.settings import ClusterSettings
 from conformance.errors import UsageError
 from conformance.history.query import History
@@ -157,7 +157,7 @@ class FaultTestbed:
 
 @contextmanager
 def bed(
-    judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, *, kubernetes: str = ""
+    judged: Descriptor, supplied: Descriptor | None, role: Role, report: ProgressReporter, *, kubernetes: str = ""
 ) -> Iterator[FaultTestbed]:
     """Start cluster, proxy for `role`, implementation and recorder. Raises UsageError, HarnessError."""
     with ExitStack() as stack:
@@ -197,7 +197,12 @@ def bed(
 
 @contextmanager
 def beds(
-    count: int, judged: Descriptor, supplied: Descriptor | None, role: Role, report: Report, kubernetes: str = ""
+    count: int,
+    judged: Descriptor,
+    supplied: Descriptor | None,
+    role: Role,
+    report: ProgressReporter,
+    kubernetes: str = "",
 ) -> Iterator[list[FaultTestbed]]:
     """Start several beds at the same time. Raises UsageError, HarnessError."""
     with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from conformance import bounded
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.implementation.descriptor import Descriptor
 from conformance.nemesis import choice
 from conformance.nemesis.bed import FaultTestbed
@@ -123,7 +123,7 @@ class Campaign:
         self,
         beds: Sequence[FaultTestbed],
         journal: Journal,
-        report: Report,
+        report: ProgressReporter,
         keep: Callable[[FaultOutcome], Any],
         *,
         at: str = "",

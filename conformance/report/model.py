@@ -28,7 +28,7 @@ from conformance.suite.outcomes.ledger import (
     TestStarted,
 )
 from conformance.suite.registry.requirement import Level, Registry, Requirement
-from conformance.suite.registry.selection import INVARIANT, Scope, scope
+from conformance.suite.registry.selection import INVARIANT, Selection, scope
 
 
 class Outcome(StrEnum):
@@ -296,7 +296,9 @@ def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
     return tests
 
 
-def _result(entry: Requirement, chosen: Scope, tests: Mapping[str, _Test], interrupted: bool, unplanned: str) -> Result:
+def _result(
+    entry: Requirement, chosen: Selection, tests: Mapping[str, _Test], interrupted: bool, unplanned: str
+) -> Result:
     """Return the outcome of a requirement: the worst one of all tests that declare it. `unplanned` is why no test of
     the run does."""
     if entry.id in chosen.unclaimed:

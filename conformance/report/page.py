@@ -34,10 +34,10 @@ IN_FULL = 3
 FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
 """The facts of a run that are shown at once."""
 BASES = {
-    basis.Kind.DOCUMENT: "by documents",
-    basis.Kind.CONVENTION: "by conventions of Kubernetes",
-    basis.Kind.DECISION: "by decision",
-    basis.Kind.CODE: "by upstream's code",
+    basis.BasisKind.DOCUMENT: "by documents",
+    basis.BasisKind.CONVENTION: "by conventions of Kubernetes",
+    basis.BasisKind.DECISION: "by decision",
+    basis.BasisKind.CODE: "by upstream's code",
 }
 _FOLDER = re.compile(r"^(?:'[^']*/|\S*/)(?=grove-conformance\b)|(?<=grove-conformance)'(?= )")
 """The folder of the program on the machine of the run, which readers of a page do not have, and its quotes."""

@@ -24,7 +24,7 @@ from conformance.implementation.descriptor import Descriptor, Role
 from conformance.run import declared, reproduction
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry import requirement
-from conformance.suite.registry.selection import Scope, scope
+from conformance.suite.registry.selection import Selection, scope
 from conformance.suite.session import existing, worker
 from conformance.suite.settings import RunSettings
 
@@ -39,7 +39,7 @@ class Prepared:
     settings: RunSettings
     judged: Descriptor
     supplied: Descriptor | None
-    chosen: Scope
+    chosen: Selection
 
     @property
     def implementation(self) -> ledger.Implementation:
@@ -101,7 +101,7 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
     return Prepared(settings, judged, supplied, selection(settings, registry))
 
 
-def selection(settings: RunSettings, registry: requirement.Registry) -> Scope:
+def selection(settings: RunSettings, registry: requirement.Registry) -> Selection:
     """Return what a run selects. Raises UsageError for an unknown profile or id."""
     return scope(
         registry,
@@ -163,7 +163,7 @@ def _expected(judged: Descriptor, today: date) -> dict[str, str]:
     return {e.id: e.reason for e in judged.expected_failures if e.expires is None or e.expires > today}
 
 
-def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Scope) -> RunSettings:
+def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Selection) -> RunSettings:
     """Return the settings with the cluster that the selected profiles need, if the default one will not do."""
     needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
     if not needs:

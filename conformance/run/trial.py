@@ -18,7 +18,7 @@ from conformance.cluster import nodes
 from conformance.cluster.chosen_kubeconfig import Chosen
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.existing.marks import marked
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.cluster.settings import ClusterSettings
 from conformance.grove import workloads
 from conformance.grove.expected import expected
@@ -68,7 +68,7 @@ def attempt(
     judged: Descriptor,
     supplied: Descriptor | None,
     within: float,
-    report: Report,
+    report: ProgressReporter,
     *,
     workload: str = WORKLOAD,
     on: Chosen | None = None,
@@ -106,7 +106,7 @@ def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
     return text
 
 
-def _own(judged: Descriptor, supplied: Descriptor | None, report: Report, stack: ExitStack) -> _Place:
+def _own(judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter, stack: ExitStack) -> _Place:
     settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler(judged, supplied))
     cluster = Cluster.up(f"try-{secrets.token_hex(3)}", settings=settings, owner=True, report=report)
     stack.callback(cluster.down)
@@ -115,7 +115,9 @@ def _own(judged: Descriptor, supplied: Descriptor | None, report: Report, stack:
     return place
 
 
-def _existing(judged: Descriptor, supplied: Descriptor | None, on: Chosen, report: Report, stack: ExitStack) -> _Place:
+def _existing(
+    judged: Descriptor, supplied: Descriptor | None, on: Chosen, report: ProgressReporter, stack: ExitStack
+) -> _Place:
     """Occupy an existing cluster. What is made there has a label, and is removed at the end."""
     name = f"try-{secrets.token_hex(3)}"
     existing.admit(on.path)

@@ -27,7 +27,7 @@ class Workers:
     def __init__(self, settings: RunSettings, book: Book, collected: Callable[[Collected], None]) -> None:
         self._settings, self._book, self._collected = msgspec.json.encode(settings), book, collected
         self._lock = threading.Lock()
-        self._lines: dict[str, other_workers.Line] = {}
+        self._lines: dict[str, other_workers.ControllerChannel] = {}
         self._waiting: set[str] = set()
         self._running = ""
         """The programs that the first worker has started on a shared cluster, as it reported; empty before."""
@@ -58,7 +58,9 @@ class Workers:
             if ended:
                 self._lines.pop(name, None)
                 if name == shared.FIRST:
-                    self._running = shared.encoded(shared.Running(problem="the worker that started it has ended"))
+                    self._running = shared.encoded(
+                        shared.RunningImplementation(problem="the worker that started it has ended")
+                    )
             if self._running:
                 for worker in self._curious:
                     self._send(worker, self._running)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from conformance.cluster import etcd_data
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.errors import HarnessError
 from conformance.history.recorder import Recorder
 from conformance.implementation.descriptor import Role
-from conformance.implementation.driver import Driver, Failure
+from conformance.implementation.driver import Driver, ProcessFailure
 from conformance.scale.machine import ResourceMeter
 from conformance.scale.tracker import Tracker
 from kube.client import Client
@@ -63,7 +63,7 @@ class ScaleEnvironment:
     driver: Driver
     recorder: Recorder
     client: Client
-    report: Report
+    report: ProgressReporter
     pids: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -108,7 +108,7 @@ class ScaleEnvironment:
     ) -> None:
         """Return when `done` holds. Raises RunFailed after `within` seconds, or when a process of the implementation
         ends."""
-        dead: list[Failure] = []
+        dead: list[ProcessFailure] = []
 
         def progress(now: Tracker) -> None:
             dead.extend(self.driver.failures())

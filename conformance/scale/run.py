@@ -16,7 +16,7 @@ import psutil
 from conformance.cluster import nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import NOTHING, Requested
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.cluster.settings import DEFAULT_SCHEDULER, ClusterSettings, Reads
 from conformance.data import PROJECT
 from conformance.errors import HarnessError
@@ -85,7 +85,7 @@ PROXIED = "proxied"
 T = TypeVar("T")
 
 
-def run(plan: ScalePlan, report: Report, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
+def run(plan: ScalePlan, report: ProgressReporter, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a plan on a new cluster and return the result document. `keep` gets it as well, and before RunFailed or
     HarnessError is raised, it gets the incomplete document. `written` is the write floor, if it was measured."""
     before = machine.load()
@@ -96,7 +96,7 @@ def run(plan: ScalePlan, report: Report, keep: Keep, written: dict[str, Any] | N
     return _on_a_cluster(plan, report, ClusterSettings(reads=Reads.ALL), measured)
 
 
-def measure_write_floor(plan: ScalePlan, report: Report) -> dict[str, Any]:
+def measure_write_floor(plan: ScalePlan, report: ProgressReporter) -> dict[str, Any]:
     """Record the writes of the implementation on one new cluster, replay them on another, and return the write floor.
 
     The cluster of the replay has the same history as that of the run has before its first phase: the nodes, the pods
@@ -121,7 +121,7 @@ def measure_write_floor(plan: ScalePlan, report: Report) -> dict[str, Any]:
 
 def _on_a_cluster(
     plan: ScalePlan,
-    report: Report,
+    report: ProgressReporter,
     settings: ClusterSettings,
     work: Callable[[ScaleEnvironment], Coroutine[Any, Any, T]],
 ) -> T:
@@ -153,7 +153,7 @@ async def _with_client(
     cluster: Cluster,
     driver: Driver,
     recorder: Recorder,
-    report: Report,
+    report: ProgressReporter,
     work: Callable[[ScaleEnvironment], Coroutine[Any, Any, T]],
 ) -> T:
     run = f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"

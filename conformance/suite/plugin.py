@@ -483,7 +483,7 @@ def _ended_by(running: RunningTest) -> str:
     return running.ended_by
 
 
-def _cluster(line: other_workers.Line | None) -> MakeEnvironment:
+def _cluster(line: other_workers.ControllerChannel | None) -> MakeEnvironment:
     from conformance.suite.session.worker import open_environment  # imported here: only runs with clusters need it
 
     return partial(open_environment, line=line)

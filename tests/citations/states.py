@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from conformance.suite.registry.basis import AUTHORITATIVE, NO_AUTHORITY, PublicDocument, State
+from conformance.suite.registry.basis import AUTHORITATIVE, NO_AUTHORITY, DocumentState, PublicDocument
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 FILE = Path(__file__).with_name("states.yaml")
@@ -52,7 +52,7 @@ def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
     quoted = [by_id[quotation.document] for quotation in entry.basis.quotations if quotation.words]
     binding = [document for document in quoted if document.kind not in NO_AUTHORITY]
     states = {document.state for document in binding}
-    return bool(states & AUTHORITATIVE) or (bool(entry.seed) and State.OPEN in states)
+    return bool(states & AUTHORITATIVE) or (bool(entry.seed) and DocumentState.OPEN in states)
 
 
 def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> 
     link = THREAD.match(entry.link)
     name = entry.thread or (f"{link[1]}#{link[2]}" if link else "")
     if not name:
-        if entry.state not in (State.MERGED, State.PUBLISHED, State.UNPUBLISHED):
+        if entry.state not in (DocumentState.MERGED, DocumentState.PUBLISHED, DocumentState.UNPUBLISHED):
             yield f"is {entry.state}, and names no thread"
         return
     if name not in threads:
@@ -82,7 +82,7 @@ def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> 
         yield f"has commit {entry.commit or 'none'}, and its link {file[1]}"
     threaded = bool(entry.thread or THREAD.match(entry.link))
     if not entry.commit:
-        if entry.state in (State.MERGED, State.REVERTED) and not threaded:
+        if entry.state in (DocumentState.MERGED, DocumentState.REVERTED) and not threaded:
             yield f"is {entry.state} without a commit"
         return
     if entry.commit not in commits:
@@ -91,5 +91,5 @@ def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> 
     commit = commits[entry.commit]
     if entry.date != commit.get("date", entry.date):
         yield f"has the date {entry.date}, and commit {entry.commit} {commit['date']}"
-    if entry.state is State.MERGED and not threaded and "branch" not in commit:
+    if entry.state is DocumentState.MERGED and not threaded and "branch" not in commit:
         yield f"is merged, and commit {entry.commit} is on no branch of upstream"

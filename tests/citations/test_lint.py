@@ -156,7 +156,7 @@ def test_a_must_rests_on_no_place_that_contradicts_another_requirement(
 
 
 def test_a_must_that_a_document_contradicts_is_found() -> None:
-    rests = basis.Basis(basis.Kind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),))
+    rests = basis.Basis(basis.BasisKind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),))
     entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=rests)
     (problem,) = lint.disagreements(Registry({"core": "The core."}, {"AA-001": entry}, {}))
     assert problem.what == "a MUST that a document contradicts"

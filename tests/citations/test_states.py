@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.suite.registry import basis, requirement
-from conformance.suite.registry.basis import Basis, Kind, PublicDocument, Quotation, State
+from conformance.suite.registry.basis import Basis, BasisKind, DocumentState, PublicDocument, Quotation
 from conformance.suite.registry.requirement import Level, Registry
 from tests.citations import lint, states
 
@@ -29,7 +29,9 @@ LISTED: states.Listed = {
 
 def document(link: str, state: str = "merged", **fields: str) -> PublicDocument:
     return PublicDocument(
-        **{"id": "d", "title": "A text", "kind": "guide", "date": "2026-11", **fields}, link=link, state=State(state)
+        **{"id": "d", "title": "A text", "kind": "guide", "date": "2026-11", **fields},
+        link=link,
+        state=DocumentState(state),
     )
 
 
@@ -55,8 +57,8 @@ def test_what_upstream_confirms_is_no_problem(right: PublicDocument) -> None:
         (document(FILE), "d: has commit none, and its link aaaaaaaa0123"),
         (document("https://example.com/page"), "d: is merged without a commit"),
         (document("https://example.com/page", "open"), "d: is open, and names no thread"),
-        (replace(REVERTED, state=State.OPEN), "d: is open, and o/r#1 is reverted"),
-        (replace(REVERTED, state=State.MERGED, reverted_by=""), "d: is merged, and o/r#1 is reverted"),
+        (replace(REVERTED, state=DocumentState.OPEN), "d: is open, and o/r#1 is reverted"),
+        (replace(REVERTED, state=DocumentState.MERGED, reverted_by=""), "d: is merged, and o/r#1 is reverted"),
         (replace(REVERTED, reverted_by=""), "d: is reverted by nothing, and o/r#1 by cccccccc"),
         (replace(REVERTED, commit="dddddddd", date="2026-05-26"), "d: has commit dddddddd, and o/r#1 has bbbbbbbb"),
         (replace(REVERTED, date="2026-05-27"), "d: has the date 2026-05-27, and commit bbbbbbbb 2026-05-25"),
@@ -79,7 +81,7 @@ def test_a_state_or_commit_that_upstream_does_not_confirm_is_a_problem(wrong: Pu
 
 def carried_by(document: PublicDocument, seed: str = "") -> list[str]:
     must = next(entry for entry in requirement.load().requirements.values() if entry.level is Level.MUST)
-    quoted = Basis(Kind.DOCUMENT, (Quotation("d", "Summary", "It says so."),))
+    quoted = Basis(BasisKind.DOCUMENT, (Quotation("d", "Summary", "It says so."),))
     registry = Registry({}, {"AA-001": replace(must, id="AA-001", basis=quoted, seed=seed)}, {})
     return [str(problem) for problem in lint.authority(registry, {"d": document}) if "AA-001" in str(problem)]
 
@@ -101,8 +103,8 @@ def test_facts_of_upstream() -> None:
     """Documents that were once marked wrongly have the state that the history of their repository shows."""
     known = basis.known()
     pull = known["pull-566"]
-    assert (pull.state, pull.commit, pull.reverted_by) == (State.REVERTED, "94a0105c", "21c24c67")
-    assert (known["grep-393-640"].state, known["grep-393-640"].commit) == (State.MERGED, "205c8795")
-    assert {known[id].state for id in ("issue-777", "issue-815", "grep-401")} == {State.CLOSED}
-    assert (known["grep-393-831"].state, known["grep-393-831"].commit) == (State.OPEN, "")
-    assert known["rolling-update-design"].state is State.UNPUBLISHED
+    assert (pull.state, pull.commit, pull.reverted_by) == (DocumentState.REVERTED, "94a0105c", "21c24c67")
+    assert (known["grep-393-640"].state, known["grep-393-640"].commit) == (DocumentState.MERGED, "205c8795")
+    assert {known[id].state for id in ("issue-777", "issue-815", "grep-401")} == {DocumentState.CLOSED}
+    assert (known["grep-393-831"].state, known["grep-393-831"].commit) == (DocumentState.OPEN, "")
+    assert known["rolling-update-design"].state is DocumentState.UNPUBLISHED

@@ -13,16 +13,16 @@ import pytest
 
 from conformance.cluster import processes
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from tests.cluster.waiting import Spawn
 
 
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[State]:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateRoot]:
     """A state root that no other test and no checkout shares. Processes that the test leaves in it end with it."""
     root = tmp_path / "state"
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(root))
-    state = State()
+    state = StateRoot()
     assert state.root == root
     yield state
     processes.end(lambda environment: environment.get(processes.STATE_ROOT) == str(root))

@@ -21,7 +21,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.existing.kwok_stages import STAGES
 from conformance.cluster.kubelet_sim.process import COMPONENT
 from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.suite.session.existing import DISPOSABLE
 from kube.client import Client
 from kube.resource import NAMESPACES
@@ -38,7 +38,8 @@ def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "defaul
         if by_api:
             patch.setattr(controlplane, "kwokctl_configuration", _as_the_chart_does)
         configured = ClusterSettings(audit=False, scheduler_name=scheduler_name)
-        cluster = Cluster.up("foreign", settings=configured, state=State(folder))  # not in the state of this checkout
+        state = StateRoot(folder)  # not that of this checkout
+        cluster = Cluster.up("foreign", settings=configured, state=state)
     try:
         cluster.kill(COMPONENT)
         asyncio.run(_prepare(cluster, by_api))

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from conformance.cluster import assets, pins, processes
-from conformance.cluster.assets import RECEIPT, Assets, Store, programs, resolve_all
+from conformance.cluster.assets import RECEIPT, Assets, ProgramCache, programs, resolve_all
 from conformance.cluster.pins import Program
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.sites import Sites
 from conformance.cluster.transfer import ChecksumMismatch
 from conformance.errors import HarnessError, UsageError
@@ -43,7 +43,7 @@ def report(subject, step):
         (folder / "waits").touch()
 
 program = next(program for program in assets.programs() if program.name == "kubectl")
-print(assets.Store(root, sites=sites.Sites(), build=build).resolve(program, report))
+print(assets.ProgramCache(root, sites=sites.Sites(), build=build).resolve(program, report))
 """
 
 
@@ -56,13 +56,13 @@ def kubectl() -> Program:
     return next(program for program in programs() if program.name == "kubectl")
 
 
-def quick(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+def quick(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
     into.write_text("#!/bin/sh\n")
     return "a quick build"
 
 
-def store(root: Path) -> Store:
-    return Store(root, sites=Sites(), build=quick)
+def store(root: Path) -> ProgramCache:
+    return ProgramCache(root, sites=Sites(), build=quick)
 
 
 def test_two_processes_build_once(tmp_path: Path, spawn: Spawn) -> None:
@@ -102,12 +102,12 @@ def test_leftovers_are_swept_up_even_when_the_program_is_there(tmp_path: Path) -
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
-    def broken(program: Program, into: Path, *, marker: str, cache: Path, report: Report) -> str:
+    def broken(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
         into.write_text("half")
         raise HarnessError("the compiler says no")
 
     with pytest.raises(HarnessError, match="says no"):
-        Store(tmp_path, sites=Sites(), build=broken).resolve(kubectl(), silent)
+        ProgramCache(tmp_path, sites=Sites(), build=broken).resolve(kubectl(), silent)
     assert not store(tmp_path).path(kubectl()).parent.exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
@@ -174,7 +174,7 @@ def test_a_wrong_checksum_is_an_error_and_nothing_is_built_instead(
         use(site.url, monkeypatch)
         site.files = {f"/{kubectl().file}": b"something else"}
         with pytest.raises(ChecksumMismatch):
-            Store(tmp_path, sites=Sites(), build=never).resolve(kubectl(), silent)
+            ProgramCache(tmp_path, sites=Sites(), build=never).resolve(kubectl(), silent)
     assert not store(tmp_path).path(kubectl()).exists()
     assert not list((tmp_path / "scratch" / "kubernetes").iterdir())
 
@@ -203,7 +203,7 @@ def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:
         def probe(self, urls: object) -> None:
             raise AssertionError("a site was asked")
 
-    built = Store(tmp_path, sites=NoSites(), build=quick).resolve(replace(kubectl(), digest=""), silent)
+    built = ProgramCache(tmp_path, sites=NoSites(), build=quick).resolve(replace(kubectl(), digest=""), silent)
     assert built.read_text() == "#!/bin/sh\n"
 
 

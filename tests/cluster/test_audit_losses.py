@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster.audit_losses import Losses
+from conformance.cluster.audit_losses import AuditLosses
 
 POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/p?fieldManager=x"
 
@@ -25,7 +25,7 @@ def lost(user: str, response: int = 201, uri: str = POLICY) -> str:
 def reported_loss(folder: Path, *lines: str) -> str:
     log = folder / "kube-apiserver.log"
     log.write_text("")
-    losses = Losses(log)
+    losses = AuditLosses(log)
     log.write_text("".join(lines))
     return losses.first()
 
@@ -44,7 +44,7 @@ def test_nobody_else_is_accused(tmp_path: Path, text: str) -> None:
 
 def test_a_log_is_read_as_it_grows_and_after_a_new_start(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
-    losses = Losses(log)
+    losses = AuditLosses(log)
     assert losses.first() == ""
     log.write_text("I1129 a long line before the next start of the API server\n" * 20)
     assert losses.first() == ""
@@ -57,4 +57,4 @@ def test_a_log_is_read_as_it_grows_and_after_a_new_start(tmp_path: Path) -> None
 def test_what_was_there_before_is_no_business_of_the_run(tmp_path: Path) -> None:
     log = tmp_path / "kube-apiserver.log"
     log.write_text(lost("operator"))
-    assert Losses(log).first() == ""
+    assert AuditLosses(log).first() == ""

@@ -19,7 +19,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.cluster.pod_behaviors import PREFIX
 from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.data import PROJECT
 from kube.client import Client
 from kube.informer import Informer
@@ -38,7 +38,7 @@ TOLERATION = {"operator": "Exists", "effect": "NoExecute"}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster.up("behaviors", state=State(tmp_path_factory.mktemp("state") / "root"))
+    cluster = Cluster.up("behaviors", state=StateRoot(tmp_path_factory.mktemp("state") / "root"))
     yield cluster
     cluster.down()
 
@@ -212,7 +212,7 @@ def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
                 assert container["restartCount"] == (failure(last) == "crash-loop"), name
             assert watched.now["own"]["status"]["phase"] == "Running" and not ready(watched.now["own"])
 
-    cluster = Cluster.up("lives", settings=ClusterSettings(pods="realistic"), state=State(tmp_path / "root"))
+    cluster = Cluster.up("lives", settings=ClusterSettings(pods="realistic"), state=StateRoot(tmp_path / "root"))
     try:
         asyncio.run(play(cluster))
     finally:

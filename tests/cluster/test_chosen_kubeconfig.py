@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from conformance.cluster.chosen_kubeconfig import chosen
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
 from kube import config
 
@@ -39,7 +39,9 @@ def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_an_option_comes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State) -> None:
+def test_an_option_comes_before_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: StateRoot
+) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "other", "other")))
     mine = kubeconfig(tmp_path / "mine", "mine")
     with chosen(mine, "") as selected:
@@ -49,7 +51,7 @@ def test_an_option_comes_before_the_environment(tmp_path: Path, monkeypatch: pyt
         assert selected.options == ("--kubeconfig", str(tmp_path / "other/config"))
 
 
-def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: State) -> None:
+def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: StateRoot) -> None:
     with pytest.raises(UsageError, match=r"home/.kube/config: no such file — give --kubeconfig FILE, or set"):
         chosen(None, "").__enter__()
     (tmp_path / "home").mkdir()
@@ -58,7 +60,7 @@ def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: State) -> None
         assert server(selected.path) == "http://usual.example"
 
 
-def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: Path, state: State) -> None:
+def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: Path, state: StateRoot) -> None:
     mine = kubeconfig(tmp_path / "mine", "a", "b")
     with chosen(mine, "b") as selected:
         assert selected.path != mine and server(selected.path) == "http://b.example"
@@ -69,7 +71,7 @@ def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: 
     assert list(selected.path.parent.iterdir()) == []
 
 
-def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, state: State) -> None:
+def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, state: StateRoot) -> None:
     mine = kubeconfig(tmp_path / "mine", "a", "b")
     folder = state.root / "kubeconfigs"
     folder.mkdir(parents=True)
@@ -80,7 +82,7 @@ def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, sta
 
 
 def test_several_files_are_one_and_the_first_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: StateRoot
 ) -> None:
     first, second = kubeconfig(tmp_path / "1", "a"), kubeconfig(tmp_path / "2", "b", "a")
     second.write_text(second.read_text().replace("http://a.example", "http://wrong.example"))
@@ -92,7 +94,7 @@ def test_several_files_are_one_and_the_first_wins(
         assert selected.options == ("--context", "b")
 
 
-def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state: State) -> None:
+def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state: StateRoot) -> None:
     mine = kubeconfig(tmp_path / "mine", "a", "b")
     document = yaml.safe_load(mine.read_text())
     document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
@@ -112,7 +114,9 @@ def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state
         ("b", "mine/config: context 'b' names the user 'gone', which does not exist — known: a, b"),
     ],
 )
-def test_a_context_that_cannot_be_used_gets_one_line(tmp_path: Path, state: State, context: str, words: str) -> None:
+def test_a_context_that_cannot_be_used_gets_one_line(
+    tmp_path: Path, state: StateRoot, context: str, words: str
+) -> None:
     mine = kubeconfig(tmp_path / "mine", "a", "b")
     mine.write_text(mine.read_text().replace("user: b", "user: gone"))
     with pytest.raises(UsageError) as caught, chosen(mine, context):
@@ -120,7 +124,7 @@ def test_a_context_that_cannot_be_used_gets_one_line(tmp_path: Path, state: Stat
     assert str(caught.value).endswith(words)
 
 
-def test_a_file_that_is_no_kubeconfig_gets_one_line(tmp_path: Path, state: State) -> None:
+def test_a_file_that_is_no_kubeconfig_gets_one_line(tmp_path: Path, state: StateRoot) -> None:
     (tmp_path / "wrong").write_text("a: [")
     with pytest.raises(UsageError, match=r"^wrong:2: is not YAML"), chosen(tmp_path / "wrong", ""):
         pass

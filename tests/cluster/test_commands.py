@@ -17,7 +17,7 @@ import pytest
 
 from conformance import cli
 from conformance.cluster import controlplane, fleets, nodes
-from conformance.cluster.state import Owner, Record, State
+from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.validate import VALIDATORS
 from tests.cluster.waiting import wait_for
@@ -112,7 +112,7 @@ def test_a_command_ends_well_or_with_its_own_code() -> None:
         (["cluster", "nodes", "add", "x", "tiny:1"], "unknown cluster 'x'"),
     ],
 )
-def test_wrong_usage_is_one_line_and_code_4(state: State, arguments: list[str], message: str) -> None:
+def test_wrong_usage_is_one_line_and_code_4(state: StateRoot, arguments: list[str], message: str) -> None:
     done = here(*arguments)
     assert done.returncode == Exit.USAGE and done.stdout == ""
     assert message in done.stderr and done.stderr.count("\n") == 1
@@ -148,55 +148,57 @@ def test_a_state_folder_that_cannot_be_written_is_one_line_and_code_4(
     assert f"state folder {tmp_path}/state: cannot be written" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_prune_names_what_lives(state: State) -> None:
+def test_prune_names_what_lives(state: StateRoot) -> None:
     me = Owner.this_process()
-    state.add(Record(name="mine", uid="mine", creator=me, owner=me))
+    state.add(ClusterRecord(name="mine", uid="mine", creator=me, owner=me))
     done = here("cluster", "prune")
     assert done.stdout == f"kept cluster mine: it ends with process {me.pid}, which is alive\n"
 
 
-def test_a_list_of_clusters_has_whole_lines_in_a_pipe(state: State) -> None:
+def test_a_list_of_clusters_has_whole_lines_in_a_pipe(state: StateRoot) -> None:
     me = Owner.this_process()
     long = {"name": "a-cluster-with-quite-a-long-name", "implementation": "an-implementation-with-a-long-name-as-well"}
-    state.add(Record(uid="mine", creator=me, owner=me, created="2026-11-24T11:12:00+00:00", **long))
+    state.add(ClusterRecord(uid="mine", creator=me, owner=me, created="2026-11-24T11:12:00+00:00", **long))
     lines = here("cluster", "list", "--all").stdout.splitlines()
     (line,) = (line for line in lines if long["name"] in line)
     whole = ("starting", long["implementation"], f"process {me.pid}", str(state.directory(long["name"])))
     assert all(text in line for text in whole)
 
 
-def test_the_list_of_clusters_names_version_and_features(state: State) -> None:
+def test_the_list_of_clusters_names_version_and_features(state: StateRoot) -> None:
     me = Owner.this_process()
     features = ["--features", "workload-api"]
-    state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.37.2"}, features=features))
+    state.add(ClusterRecord("mine", "mine", me, me, versions={"kubernetes": "1.37.2"}, features=features))
     assert "1.37.2 --features workload-api" in here("cluster", "list").stdout
 
 
 @pytest.mark.parametrize("name", ["taken", "No"])
 def test_a_wrong_name_is_refused_before_programs_are_built(
-    state: State, monkeypatch: pytest.MonkeyPatch, name: str
+    state: StateRoot, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    state.add(Record("taken", "taken", Owner.this_process(), None, phase="ready"))
+    state.add(ClusterRecord("taken", "taken", Owner.this_process(), None, phase="ready"))
     monkeypatch.setattr(controlplane, "resolve_all", lambda *_: pytest.fail("programs are built"))
     assert here("cluster", "up", name).returncode == Exit.USAGE
 
 
-def test_the_cluster_that_is_meant_is_suggested(state: State) -> None:
+def test_the_cluster_that_is_meant_is_suggested(state: StateRoot) -> None:
     assert "unknown cluster 'dve' — there are none; start one: " in here("cluster", "top", "dve").stderr
-    state.add(Record("dev", "dev", Owner.this_process(), None, phase="ready"))
+    state.add(ClusterRecord("dev", "dev", Owner.this_process(), None, phase="ready"))
     assert "'dve' — did you mean \"dev\"?" in here("cluster", "down", "dve").stderr
     assert "known: dev" in here("cluster", "kubectl", "get", "pods").stderr
 
 
-def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(
+    state: StateRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A reboot leaves such a cluster."""
-    state.add(Record("mine", "mine", Owner.this_process(), None, phase="ready"))
+    state.add(ClusterRecord("mine", "mine", Owner.this_process(), None, phase="ready"))
     start = "grove-conformance cluster start mine"
     listed = here("cluster", "list").stdout
     assert "stopped" in listed and listed.endswith(f"start what has ended: {start}\n")
     monkeypatch.setenv("XDG_STATE_HOME", str(state.root.parent))
-    other = State(state.root.parent / "grove-conformance" / "other")
-    other.add(Record("theirs", "theirs", Owner.this_process(), None, phase="ready"))
+    other = StateRoot(state.root.parent / "grove-conformance" / "other")
+    other.add(ClusterRecord("theirs", "theirs", Owner.this_process(), None, phase="ready"))
     everywhere = here("cluster", "list", "--all").stdout
     assert "theirs" in everywhere and start in everywhere and "cluster start theirs" not in everywhere
     assert here("cluster", "status", "mine").stdout.startswith("cluster mine: stopped\n")
@@ -205,7 +207,7 @@ def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(state: State, monk
     assert start in here("cluster", "kubectl", "mine", "--", "get", "pods").stderr
 
 
-def test_lists_of_nothing_say_so(state: State) -> None:
+def test_lists_of_nothing_say_so(state: StateRoot) -> None:
     assert here("cluster", "list").stdout == "none\n"
     assert here("cluster", "list", "--json").stdout == "[]\n"
     assert here("list", "--profile", "scale", "--level", "MAY").stdout == "none\n"
@@ -217,16 +219,16 @@ def test_the_node_profiles_and_fleets_are_listed() -> None:
     assert any("mixed" in line and " 152 " in line for line in lines)
 
 
-def test_the_listed_version_is_what_the_api_server_reports(state: State) -> None:
+def test_the_listed_version_is_what_the_api_server_reports(state: StateRoot) -> None:
     me = Owner.this_process()
-    state.add(Record("mine", "mine", me, me, versions={"kubernetes": "1.36.3"}, served="1.36.9-mine"))
+    state.add(ClusterRecord("mine", "mine", me, me, versions={"kubernetes": "1.36.3"}, served="1.36.9-mine"))
     assert "1.36.9-mine" in here("cluster", "list").stdout
     assert json.loads(here("cluster", "list", "--json").stdout)[0]["versions"] == {"kubernetes": "1.36.9-mine"}
 
 
-def test_a_cluster_that_is_starting_has_no_status(state: State) -> None:
+def test_a_cluster_that_is_starting_has_no_status(state: StateRoot) -> None:
     me = Owner.this_process()
-    state.add(Record("mine", "mine", me, me))
+    state.add(ClusterRecord("mine", "mine", me, me))
     done = here("cluster", "status", "mine")
     assert done.returncode == Exit.USAGE and "it is still starting" in done.stderr
 
@@ -267,7 +269,7 @@ def test_every_wrong_data_file_is_told(
 
 
 @pytest.mark.cluster
-def test_an_interrupted_cluster_up_is_one_line_code_2_and_leaves_nothing(state: State) -> None:
+def test_an_interrupted_cluster_up_is_one_line_code_2_and_leaves_nothing(state: StateRoot) -> None:
     command = [sys.executable, "-m", "conformance.cli", "cluster", "up", "play"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: (state.directory("play") / "kwokctl.log").exists())
@@ -278,14 +280,14 @@ def test_an_interrupted_cluster_up_is_one_line_code_2_and_leaves_nothing(state: 
     assert not list(state.clusters.iterdir())
 
 
-def test_a_cluster_cannot_live_for_a_process_that_is_not_there(state: State) -> None:
+def test_a_cluster_cannot_live_for_a_process_that_is_not_there(state: StateRoot) -> None:
     done = here("cluster", "up", "lent", "--owner", "4194304")
     assert done.returncode == Exit.USAGE and "there is no process 4194304" in done.stderr
     assert not state.clusters.exists() or not list(state.clusters.iterdir())
 
 
 @pytest.mark.cluster
-def test_a_cluster_goes_up_is_listed_and_goes_down(state: State) -> None:
+def test_a_cluster_goes_up_is_listed_and_goes_down(state: StateRoot) -> None:
     done = grove_conformance("cluster", "up", "play", "--nodes", "tiny:3", "--nodes", "dgx-h100:1")
     assert done.returncode == 0, done.stderr
     path = here("cluster", "kubeconfig", "play").stdout.strip()

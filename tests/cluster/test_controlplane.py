@@ -24,7 +24,7 @@ from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster, find, list_clusters
 from conformance.cluster.ports import Port, Ports, is_free
 from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
 from kube.resource import PODS
@@ -43,7 +43,7 @@ sys.stdin.readline()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster.up("shared", state=State(tmp_path_factory.mktemp("state") / "root"))
+    cluster = Cluster.up("shared", state=StateRoot(tmp_path_factory.mktemp("state") / "root"))
     yield cluster
     cluster.down()
 
@@ -282,7 +282,7 @@ def test_a_kill_of_what_does_not_run_is_the_users_error(cluster: Cluster) -> Non
 
 
 def test_a_cluster_can_be_found_by_name_and_its_name_is_taken(cluster: Cluster) -> None:
-    state = State(cluster.directory.parent.parent)
+    state = StateRoot(cluster.directory.parent.parent)
     assert find("shared", state).uid == cluster.uid
     assert [one.uid for one in list_clusters(state)] == [cluster.uid]
     with pytest.raises(UsageError, match="already"):
@@ -292,7 +292,7 @@ def test_a_cluster_can_be_found_by_name_and_its_name_is_taken(cluster: Cluster) 
         find("other", state)
 
 
-def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: State) -> None:
+def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: StateRoot) -> None:
     cluster = Cluster.up("short", settings=ClusterSettings(scheduler=False, audit=False))
     assert "kube-scheduler" not in cluster.monitor.pids() and cluster.monitor.healthy()
     assert not cluster.audit_log.exists()
@@ -305,7 +305,7 @@ def test_down_leaves_nothing_and_takes_the_drivers_processes_along(state: State)
     cluster.down()
 
 
-def test_kube_scheduler_can_answer_to_another_name(state: State) -> None:
+def test_kube_scheduler_can_answer_to_another_name(state: StateRoot) -> None:
     settings = ClusterSettings(scheduler_name="other-scheduler")
     cluster = Cluster.up("named", settings=settings)
 
@@ -321,7 +321,7 @@ def test_kube_scheduler_can_answer_to_another_name(state: State) -> None:
     cluster.down()
 
 
-def test_a_taken_port_is_the_users_error_and_leaves_nothing(state: State) -> None:
+def test_a_taken_port_is_the_users_error_and_leaves_nothing(state: StateRoot) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(UsageError, match=str(port)) as caught:
@@ -330,7 +330,7 @@ def test_a_taken_port_is_the_users_error_and_leaves_nothing(state: State) -> Non
 
 
 def test_a_port_that_somebody_takes_meanwhile_costs_another_block_and_not_the_cluster(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: StateRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claimed: list[int] = []
     claim = Ports.claim
@@ -351,7 +351,7 @@ def test_a_port_that_somebody_takes_meanwhile_costs_another_block_and_not_the_cl
 
 
 def test_a_control_plane_that_dies_is_explained_and_leaves_nothing(
-    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "kube-apiserver"
     broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Kubernetes v1.36.3 && exit\necho no such luck\nexit 1\n')
@@ -365,7 +365,7 @@ def test_a_control_plane_that_dies_is_explained_and_leaves_nothing(
 
 
 def test_a_controller_manager_that_gives_up_waiting_for_a_slow_api_server_is_started_again(
-    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient, once = tmp_path / "kube-controller-manager", tmp_path / "started"
     real = resolve_all().program("kube-controller-manager")
@@ -389,7 +389,7 @@ def test_two_clusters_of_two_processes_and_two_checkouts_come_up_at_once(tmp_pat
         lines.append(worker.stdout.readline().split())
     assert [line[0] for line in lines] == ["True", "True"]
     assert lines[0][1] != lines[1][1]
-    first, second = (find("same", State(root)) for root in roots)
+    first, second = (find("same", StateRoot(root)) for root in roots)
     assert first.uid != second.uid
     first.down()
     assert second.monitor.healthy() and not marked(first.uid)

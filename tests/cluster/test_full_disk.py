@@ -10,7 +10,7 @@ import pytest
 from conformance.cluster import controlplane
 from conformance.cluster.assets import Assets
 from conformance.cluster.controlplane import Cluster
-from conformance.cluster.state import SPACE, State
+from conformance.cluster.state import SPACE, StateRoot
 from conformance.errors import HarnessError, UsageError
 
 
@@ -24,7 +24,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return left
 
 
-def test_a_full_disk_is_noticed_before_the_start(state: State, free: list[int]) -> None:
+def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, free: list[int]) -> None:
     free[0] = SPACE - 1
     with pytest.raises(UsageError, match=r"state folder .*: no space: 255 MiB are free, 256 MiB are needed"):
         Cluster.up("full", state=state)
@@ -33,7 +33,7 @@ def test_a_full_disk_is_noticed_before_the_start(state: State, free: list[int]) 
 
 @pytest.mark.parametrize(("left", "error"), [(controlplane.LEAST - 1, UsageError), (controlplane.LEAST, HarnessError)])
 def test_a_start_that_fails_of_a_full_disk_says_so(
-    state: State, free: list[int], monkeypatch: pytest.MonkeyPatch, left: int, error: type[Exception]
+    state: StateRoot, free: list[int], monkeypatch: pytest.MonkeyPatch, left: int, error: type[Exception]
 ) -> None:
     def panics(*arguments: object) -> None:
         free[0] = left

@@ -19,7 +19,7 @@ from conformance.cluster.addons.metrics import API_SERVICES
 from conformance.cluster.audit import TOKENS, AuditLog
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.identities import UNKNOWN
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, SERVICES
@@ -35,7 +35,7 @@ BORROWED = f"system:serviceaccount:kube-system:{COLLECTOR}"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster.up("identities", state=State(tmp_path_factory.mktemp("state") / "root"))
+    cluster = Cluster.up("identities", state=StateRoot(tmp_path_factory.mktemp("state") / "root"))
     yield cluster
     cluster.down()
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from conformance.cluster.kubelet_sim import init_wait
-from conformance.cluster.kubelet_sim.init_wait import Container, MalformedError, Pod
-from conformance.cluster.kubelet_sim.process import Play
+from conformance.cluster.kubelet_sim.init_wait import Container, MalformedError, SimulatedPod
+from conformance.cluster.kubelet_sim.process import GangReadiness
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 
@@ -43,8 +43,8 @@ def document(
     }
 
 
-def pod(*args: Any, **how: Any) -> Pod:
-    return msgspec.convert(document(*args, **how), Pod)
+def pod(*args: Any, **how: Any) -> SimulatedPod:
+    return msgspec.convert(document(*args, **how), SimulatedPod)
 
 
 def container(*args: str) -> Container:
@@ -93,7 +93,7 @@ def test_an_option_without_its_value_is_malformed() -> None:
         init_wait.parents(container("--podcliques=a:1", "-p"))
 
 
-def patched(waiting: Pod, done: set[str]) -> tuple[list[str], str]:
+def patched(waiting: SimulatedPod, done: set[str]) -> tuple[list[str], str]:
     """Return the states of the init containers and the status of Initialized that the change brings."""
     change = init_wait.patch(waiting, done, NOW) or {}
     states = [
@@ -163,8 +163,8 @@ class Watch:
     """A watch of pods, and a player of init containers that receives its events."""
 
     def __init__(self) -> None:
-        self.play = Play(lambda key: None)
-        self.pods: dict[str, Pod] = {}
+        self.play = GangReadiness(lambda key: None)
+        self.pods: dict[str, SimulatedPod] = {}
 
     def update(self, *args: Any, **how: Any) -> None:
         now = pod(*args, **how)
@@ -229,7 +229,7 @@ def test_a_clique_is_told_by_its_label_and_not_by_the_beginning_of_a_name(watch:
 def test_a_held_pod_is_left_alone(watch: Watch) -> None:
     held_pod = document("c-1", "--podcliques=p-0-a:1")
     held_pod["metadata"]["annotations"] = {init_wait.HOLD: "yes"}
-    assert not msgspec.convert(held_pod, Pod).waits
+    assert not msgspec.convert(held_pod, SimulatedPod).waits
 
 
 def test_nothing_is_kept_of_pods_that_are_gone(watch: Watch) -> None:

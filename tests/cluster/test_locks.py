@@ -9,7 +9,7 @@ import pytest
 
 from conformance.cluster import locks
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
 from tests.cluster.waiting import Spawn
 
@@ -82,7 +82,7 @@ def test_every_lock_of_ours_says_so(
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(UsageError, match=f"process {holder.pid} "):
         if place == "state":
-            with State(folder).lock():
+            with StateRoot(folder).lock():
                 pass
         else:
             Ports(folder).claims()

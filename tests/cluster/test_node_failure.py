@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from conformance.cluster.kubelet_sim import node_failure
-from conformance.cluster.kubelet_sim.init_wait import LOST, Pod
-from conformance.cluster.kubelet_sim.node_failure import Node
+from conformance.cluster.kubelet_sim.init_wait import LOST, SimulatedPod
+from conformance.cluster.kubelet_sim.node_failure import SimulatedNode
 
 NOW = "2026-01-01T00:00:09Z"
 GONE = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
@@ -19,17 +19,17 @@ def conditions(**statuses: str) -> list[dict[str, str]]:
     return [{"type": LOST if kind == "lost" else kind, "status": status} for kind, status in statuses.items()]
 
 
-def node(lost: bool, **statuses: str) -> Node:
+def node(lost: bool, **statuses: str) -> SimulatedNode:
     document = {
         "metadata": {"name": "n", "labels": {LOST: "yes"} if lost else {}},
         "status": {"conditions": conditions(**statuses)},
     }
-    return msgspec.convert(document, Node)
+    return msgspec.convert(document, SimulatedNode)
 
 
-def pod(**statuses: str) -> Pod:
+def pod(**statuses: str) -> SimulatedPod:
     status = {"phase": "Pending", "conditions": conditions(**statuses)}
-    return msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}, Pod)
+    return msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}, SimulatedPod)
 
 
 def entry(kind: str, status: str, **more: str) -> dict[str, str]:
@@ -51,7 +51,7 @@ def entry(kind: str, status: str, **more: str) -> dict[str, str]:
     ],
 )
 def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_left(
-    current: Node, expected: list[dict[str, str]] | None
+    current: SimulatedNode, expected: list[dict[str, str]] | None
 ) -> None:
     assert node_failure.node_patch(current, NOW) == (expected and {"conditions": expected})
 
@@ -69,7 +69,7 @@ def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_l
     ],
 )
 def test_pods_of_a_lost_node_are_not_ready_and_nobody_plays_them(
-    current: Pod, lost: bool, expected: list[dict[str, Any]] | None
+    current: SimulatedPod, lost: bool, expected: list[dict[str, Any]] | None
 ) -> None:
     assert node_failure.pod_patch(current, lost, NOW) == (expected and {"conditions": expected})
 

@@ -12,9 +12,9 @@ import pytest
 
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import Health
-from conformance.cluster.outages import DEAD, STOPPED, SUITE, UNNOTICED, Component, Outage, Watcher, watch
+from conformance.cluster.outages import DEAD, STOPPED, SUITE, UNNOTICED, MonitoredComponent, Outage, Watcher, watch
 from conformance.cluster.ports import Port
-from conformance.cluster.state import Owner, Record, State
+from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from tests.cluster.waiting import wait_for
 
 
@@ -36,7 +36,7 @@ class Clock:
 
 
 @contextmanager
-def running(*components: Component, silence: float = 0.3) -> Iterator[Watcher]:
+def running(*components: MonitoredComponent, silence: float = 0.3) -> Iterator[Watcher]:
     watcher = Watcher(components, silence=silence)
     watcher.start()
     try:
@@ -47,7 +47,7 @@ def running(*components: Component, silence: float = 0.3) -> Iterator[Watcher]:
 
 def still(process: Callable[[], str], clock: Clock) -> Watcher:
     """Looks only when it is told to."""
-    return Watcher([Component("kwok", process)], clock=clock, wall=clock.wall)
+    return Watcher([MonitoredComponent("kwok", process)], clock=clock, wall=clock.wall)
 
 
 def texts(outages: list[Outage]) -> list[str]:
@@ -77,7 +77,7 @@ def test_a_look_that_fails_is_an_outage_and_watching_continues(part: str) -> Non
     def look() -> str:
         raise next(answers, None) or Recovered
 
-    with running(Component("kwok", **{part: look}), silence=0.0) as watcher:
+    with running(MonitoredComponent("kwok", **{part: look}), silence=0.0) as watcher:
         [complaint] = wait_for(lambda: texts(watcher.since(0)))
         assert "kwok cannot be watched: " in complaint
         wait_for(lambda: any("Recovered" in text for text in texts(watcher.since(0))))
@@ -122,7 +122,7 @@ def test_a_suite_that_was_stopped_while_it_looked_is_an_outage_too() -> None:
 
 def test_a_slow_machine_may_be_late_for_as_much_longer() -> None:
     clock = Clock()
-    watcher = Watcher([Component("kwok", lambda: "")], time_scale=2, clock=clock, wall=clock.wall)
+    watcher = Watcher([MonitoredComponent("kwok", lambda: "")], time_scale=2, clock=clock, wall=clock.wall)
     clock.now += 2 * UNNOTICED
     assert watcher.settled(0) == []
     clock.now += 2 * UNNOTICED + 1
@@ -140,16 +140,16 @@ def test_a_machine_that_slept_is_an_outage() -> None:
 
 def test_a_page_that_is_silent_for_long_is_an_outage_and_one_that_is_late_is_none() -> None:
     answers = iter(["timed out", ""])
-    with running(Component("etcd", page=lambda: next(answers, "")), silence=30) as watcher:
+    with running(MonitoredComponent("etcd", page=lambda: next(answers, "")), silence=30) as watcher:
         assert watcher.settled(0) == []
-    with running(Component("etcd", page=lambda: "timed out")) as watcher:
+    with running(MonitoredComponent("etcd", page=lambda: "timed out")) as watcher:
         assert texts(watcher.settled(0)) == ["etcd does not answer: timed out"]
 
 
 def test_what_has_just_begun_is_waited_for_before_a_verdict() -> None:
     well = threading.Event()
     well.set()
-    with running(Component("etcd", page=lambda: "" if well.is_set() else "refused")) as watcher:
+    with running(MonitoredComponent("etcd", page=lambda: "" if well.is_set() else "refused")) as watcher:
         assert watcher.settled(0) == []
         well.clear()
         assert watcher.since(0) == []
@@ -160,15 +160,15 @@ def test_what_has_just_begun_is_waited_for_before_a_verdict() -> None:
         assert [entry.end is not None for entry in watcher.since(0)] == [True]
 
 
-@pytest.mark.parametrize("component", [Component("a", lambda: ""), Component("a", page=lambda: "")])
-def test_a_look_at_what_is_well_costs_no_time(component: Component) -> None:
+@pytest.mark.parametrize("component", [MonitoredComponent("a", lambda: ""), MonitoredComponent("a", page=lambda: "")])
+def test_a_look_at_what_is_well_costs_no_time(component: MonitoredComponent) -> None:
     with running(component, silence=1000) as watcher:
         assert watcher.settled(0) == watcher.over(1000) == []
 
 
-def test_a_component_that_is_just_being_started_again_ends_no_looking(state: State) -> None:
+def test_a_component_that_is_just_being_started_again_ends_no_looking(state: StateRoot) -> None:
     me = Owner.this_process()
-    record = Record(name="one", uid="uid-of-one", creator=me, owner=me, ports=20000)
+    record = ClusterRecord(name="one", uid="uid-of-one", creator=me, owner=me, ports=20000)
     state.add(record)
     cluster = Cluster(state, record)
     pids = cluster.monitor.log("etcd").parent.parent / "pids"

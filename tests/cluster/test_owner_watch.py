@@ -14,7 +14,7 @@ from tenacity import Future, RetryError
 
 from conformance.cluster import owner_watch, processes
 from conformance.cluster.ports import Ports
-from conformance.cluster.state import RECORD, Owner, Record, State
+from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot
 from conformance.errors import UsageError
 from tests.cluster.test_prune import KWOK, UP, assert_nothing_is_left, exists, of_root
 from tests.cluster.waiting import Spawn, wait_for
@@ -30,15 +30,15 @@ def look(pause: float) -> None:
     raise Looked
 
 
-def add(state: State, **fields: object) -> Record:
+def add(state: StateRoot, **fields: object) -> ClusterRecord:
     me = Owner.this_process()
-    record = Record(name="one", uid="uid-of-one", creator=me, owner=me)
+    record = ClusterRecord(name="one", uid="uid-of-one", creator=me, owner=me)
     state.add(record)
     return state.update(record, **fields)
 
 
 @pytest.mark.parametrize("fields", [{"creator": DEAD}, {"phase": "ready", "owner": DEAD}], ids=["starting", "ready"])
-def test_the_cluster_of_a_dead_process_is_taken_down(state: State, fields: dict[str, object]) -> None:
+def test_the_cluster_of_a_dead_process_is_taken_down(state: StateRoot, fields: dict[str, object]) -> None:
     record = add(state, **fields)
     Ports().claim(state.directory("one"))
     marker = {processes.CLUSTER: record.uid, processes.STATE_ROOT: str(state.root)}
@@ -49,7 +49,9 @@ def test_the_cluster_of_a_dead_process_is_taken_down(state: State, fields: dict[
 
 
 @pytest.mark.parametrize("error", [RetryError(Future(1)), UsageError("the disk is full")], ids=["busy", "full"])
-def test_a_take_down_that_fails_is_tried_again(state: State, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_take_down_that_fails_is_tried_again(
+    state: StateRoot, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     record, tries, pauses = add(state, creator=DEAD), [error, None], []
 
     def take_down(*given: object) -> None:
@@ -64,20 +66,20 @@ def test_a_take_down_that_fails_is_tried_again(state: State, monkeypatch: pytest
 @pytest.mark.parametrize(
     "fields", [{}, {"phase": "ready"}, {"creator": DEAD, "phase": "ready"}], ids=["starting", "ready", "handed over"]
 )
-def test_the_cluster_of_a_living_process_stays(state: State, fields: dict[str, object]) -> None:
+def test_the_cluster_of_a_living_process_stays(state: StateRoot, fields: dict[str, object]) -> None:
     record = add(state, **fields)
     with pytest.raises(Looked):
         owner_watch.watch(state, "one", record.uid, look)
     assert state.names() == ["one"]
 
 
-def test_a_cluster_that_belongs_to_nobody_is_not_watched(state: State) -> None:
+def test_a_cluster_that_belongs_to_nobody_is_not_watched(state: StateRoot) -> None:
     record = add(state, creator=DEAD, owner=None, phase="ready")
     owner_watch.watch(state, "one", record.uid, look)
     assert state.names() == ["one"]
 
 
-def test_another_cluster_of_the_same_name_stays(state: State) -> None:
+def test_another_cluster_of_the_same_name_stays(state: StateRoot) -> None:
     add(state, creator=DEAD)
     owner_watch.watch(state, "one", "another uid", look)
     owner_watch.take_down(state, "one", "another uid")
@@ -85,7 +87,7 @@ def test_another_cluster_of_the_same_name_stays(state: State) -> None:
 
 
 def test_an_owner_that_gave_the_cluster_away_as_its_last_act_takes_nothing_along(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: StateRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = add(state, phase="ready", owner=DEAD)
 
@@ -106,7 +108,7 @@ def test_an_owner_that_gave_the_cluster_away_as_its_last_act_takes_nothing_along
         pytest.param(exists("kubeconfig"), id="it is Ready"),
     ],
 )
-def test_a_run_killed_with_its_process_group_leaves_nothing(state: State, moment: Callable[[Path], bool]) -> None:
+def test_a_run_killed_with_its_process_group_leaves_nothing(state: StateRoot, moment: Callable[[Path], bool]) -> None:
     folder = state.directory("victim")
     with subprocess.Popen([sys.executable, "-c", UP], stdin=subprocess.PIPE, start_new_session=True) as victim:
         wait_for(lambda: moment(folder))
@@ -116,7 +118,7 @@ def test_a_run_killed_with_its_process_group_leaves_nothing(state: State, moment
 
 
 @pytest.mark.cluster
-def test_a_cluster_that_was_lent_ends_with_its_borrower(state: State, spawn: Spawn) -> None:
+def test_a_cluster_that_was_lent_ends_with_its_borrower(state: StateRoot, spawn: Spawn) -> None:
     up = [sys.executable, "-m", "conformance.cli", "cluster", "up", "lent", "--owner"]
     with subprocess.Popen(["sleep", "1000"]) as borrower:
         subprocess.run([*up, str(borrower.pid)], check=True, capture_output=True)

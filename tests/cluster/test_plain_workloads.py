@@ -24,7 +24,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.process import COMPONENT
 from conformance.cluster.ports import Port
 from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from kube import config
 from kube.client import Client
 from kube.resource import PODS, Resource
@@ -47,7 +47,7 @@ RESOURCES = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster.up(
-        "plain", settings=ClusterSettings(addons=True), state=State(tmp_path_factory.mktemp("state") / "root")
+        "plain", settings=ClusterSettings(addons=True), state=StateRoot(tmp_path_factory.mktemp("state") / "root")
     )
     yield cluster
     cluster.down()

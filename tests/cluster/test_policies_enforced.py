@@ -12,7 +12,7 @@ from conformance.cluster import policies, snapshots
 from conformance.cluster.controlplane import Cluster, ClusterSettings
 from conformance.cluster.kubelet_sim.process import COMPONENT
 from conformance.cluster.policies import Policies
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import HarnessError
 from conformance.grove.restricted import restricted
 from conformance.implementation import deployment
@@ -36,7 +36,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Policies:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, chosen: Policies) -> Iterator[Cluster]:
     settings = ClusterSettings(audit=False, policies=chosen)
-    started = Cluster.up("policies", settings=settings, state=State(tmp_path_factory.mktemp("state") / "root"))
+    started = Cluster.up("policies", settings=settings, state=StateRoot(tmp_path_factory.mktemp("state") / "root"))
     try:
         deployment.enforce(started, chosen, lambda *_: None)
         yield started

@@ -9,20 +9,20 @@ import pytest
 
 from conformance.cluster import features, preflight
 from conformance.cluster.features import Features, Requested
-from conformance.cluster.preflight import Expected
+from conformance.cluster.preflight import ExpectedFeatures
 from conformance.errors import UsageError
 from kube.client import Client
 from tests.cluster.simulated_cluster import ALL, BOTH, COMPOSITE, GENERIC, TOPOLOGY, SimulatedCluster
 
-TREE = Expected("v1beta1", topology=True, tree=True)
-FLAT = Expected("v1beta1")
-FLAT_AND_TOPOLOGY = Expected("v1beta1", topology=True)
+TREE = ExpectedFeatures("v1beta1", topology=True, tree=True)
+FLAT = ExpectedFeatures("v1beta1")
+FLAT_AND_TOPOLOGY = ExpectedFeatures("v1beta1", topology=True)
 NONE: frozenset[str] = frozenset()
 ONLY = frozenset({GENERIC})
 V1BETA1, V1ALPHA3 = frozenset({"v1beta1"}), frozenset({"v1alpha3"})
 
 
-def check(cluster: SimulatedCluster, expected: Expected = TREE, **more: Any) -> None:
+def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **more: Any) -> None:
     client = cast(Client, cluster)
     asyncio.run(preflight.check(client, expected, scheduler="default-scheduler", within=0.1, **more))
 
@@ -32,7 +32,7 @@ def check(cluster: SimulatedCluster, expected: Expected = TREE, **more: Any) -> 
     [(TREE, ALL, BOTH), (FLAT_AND_TOPOLOGY, ALL - {COMPOSITE}, V1BETA1), (FLAT, ONLY, V1BETA1)],
 )
 def test_a_cluster_that_has_it_passes_and_keeps_nothing(
-    expected: Expected, gates: frozenset[str], served: frozenset[str]
+    expected: ExpectedFeatures, gates: frozenset[str], served: frozenset[str]
 ) -> None:
     cluster = SimulatedCluster(gates, served, gates, ONLY)
     check(cluster, expected)
@@ -86,7 +86,7 @@ OFF = "the feature gate {} is off"
     ],
 )
 def test_what_is_missing_is_said_in_one_line(
-    row: str, expected: Expected, cluster: SimulatedCluster, parts: tuple[str, ...]
+    row: str, expected: ExpectedFeatures, cluster: SimulatedCluster, parts: tuple[str, ...]
 ) -> None:
     with pytest.raises(UsageError) as caught:
         check(cluster, expected)
@@ -112,7 +112,7 @@ def test_a_scheduler_whose_api_came_late_is_waited_for() -> None:
 
 
 def test_without_kube_scheduler_the_other_components_are_proved() -> None:
-    flat = Expected("v1beta1", scheduler=False)
+    flat = ExpectedFeatures("v1beta1", scheduler=False)
     check(SimulatedCluster(scheduler=NONE), flat)
     with pytest.raises(UsageError, match="kube-controller-manager"):
         check(SimulatedCluster(controller_manager=NONE), flat)
@@ -120,16 +120,16 @@ def test_without_kube_scheduler_the_other_components_are_proved() -> None:
 
 def test_nothing_is_asked_of_a_cluster_without_features_of_the_workload_api() -> None:
     cluster = SimulatedCluster(NONE, NONE, NONE, NONE)
-    check(cluster, Expected.of(Features({"kube-apiserver": {"APIServerTracing": True}}), "1.37"))
+    check(cluster, ExpectedFeatures.of(Features({"kube-apiserver": {"APIServerTracing": True}}), "1.37"))
     assert not cluster.reads
 
 
 def test_what_one_component_has_is_expected_of_all() -> None:
-    def expected(minor: str, **requested: tuple[str, ...]) -> Expected:
-        return Expected.of(features.resolve(Requested(**requested), minor), minor)
+    def expected(minor: str, **requested: tuple[str, ...]) -> ExpectedFeatures:
+        return ExpectedFeatures.of(features.resolve(Requested(**requested), minor), minor)
 
     assert expected("1.37", presets=("workload-api",)) == TREE
-    assert expected("1.36", presets=("workload-api",)) == Expected("v1alpha2", topology=True, preemption=True)
+    assert expected("1.36", presets=("workload-api",)) == ExpectedFeatures("v1alpha2", topology=True, preemption=True)
     assert expected("1.37", gates=("kube-scheduler:CompositePodGroup=true,kube-scheduler:GenericWorkload=true",)).tree
     assert expected("1.37", runtime_config=("scheduling.k8s.io/v1beta1=true",)) == FLAT
     assert not expected("1.37").version

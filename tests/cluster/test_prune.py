@@ -18,7 +18,7 @@ from conformance.cluster import owner_watch, processes
 from conformance.cluster.controlplane import Cluster, find
 from conformance.cluster.ports import Ports
 from conformance.cluster.prune import prune
-from conformance.cluster.state import RECORD, Owner, Record, State, known_roots, user_state
+from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot, known_roots, user_state
 from tests.cluster.test_commands import grove_conformance
 from tests.cluster.waiting import Spawn, wait_for
 
@@ -38,27 +38,27 @@ def of_root(root: Path) -> list[str]:
     return [one.name() for one, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(root))]
 
 
-def assert_nothing_is_left(state: State) -> None:
+def assert_nothing_is_left(state: StateRoot) -> None:
     assert of_root(state.root) == []
     assert list(state.clusters.iterdir()) == []
     assert [folder for folder in Ports().claims().values() if folder.is_relative_to(state.root)] == []
 
 
-def add_dead(state: State, name: str, **fields: object) -> Path:
+def add_dead(state: StateRoot, name: str, **fields: object) -> Path:
     """Add the record of a cluster whose processes are all dead; return its folder."""
     owner = Owner(os.getpid(), 1.0)
-    record = Record(name=name, uid=name, creator=owner, owner=owner)
+    record = ClusterRecord(name=name, uid=name, creator=owner, owner=owner)
     folder = state.add(record)
     state.update(record, **fields)
     return folder
 
 
-def test_nothing_to_prune_is_no_error(state: State) -> None:
+def test_nothing_to_prune_is_no_error(state: StateRoot) -> None:
     pruned = prune()
     assert not pruned.clusters and not pruned.processes
 
 
-def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: State) -> None:
+def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: StateRoot) -> None:
     folder = add_dead(state, "dead", phase="ready")
     first = Ports().claim(folder)
     pruned = prune()
@@ -68,13 +68,13 @@ def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: State) -> None:
 
 
 def test_prune_of_all_checkouts_removes_what_is_dead_and_leaves_what_it_cannot_read(
-    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     other, elsewhere, newer = (
-        (State(user_state() / "other")),
-        State(tmp_path / "elsewhere"),
-        State(user_state() / "new"),
+        (StateRoot(user_state() / "other")),
+        StateRoot(tmp_path / "elsewhere"),
+        StateRoot(user_state() / "new"),
     )
     for root in (other, elsewhere):
         Ports().claim(add_dead(root, "dead", phase="ready"))
@@ -95,13 +95,13 @@ def test_prune_of_all_checkouts_removes_what_is_dead_and_leaves_what_it_cannot_r
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"name": "bad"}'])
-def test_a_cluster_without_a_readable_record_goes(state: State, text: str) -> None:
+def test_a_cluster_without_a_readable_record_goes(state: StateRoot, text: str) -> None:
     (add_dead(state, "bad") / RECORD).write_text(text)
     assert list(prune().clusters) == ["bad"]
     assert_nothing_is_left(state)
 
 
-def test_leftovers_of_a_killed_add_or_remove_go(state: State) -> None:
+def test_leftovers_of_a_killed_add_or_remove_go(state: StateRoot) -> None:
     with state.lock():
         (state.clusters / ".new-abc").mkdir()
         (state.clusters / ".gone-abc").mkdir()
@@ -109,17 +109,17 @@ def test_leftovers_of_a_killed_add_or_remove_go(state: State) -> None:
     assert_nothing_is_left(state)
 
 
-def test_a_cluster_that_its_living_owner_starts_stays(state: State) -> None:
+def test_a_cluster_that_its_living_owner_starts_stays(state: StateRoot) -> None:
     me = Owner.this_process()
-    state.add(Record(name="mine", uid="mine", creator=me, owner=me))
+    state.add(ClusterRecord(name="mine", uid="mine", creator=me, owner=me))
     pruned = prune()
     assert not pruned.clusters and state.names() == ["mine"]
     assert pruned.alive == {"mine": me.pid}
 
 
-def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: State, tmp_path: Path) -> None:
+def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: StateRoot, tmp_path: Path) -> None:
     me = Owner.this_process()
-    state.add(Record(name="mine", uid="living", creator=me, owner=me))
+    state.add(ClusterRecord(name="mine", uid="living", creator=me, owner=me))
 
     def sleeper(root: Path, uid: str) -> subprocess.Popen[bytes]:
         marker = {processes.CLUSTER: uid, processes.STATE_ROOT: str(root)}
@@ -136,7 +136,7 @@ def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: S
             process.wait()
 
 
-def kill_with_the_watch(victim: subprocess.Popen[str], state: State) -> None:
+def kill_with_the_watch(victim: subprocess.Popen[str], state: StateRoot) -> None:
     """SIGKILL to a run and to what would take its cluster down."""
     victim.send_signal(signal.SIGSTOP)
     for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
@@ -147,13 +147,13 @@ def kill_with_the_watch(victim: subprocess.Popen[str], state: State) -> None:
     victim.wait(timeout=10)
 
 
-def uid_of_victim(state: State) -> str:
+def uid_of_victim(state: StateRoot) -> str:
     record = state.read("victim")
     assert record is not None
     return record.uid
 
 
-def test_a_descendant_that_emptied_its_environment_is_ended(state: State) -> None:
+def test_a_descendant_that_emptied_its_environment_is_ended(state: StateRoot) -> None:
     code = "import signal, subprocess as s; s.Popen(['sleep', '1000'], env={}, start_new_session=True); signal.pause()"
     marker = {processes.CLUSTER: "gone", processes.STATE_ROOT: str(state.root)}
     with subprocess.Popen([sys.executable, "-c", code], env=os.environ | marker) as orphan:
@@ -181,7 +181,7 @@ def exists(path: str) -> Callable[[Path], bool]:
     ],
 )
 def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
-    state: State, spawn: Spawn, moment: Callable[[Path], bool]
+    state: StateRoot, spawn: Spawn, moment: Callable[[Path], bool]
 ) -> None:
     victim = spawn(UP)
     wait_for(lambda: moment(state.directory("victim")))
@@ -200,7 +200,9 @@ def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
         pytest.param("kwok-controller", marks=pytest.mark.thorough),
     ],
 )
-def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(state: State, component: str) -> None:
+def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(
+    state: StateRoot, component: str
+) -> None:
     cluster = Cluster.up("victim", owner=False)
     assert not prune().clusters and cluster.monitor.healthy()
     cluster.kill(component)
@@ -209,7 +211,7 @@ def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(s
 
 
 @pytest.mark.cluster
-def test_a_killed_run_takes_no_other_cluster_along(state: State, spawn: Spawn) -> None:
+def test_a_killed_run_takes_no_other_cluster_along(state: StateRoot, spawn: Spawn) -> None:
     other = Cluster.up("other")
     victim = spawn(UP)
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
@@ -224,7 +226,9 @@ def test_a_killed_run_takes_no_other_cluster_along(state: State, spawn: Spawn) -
 
 
 @pytest.mark.cluster
-def test_an_interrupt_while_a_cluster_comes_up_leaves_nothing_even_without_prune(state: State, spawn: Spawn) -> None:
+def test_an_interrupt_while_a_cluster_comes_up_leaves_nothing_even_without_prune(
+    state: StateRoot, spawn: Spawn
+) -> None:
     victim = spawn(UP)
     wait_for(lambda: exists(f"{KWOK}/pids/etcd.pid")(state.directory("victim")))
     victim.send_signal(signal.SIGINT)

@@ -15,7 +15,7 @@ import pytest
 
 from conformance.cluster import pins
 from conformance.cluster.assets import RECEIPT, resolve_all
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import Exit
 from tests.cluster.release_sites import ReleaseSite, archive, serving, sha256
 
@@ -62,7 +62,7 @@ def grove_conformance(own: Path, cache: Path, *arguments: str) -> subprocess.Com
 
 
 def test_a_cluster_starts_from_an_empty_cache_without_go(
-    site: tuple[ReleaseSite, Path], state: State, tmp_path: Path
+    site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
     sites, own = site
     begin = time.monotonic()
@@ -79,7 +79,7 @@ def test_a_cluster_starts_from_an_empty_cache_without_go(
 
 
 def test_a_wrong_checksum_is_refused_in_one_line_and_nothing_is_built(
-    site: tuple[ReleaseSite, Path], state: State, tmp_path: Path
+    site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
     sites, own = site
     path = [path for path in sites.files if path.startswith("/v2/kube-apiserver/blobs/")][-1]  # the uppermost layer

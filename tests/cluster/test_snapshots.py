@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixe
 from conformance.cluster import nodes, snapshots
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.prune import prune
-from conformance.cluster.state import Owner, Record, State
+from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from conformance.cluster.usage import pod_state
 from conformance.errors import UsageError
 from kube.client import Client
@@ -160,14 +160,14 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
     assert "busy" not in here("cluster", "snapshots", "kept").stdout
 
 
-def add(state: State) -> Cluster:
+def add(state: StateRoot) -> Cluster:
     """A cluster of which nothing runs."""
-    record = Record("idle", "idle", Owner.this_process(), None, phase="ready")
+    record = ClusterRecord("idle", "idle", Owner.this_process(), None, phase="ready")
     state.add(record)
     return Cluster(state, record)
 
 
-def test_mistakes_about_snapshots_are_one_line(state: State) -> None:
+def test_mistakes_about_snapshots_are_one_line(state: StateRoot) -> None:
     cluster = add(state)
     with pytest.raises(UsageError, match="'No' is not a valid name of a snapshot"):
         snapshots.take(cluster, "No")
@@ -181,7 +181,9 @@ def test_mistakes_about_snapshots_are_one_line(state: State) -> None:
         snapshots.remove(cluster, "frist")
 
 
-def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(
+    state: StateRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = add(state)
     monkeypatch.setattr(Cluster, "_own_assets", lambda *_: None)
     monkeypatch.setattr(Cluster, "_start_dead", lambda *_: pytest.fail("it was started"))
@@ -191,7 +193,7 @@ def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(state: State, mo
 
 
 @pytest.fixture
-def idle(state: State, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+def idle(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster of which nothing runs, whose etcd has the data `new`."""
     monkeypatch.setattr(Cluster, "without", lambda *_, **__: nullcontext())
     cluster = add(state)
@@ -254,7 +256,7 @@ def test_a_snapshot_whose_removal_was_killed_is_whole_or_gone(
     assert restored(idle) == ({"first": "new"} if step == 0 else {})
 
 
-def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: State) -> None:
+def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: StateRoot) -> None:
     cluster = add(state)
     with cluster.busy():
         assert not prune(state).clusters

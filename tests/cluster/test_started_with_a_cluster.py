@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from tests.cluster.test_commands import grove_conformance, here
 from tests.cluster.test_fleets import OWN
 from tests.cluster.test_prune import assert_nothing_is_left
@@ -55,7 +55,7 @@ def kubectl(*arguments: str, text: str | None = None) -> str:
 
 @pytest.mark.cluster
 def test_an_implementation_that_was_started_with_the_cluster_serves_the_users_manifests(
-    state: State, tmp_path: Path
+    state: StateRoot, tmp_path: Path
 ) -> None:
     (tmp_path / "npu.yaml").write_text(OWN)
     nodes = ["--nodes", f"{tmp_path / 'npu.yaml'}:2"]
@@ -85,7 +85,7 @@ def pods() -> dict[str, int]:
 
 
 @pytest.mark.cluster
-def test_a_sample_runs_on_its_nodes_and_is_restored_with_an_implementation_that_goes_on(state: State) -> None:
+def test_a_sample_runs_on_its_nodes_and_is_restored_with_an_implementation_that_goes_on(state: StateRoot) -> None:
     done = grove_conformance("cluster", "up", "play", "--implementation", "reference", "--sample", "serving")
     assert done.returncode == 0, done.stderr
     wait_for(lambda: pods() == {"Ready": 8})

@@ -13,7 +13,7 @@ from conformance.cluster import nodes
 from conformance.cluster.audit import AuditLog
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.process import COMPONENT
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from kube.client import Client
 from kube.resource import PODS
 
@@ -23,7 +23,7 @@ HOLD = "conformance.grove.io/hold-ready"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster.up("startup", state=State(tmp_path_factory.mktemp("state") / "root"))
+    cluster = Cluster.up("startup", state=StateRoot(tmp_path_factory.mktemp("state") / "root"))
     yield cluster
     cluster.down()
 

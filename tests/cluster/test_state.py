@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from conformance.cluster.ports import BLOCK, END, FIRST, Port, Ports, is_free
-from conformance.cluster.state import RECORD, Owner, Record, State, known_roots, state_root
+from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot, known_roots, state_root
 from conformance.errors import UsageError
 from tests.cluster.waiting import Spawn
 
@@ -28,38 +28,38 @@ for number in range(first, first + count):
 """
 
 
-def record(name: str = "one", owner: bool = True) -> Record:
+def record(name: str = "one", owner: bool = True) -> ClusterRecord:
     me = Owner.this_process()
-    return Record(name=name, uid="abc", creator=me, owner=me if owner else None)
+    return ClusterRecord(name=name, uid="abc", creator=me, owner=me if owner else None)
 
 
-def test_a_record_survives_writing_and_reading(state: State) -> None:
+def test_a_record_survives_writing_and_reading(state: StateRoot) -> None:
     state.add(record())
     changed = state.update(record(), phase="ready", ports=20016, versions={"etcd": "3"})
     assert state.read("one") == changed
     assert changed.owner is not None and changed.owner.alive()
 
 
-def test_everything_is_for_the_user_alone(state: State) -> None:
+def test_everything_is_for_the_user_alone(state: StateRoot) -> None:
     folder = state.add(record())
     for path in (state.root, state.clusters, folder):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
-def test_a_name_is_taken_once(state: State) -> None:
+def test_a_name_is_taken_once(state: StateRoot) -> None:
     state.add(record())
     with pytest.raises(UsageError, match="cluster down one"):
         state.add(record())
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a_b", "a/b", "..", "a" * 41])
-def test_a_name_has_a_form(state: State, name: str) -> None:
+def test_a_name_has_a_form(state: StateRoot, name: str) -> None:
     with pytest.raises(UsageError):
         state.add(record(name))
 
 
 @pytest.mark.parametrize("name", ["a/../one", "../clusters/one", "./one", "/one", "one/"])
-def test_a_path_is_no_name(state: State, name: str) -> None:
+def test_a_path_is_no_name(state: StateRoot, name: str) -> None:
     state.add(record())
     assert state.read("one") is not None and state.read(name) is None
 
@@ -67,7 +67,7 @@ def test_a_path_is_no_name(state: State, name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "1", "[" * 100_000, '{"name": "one"}', '{"owner": null, "creator": {"pid": "x"}}']
 )
-def test_an_unreadable_record_is_no_record(state: State, text: str) -> None:
+def test_an_unreadable_record_is_no_record(state: StateRoot, text: str) -> None:
     folder = state.add(record())
     (folder / RECORD).write_text(text)
     assert state.read("one") is None and state.names() == ["one"]
@@ -77,9 +77,9 @@ def test_a_state_root_that_cannot_be_written_is_the_users(tmp_path: Path, monkey
     (tmp_path / "file").touch()
     for root in (tmp_path / "file", tmp_path / "file" / "state", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match=f"state folder {root}: cannot be written: .*GROVE_CONFORMANCE_STATE"):
-            State(root).add(record())
+            StateRoot(root).add(record())
 
-    state = State(tmp_path / "state")
+    state = StateRoot(tmp_path / "state")
     added = record()
     state.add(added)
     monkeypatch.setattr(Path, "write_text", full)
@@ -88,7 +88,7 @@ def test_a_state_root_that_cannot_be_written_is_the_users(tmp_path: Path, monkey
     assert state.read("one") == added
 
 
-def test_what_needs_no_room_works_on_a_full_disk(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_needs_no_room_works_on_a_full_disk(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     state.add(record())
     monkeypatch.setattr(Path, "write_text", full)
     with state.lock():
@@ -96,7 +96,7 @@ def test_what_needs_no_room_works_on_a_full_disk(state: State, monkeypatch: pyte
     assert not state.names()
 
 
-def test_a_removed_cluster_is_gone_and_can_be_removed_again(state: State) -> None:
+def test_a_removed_cluster_is_gone_and_can_be_removed_again(state: StateRoot) -> None:
     state.add(record())
     state.remove("one")
     state.remove("one")

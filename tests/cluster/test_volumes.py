@@ -8,18 +8,18 @@ import msgspec
 import pytest
 
 from conformance.cluster.addons import volumes
-from conformance.cluster.addons.volumes import ASKED, PROVISIONER, SELECTED, Claim, Volume
+from conformance.cluster.addons.volumes import ASKED, PROVISIONER, SELECTED, Volume, VolumeClaim
 from conformance.cluster.nodes import HOSTNAME, ZONE
 
 LABELS = {ZONE: "zone-b", HOSTNAME: "node-1"}
 DELAYED, IMMEDIATE = volumes.storage_classes()
 
 
-def claim(annotations: dict[str, str] | None = None, **spec: Any) -> Claim:
+def claim(annotations: dict[str, str] | None = None, **spec: Any) -> VolumeClaim:
     metadata = {"name": "data", "namespace": "default", "uid": "u", "annotations": annotations or {ASKED: PROVISIONER}}
     resources = {"requests": {"storage": "3Gi"}}
     return msgspec.convert(
-        {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}}, Claim
+        {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources, **spec}}, VolumeClaim
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.features import Requested
 from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
 from conformance.suite.session import existing
 from kube.client import Client
@@ -25,11 +25,11 @@ WORKLOAD_API = Requested(("workload-api",))
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    yield State(tmp_path / "root")
+def state(tmp_path: Path) -> Iterator[StateRoot]:
+    yield StateRoot(tmp_path / "root")
 
 
-def up(state: State, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True) -> Cluster:
+def up(state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True) -> Cluster:
     requested = Requested(("workload-api",), gates, apis)
     settings = ClusterSettings(audit=False, kubernetes=version, features=requested, preflight=preflight)
     return Cluster.up("gated", settings=settings, state=state)
@@ -43,7 +43,7 @@ def serves(cluster: Cluster, path: str) -> list[str]:
     return [entry["name"] for entry in json.loads(asyncio.run(ask()))["resources"]]
 
 
-def test_the_default_version_schedules_flat_groups(state: State) -> None:
+def test_the_default_version_schedules_flat_groups(state: StateRoot) -> None:
     cluster = up(state, "")
     try:
         assert cluster.record.features == ["--features", "workload-api"]
@@ -54,7 +54,7 @@ def test_the_default_version_schedules_flat_groups(state: State) -> None:
 
 
 @pytest.mark.thorough
-def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: State) -> None:
+def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: StateRoot) -> None:
     off = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
     with pytest.raises(UsageError, match="kube-scheduler: the feature gate GenericWorkload or GangScheduling is off"):
         up(state, "", off)
@@ -62,7 +62,7 @@ def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: State) 
 
 
 @pytest.mark.thorough
-def test_the_next_version_schedules_trees_and_keeps_its_version(state: State) -> None:
+def test_the_next_version_schedules_trees_and_keeps_its_version(state: StateRoot) -> None:
     cluster = up(state, "1.37")
     try:
         assert cluster.record.versions["kubernetes"] == existing.version(cluster.kubeconfig) == "1.37.2"
@@ -100,7 +100,7 @@ def test_the_next_version_schedules_trees_and_keeps_its_version(state: State) ->
     ],
 )
 def test_what_one_component_of_the_next_version_lacks_is_told(
-    state: State, gates: tuple[str, ...], apis: tuple[str, ...], message: str
+    state: StateRoot, gates: tuple[str, ...], apis: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         up(state, "1.37", *gates, apis=apis)
@@ -109,7 +109,7 @@ def test_what_one_component_of_the_next_version_lacks_is_told(
 
 
 @pytest.mark.thorough
-def test_an_api_that_is_served_late_is_enough(state: State) -> None:
+def test_an_api_that_is_served_late_is_enough(state: StateRoot) -> None:
     """WL37-E22: kube-scheduler binds no pod at all until then, and needs no restart."""
     both = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")
     cluster = up(state, "1.37", apis=tuple(f"{api}=false" for api in both), preflight=False)

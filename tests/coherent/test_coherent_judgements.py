@@ -13,7 +13,7 @@ from conformance.suite.outcomes.checks import Checks
 from conformance.suite.outcomes.ledger import Check
 from conformance.suite.scenes.dry_run import Reply
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Played, Scene, Step
+from conformance.suite.scenes.scene import Scene, SceneRun, Step
 from conformance.tests.coherent import (
     sets,
     test_first_deployment,
@@ -34,7 +34,7 @@ SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
 def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps: Mapping[str, Step]) -> list[str]:
     """The checks of a test that fail."""
     checks: list[Check] = []
-    recording = Played("scene", scene, story.history, steps, {})
+    recording = SceneRun("scene", scene, story.history, steps, {})
     test(Recorded(recording, scene, Checks("test", [id], checks.append)))
     assert checks
     return [check.what for check in checks if check.outcome == "failed"]

@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 from conformance.lab.gaps import spec_rows
 from conformance.specification import Row
 from conformance.suite.registry import coverage, requirement
-from conformance.suite.registry.coverage import OperatorRun, Reason, Rows, Scenario
+from conformance.suite.registry.coverage import OperatorRun, Reason, Rows, ScenarioCoverage
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 from mutants.registry import MUTANTS
 from tests.coverage import page, trials
@@ -65,12 +65,12 @@ ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "
 REGISTRY = Registry({"core": "The core."}, {"AA-001": ENTRY}, {})
 
 
-def problems_of(stories: list[Scenario], table: Rows) -> list[str]:
+def problems_of(stories: list[ScenarioCoverage], table: Rows) -> list[str]:
     return coverage.problems(REGISTRY, stories, table)
 
 
 def test_what_is_neither_checked_nor_excused_is_told():
-    stories = [Scenario("X-S1", "a", ("AA-001",), "", ()), Scenario("X-S2", "b", (), "", ())]
+    stories = [ScenarioCoverage("X-S1", "a", ("AA-001",), "", ()), ScenarioCoverage("X-S2", "b", (), "", ())]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ("X-3",)}}, (Reason("r", ("X-3",)),))
     assert problems_of(stories, table) == [
         "X-S2: has neither checks nor a reason",
@@ -79,14 +79,14 @@ def test_what_is_neither_checked_nor_excused_is_told():
 
 
 def test_what_the_table_of_gaps_shows_needs_neither():
-    story, gaps = Scenario("X-S2", "b", (), "", ()), {"X-S2": ("four-on-two",)}
+    story, gaps = ScenarioCoverage("X-S2", "b", (), "", ()), {"X-S2": ("four-on-two",)}
     assert coverage.problems(REGISTRY, [story], Rows({}, ()), gaps) == []
     text = coverage.page(REGISTRY, [story], Rows({}, ()), {}, (), gaps)
     assert "| X-S2 | b |  |  | four-on-two |  |" in text
 
 
 def test_what_is_checked_and_excused_or_unknown_is_told():
-    stories = [Scenario("X-S1", "a", ("AA-002",), "", ())]
+    stories = [ScenarioCoverage("X-S1", "a", ("AA-002",), "", ())]
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
     assert problems_of(stories, table) == [
         "X-S1: names AA-002, which is not a requirement",
@@ -101,7 +101,7 @@ def test_a_defect_is_caught_by_the_requirements_that_name_it():
     binding = {"x": {"contract": (), "defect": ("X-1", "X-2", "X-3")}}
     table = Rows(binding, (), {"tried": (Reason("r", ("X-3",)),)})
     assert coverage.caught(REGISTRY, table) == {"X-1": ("AA-001",)}
-    assert problems_of([Scenario("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
+    assert problems_of([ScenarioCoverage("X-S1", "a", (), "", ())], table) == ["X-2: has neither a check nor a reason"]
 
 
 def test_a_defect_is_seen_where_its_requirements_failed():
@@ -135,12 +135,15 @@ def test_the_page_says_what_mutants_show_and_what_operators_have_shown():
 
 
 def test_a_scenario_is_judged_by_the_requirements_that_name_it():
-    assert coverage.checks_of(REGISTRY, Scenario("X-S1", "a", ("AA-009",), "", ())) == ("AA-009", "AA-001")
-    assert coverage.checks_of(REGISTRY, Scenario("X-S2", "b", (), "no way", ())) == ()
+    assert coverage.checks_of(REGISTRY, ScenarioCoverage("X-S1", "a", ("AA-009",), "", ())) == ("AA-009", "AA-001")
+    assert coverage.checks_of(REGISTRY, ScenarioCoverage("X-S2", "b", (), "no way", ())) == ()
 
 
 def test_the_page_tells_checks_mutants_and_reasons():
-    stories = [Scenario("X-S1", "a|b", ("AA-001",), "", ()), Scenario("X-S2", "c", (), "no way", ("tests/t.py",))]
+    stories = [
+        ScenarioCoverage("X-S1", "a|b", ("AA-001",), "", ()),
+        ScenarioCoverage("X-S2", "c", (), "no way", ("tests/t.py",)),
+    ]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (Reason("it is so", ("X-2",)),))
     text = coverage.page(REGISTRY, stories, table, {"AA-001": ["wrong", "bad"]})
     assert "| X-S1 | a\\|b | AA-001 (decision) | bad, wrong |  |  |" in text
@@ -165,7 +168,7 @@ def row(id: str, mark: str) -> Row:
 def test_a_contract_row_or_a_scenario_that_is_not_listed_is_reported(mark: str):
     spec = {"X-1": row("X-1", mark), "X-2": row("X-2", mark), "X-S1": row("X-S1", "open"), "X-S2": row("X-S2", "C")}
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, ())
-    assert coverage.missing(spec, [Scenario("X-S2", "b", ("AA-001",), "", ())], table) == [
+    assert coverage.missing(spec, [ScenarioCoverage("X-S2", "b", ("AA-001",), "", ())], table) == [
         "X-2: is a contract row that is not listed",
         "X-S1: is a scenario that is not listed",
     ]
@@ -191,9 +194,9 @@ PENDING = Reason("not built", ("X-2",))
 
 def test_what_is_pending_is_neither_checked_nor_excused():
     stories = [
-        Scenario("X-S3", "a", (), "", (), "not built"),
-        Scenario("X-S4", "b", (), "why not", (), "not built"),
-        Scenario("X-S1", "c", (), "", (), "not built"),
+        ScenarioCoverage("X-S3", "a", (), "", (), "not built"),
+        ScenarioCoverage("X-S4", "b", (), "why not", (), "not built"),
+        ScenarioCoverage("X-S1", "c", (), "", (), "not built"),
     ]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING, Reason("nor this", ("X-1",))))
     assert problems_of(stories, table) == [
@@ -204,7 +207,7 @@ def test_what_is_pending_is_neither_checked_nor_excused():
 
 
 def test_the_page_counts_what_is_pending():
-    stories = [Scenario("X-S3", "a", (), "", (), "not built"), Scenario("X-S1", "b", (), "", ())]
+    stories = [ScenarioCoverage("X-S3", "a", (), "", (), "not built"), ScenarioCoverage("X-S1", "b", (), "", ())]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ()}}, (), {}, (PENDING,))
     text = coverage.page(REGISTRY, stories, table, {})
     assert "2 scenarios, 1 of which are pending." in text

@@ -11,7 +11,7 @@ from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
 from conformance.suite.outcomes.ledger import Check
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Played, Step
+from conformance.suite.scenes.scene import SceneRun, Step
 from tests.history.story import Story
 
 
@@ -44,7 +44,7 @@ class Recording:
         [mark] = [mark for mark in test.pytestmark if mark.name == MARK]  # type: ignore[attr-defined]
         checks: list[Check] = []
         scene: Any = self.scene
-        played = Played("scene", scene, self.story.history, self._steps, {})
+        played = SceneRun("scene", scene, self.story.history, self._steps, {})
         run: Any = Recorded(
             played, scene, Checks(test.__name__, list(mark.args), checks.append), mark.kwargs["reaches"]
         )

@@ -13,7 +13,7 @@ from conformance.cluster import processes
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.ports import Ports
 from conformance.cluster.settings import ClusterSettings
-from conformance.cluster.state import State
+from conformance.cluster.state import StateRoot
 from conformance.errors import HarnessError
 from conformance.grove.kinds import SERVICE_ACCOUNTS
 from conformance.history.query import History
@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     root = tmp_path_factory.mktemp("recorder") / "state"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GROVE_CONFORMANCE_STATE", str(root))
-        state = State()
+        state = StateRoot()
         yield Cluster.up("recorder", settings=ClusterSettings(audit=False), owner=True, report=lambda *_: None)
         processes.end(lambda environment: environment.get(processes.STATE_ROOT) == str(root))
         for name in state.names():

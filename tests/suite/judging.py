@@ -9,7 +9,7 @@ from typing import Any, cast
 from conformance.suite.outcomes.checks import Checks
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Played, Step
+from conformance.suite.scenes.scene import SceneRun, Step
 from tests.history.story import Story
 
 
@@ -18,7 +18,7 @@ def failures(test: Callable[..., None], story: Story, steps: Mapping[str, Step],
     [mark] = [mark for mark in cast(Any, test).pytestmark if mark.name == MARK]
     played = cast(Any, SimpleNamespace(**scene))
     checks = Checks(test.__name__, mark.args, lambda check: None)
-    run = Recorded(Played("scene", played, story.history, steps, {}), played, checks, mark.kwargs.get("reaches", ()))
+    run = Recorded(SceneRun("scene", played, story.history, steps, {}), played, checks, mark.kwargs.get("reaches", ()))
     test(run)
     run.judge_reaches()
     return [check.what for check in checks.recorded if check.outcome == "failed"]

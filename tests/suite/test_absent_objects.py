@@ -13,7 +13,7 @@ from conformance.suite.outcomes.checks import ABSENT, Blocked, CheckFailed, Chec
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.dry_run import Reply
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Invariant, Played, Step
+from conformance.suite.scenes.scene import InvariantResult, SceneRun, Step
 from conformance.testing.accepted_pods import AcceptedPods
 from conformance.tests.core import test_gangs_of_a_set, test_managed_objects, test_pods_of_a_set, test_ready_statuses
 from conformance.tests.core.ready_set import PODS_READY, READY, ReadyDisaggregatedSet
@@ -66,7 +66,7 @@ def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
 class SetWithoutObjects(ReadyDisaggregatedSet):
     """A set of which the implementation has made nothing, and of which a state is judged nevertheless."""
 
-    def play(self) -> Played:  # type: ignore[override]
+    def play(self) -> SceneRun:  # type: ignore[override]
         story, workload = Story(), dict(workloads.load("disaggregated", {}))
         self.namespace, self.scheduler = SPACE, "s"
         self.named = self.expected = expected(workload)
@@ -81,12 +81,12 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
             for step in ("all pods exist", "set available", PODS_READY, READY)
         }
         verdicts = {
-            result.id: Invariant(result.what, result.holds, str(result), None) for result in judge(story.history)
+            result.id: InvariantResult(result.what, result.holds, str(result), None) for result in judge(story.history)
         }
-        return Played("ready", self, story.history, steps, verdicts)
+        return SceneRun("ready", self, story.history, steps, verdicts)
 
 
-def judged(played: Played) -> Iterator[tuple[str, set[str]]]:
+def judged(played: SceneRun) -> Iterator[tuple[str, set[str]]]:
     """Yield each requirement that tests of the scene judge, with the outcomes of its checks."""
     for module in (test_managed_objects, test_pods_of_a_set, test_gangs_of_a_set, test_ready_statuses):
         for test in vars(module).values():

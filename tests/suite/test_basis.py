@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.suite.registry import basis, requirement
-from conformance.suite.registry.basis import BINDING, Kind
+from conformance.suite.registry.basis import BINDING, BasisKind
 from conformance.suite.registry.requirement import Level
 
 ENTRIES = list(requirement.load().requirements.values())
@@ -14,7 +14,7 @@ def test_a_must_has_a_basis_that_binds() -> None:
 
 
 def test_what_only_code_does_is_a_matter_of_compatibility() -> None:
-    assert [e.id for e in ENTRIES if (e.basis.kind is Kind.CODE) != (e.level is Level.COMPAT)] == []
+    assert [e.id for e in ENTRIES if (e.basis.kind is BasisKind.CODE) != (e.level is Level.COMPAT)] == []
 
 
 def test_what_no_document_says_has_a_reason() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from conformance.cluster.audit import AuditLog
-from conformance.cluster.audit_losses import Losses
+from conformance.cluster.audit_losses import AuditLosses
 from conformance.data import PROJECT
 from conformance.implementation import loading
 from conformance.implementation.descriptor import Descriptor
@@ -62,7 +62,7 @@ def reported(folder: Path, *lines: str, judged: Descriptor | None = None) -> str
 
 
 def mutators(folder: Path, judged: Descriptor | None = None) -> Mutators:
-    losses = Losses(folder / "kube-apiserver.log")
+    losses = AuditLosses(folder / "kube-apiserver.log")
     return Mutators(AuditLog(folder / "audit.log"), 0, judged or descriptor(folder), losses)
 
 

@@ -48,7 +48,7 @@ def theirs(folder: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim.Claim.__init__, "__defaults__", (QUICK,))
+    monkeypatch.setattr(claim.ClusterClaim.__init__, "__defaults__", (QUICK,))
 
 
 def run_on(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:

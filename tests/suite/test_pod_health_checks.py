@@ -15,7 +15,7 @@ from conformance.grove.health import HealthCase
 from conformance.suite.outcomes.checks import CheckFailed, Checks
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Played, Step
+from conformance.suite.scenes.scene import SceneRun, Step
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.tests.core import test_pod_health
 from conformance.tests.core.test_pod_health import PodsInAllStates
@@ -41,7 +41,7 @@ def failed(status: Callable[[HealthCase], dict[str, Any]]) -> set[str]:
         ]
         last = story.record("podcliques", clique.name, {"status": {**reported, "conditions": conditions}})
     steps = {step: Step(step, last.seq, None, last.at) for step in ("all pods bound", "statuses follow the pods")}
-    return set().union(*(_failed(test, Played("health", scene, story.history, steps, {})) for test in _tests()))
+    return set().union(*(_failed(test, SceneRun("health", scene, story.history, steps, {})) for test in _tests()))
 
 
 def _tests() -> list[Any]:
@@ -49,7 +49,7 @@ def _tests() -> list[Any]:
     return [test for test in marked if any(mark.name == MARK and mark.args[0] in IDS for mark in test.pytestmark)]
 
 
-def _failed(test: Any, played: Played) -> set[str]:
+def _failed(test: Any, played: SceneRun) -> set[str]:
     (ids,) = [mark.args for mark in test.pytestmark if mark.name == MARK]
     checks = Checks("test", ids, lambda check: None)
     with contextlib.suppress(CheckFailed):

@@ -28,7 +28,7 @@ from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
 from conformance.suite.registry.declarations import TESTS
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import RUN, Invariant, Played, Scene, SceneEnded, Step, scenes_of
+from conformance.suite.scenes.scene import RUN, InvariantResult, Scene, SceneEnded, SceneRun, Step, scenes_of
 from conformance.tests.gang.test_base_gang_first import BaseGangShortOfNodes
 
 PACKAGE = "conformance.tests"
@@ -125,8 +125,8 @@ def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) 
     scene: Any = MagicMock(
         **{name: value for name, value in vars(test.scene).items() if isinstance(value, str | tuple)}
     )
-    rules = {test.id: Invariant("its rule", True, None, None)}
-    played = Played(test.name, scene, HISTORY, steps, rules, ended=ended, neighbor=HISTORY)
+    rules = {test.id: InvariantResult("its rule", True, None, None)}
+    played = SceneRun(test.name, scene, HISTORY, steps, rules, ended=ended, neighbor=HISTORY)
     run = Recorded(played, scene, checks, test.reaches)
     try:
         with contextlib.suppress(TypeError, ValueError, KeyError, IndexError):

@@ -8,7 +8,7 @@ from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Invariant, Played, Scene, SceneEnded
+from conformance.suite.scenes.scene import InvariantResult, Scene, SceneEnded, SceneRun
 
 ENDED = SceneEnded("pods Ready", "not seen within 60 s", 1.0)
 
@@ -18,8 +18,8 @@ def outcomes_of(way: str, holds: bool | None, ended: Exception | None = None) ->
     history = History(Log(), "space")
     history.end()
     checks = Checks("test", ["AA-001"], lambda check: None)
-    verdicts = {"AA-001": Invariant("a rule", holds, "seen", None)}
-    run = Recorded(Played("scene", Scene(), history, {}, verdicts, ended=ended), Scene(), checks)
+    verdicts = {"AA-001": InvariantResult("a rule", holds, "seen", None)}
+    run = Recorded(SceneRun("scene", Scene(), history, {}, verdicts, ended=ended), Scene(), checks)
     getattr(run, way)()
     return [check.outcome for check in checks.recorded]
 

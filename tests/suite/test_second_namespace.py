@@ -16,7 +16,7 @@ from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED
 from conformance.suite.outcomes.checks import Checks
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Played, Scene, Step
+from conformance.suite.scenes.scene import Scene, SceneRun, Step
 
 ONE, OTHER = "one", "one-b"
 
@@ -29,7 +29,7 @@ def pod(log: Log, namespace: str, kind: str = ADDED) -> None:
 
 
 @pytest.fixture
-def played() -> Played:
+def played() -> SceneRun:
     log = Log()
     one, other = History(log, ONE), History(log, OTHER)
     pod(log, ONE)
@@ -37,14 +37,14 @@ def played() -> Played:
     pod(log, OTHER)
     steps["both"] = Step.now("both", one)
     pod(log, ONE, DELETED)
-    return Played("scene", Scene(), one.frozen(), steps, {}, neighbor=other.frozen())
+    return SceneRun("scene", Scene(), one.frozen(), steps, {}, neighbor=other.frozen())
 
 
-def recorded(played: Played) -> Recorded[Scene]:
+def recorded(played: SceneRun) -> Recorded[Scene]:
     return Recorded(played, played.scene, Checks("test", ["AA-001"], lambda check: None))
 
 
-def test_each_namespace_has_its_own_state_at_a_step(played: Played) -> None:
+def test_each_namespace_has_its_own_state_at_a_step(played: SceneRun) -> None:
     run = recorded(played)
     uids = {step: [r.at(step).get("pods", "a") for r in (run, run.neighbor)] for step in ("first", "both")}
     states = {step: [pod and pod["metadata"]["uid"] for pod in pair] for step, pair in uids.items()}
@@ -54,10 +54,10 @@ def test_each_namespace_has_its_own_state_at_a_step(played: Played) -> None:
 
 def test_a_scene_with_one_namespace_has_no_neighbor() -> None:
     with pytest.raises(HarnessError, match="no second namespace"):
-        recorded(Played("scene", Scene(), History(Log(), ONE), {}, {})).neighbor  # noqa: B018
+        recorded(SceneRun("scene", Scene(), History(Log(), ONE), {}, {})).neighbor  # noqa: B018
 
 
-def test_a_bundle_has_both_histories(played: Played, tmp_path: Path) -> None:
+def test_a_bundle_has_both_histories(played: SceneRun, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     about: dict[str, Any] = {"test": "t", "checks": [], "acts": [], "logs": {}, "reproduce": []}
     bundle.write(folder, history=played.history, neighbor=played.neighbor, **about)

@@ -9,13 +9,13 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.suite.registry import requirement
-from conformance.suite.registry.selection import Scope, scope
+from conformance.suite.registry.selection import Selection, scope
 
 BOTH = ("operator", "gang-scheduler")
 REGISTRY = requirement.load()
 
 
-def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] = ()) -> Scope:
+def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] = ()) -> Selection:
     return scope(REGISTRY, profiles, ids, BOTH, features)
 
 

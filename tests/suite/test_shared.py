@@ -17,11 +17,11 @@ from conformance.run.workers import Workers
 from conformance.suite.environment import GivenUp
 from conformance.suite.outcomes.book import Book
 from conformance.suite.session import other_workers, shared
-from conformance.suite.session.shared import FIRST, Attached, Running
+from conformance.suite.session.shared import FIRST, Attached, RunningImplementation
 from conformance.suite.settings import RunSettings
 
-ALIVE = Running(processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"})
-GONE = Running(processes={"operator": Owner(os.getpid(), 1.0)})
+ALIVE = RunningImplementation(processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"})
+GONE = RunningImplementation(processes={"operator": Owner(os.getpid(), 1.0)})
 
 
 class Line:
@@ -44,7 +44,7 @@ class Line:
 class Answers(Line):
     """A line at whose other end somebody knows what runs."""
 
-    def __init__(self, *answers: Running) -> None:
+    def __init__(self, *answers: RunningImplementation) -> None:
         super().__init__()
         self._answers = list(answers)
 

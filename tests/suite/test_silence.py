@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cluster import users
-from conformance.cluster.audit import AuditLog, AuditTail, Request
+from conformance.cluster.audit import AuditedRequest, AuditLog, AuditTail
 from conformance.cluster.settings import Reads, audit_policy
 from conformance.history.query import Unmet
 from conformance.report.causes import nearest
@@ -22,17 +22,17 @@ from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 from tests.suite.test_case import play
 
-MINE = Request("mine", 200, "get", SPACE, user="operator")
-REFUSED = Request("mine", 403, "create", SPACE)
+MINE = AuditedRequest("mine", 200, "get", SPACE, user="operator")
+REFUSED = AuditedRequest("mine", 403, "create", SPACE)
 
 
 class Requests:
     """The requests of the implementation, and their times."""
 
-    def __init__(self, story: Story, *moments: float, request: Request = MINE) -> None:
+    def __init__(self, story: Story, *moments: float, request: AuditedRequest = MINE) -> None:
         self._log, self._moments, self._request = story.log, list(moments), request
 
-    def poll(self) -> list[Request]:
+    def poll(self) -> list[AuditedRequest]:
         due = [moment for moment in self._moments if moment <= self._log.now()]
         self._moments = self._moments[len(due) :]
         return [self._request._replace(at=moment) for moment in due]
@@ -139,7 +139,7 @@ def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
     assert waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
     again = Story(Scripted())
     again.pod("a1", after=0)
-    conflict = Request("mine", 409, "update", SPACE)
+    conflict = AuditedRequest("mine", 409, "update", SPACE)
     assert waited(again, Requests(again, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
 
 
@@ -158,7 +158,7 @@ def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(sto
 
 
 def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story) -> None:
-    requests = Requests(story, 0, 15, request=Request("mine", 403, "create", "an-earlier-test"))
+    requests = Requests(story, 0, 15, request=AuditedRequest("mine", 403, "create", "an-earlier-test"))
     assert waited(story, requests) == pytest.approx(45, abs=2)
 
 
@@ -236,7 +236,7 @@ def test_a_failed_creation_of_what_exists_may_be_repeated_after_a_back_off(story
     def lasted(verb: str) -> float:
         story = Story(Scripted())
         story.pod("a1", after=0)
-        return waited(story, Requests(story, 0, 1, 3, 7, 15, request=Request("mine", 409, verb, SPACE)))
+        return waited(story, Requests(story, 0, 1, 3, 7, 15, request=AuditedRequest("mine", 409, verb, SPACE)))
 
     assert lasted("create") >= 60
     assert lasted("update") == pytest.approx(45, abs=2)
@@ -298,10 +298,10 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     second = line("you/2", 403, 3)
     with path.open("a") as log:
         log.write(line("mine/1", 200, 2) + line("mine/1", 200, 3, "watch") + second[:9])
-    assert tail.poll() == [Request("mine", 200, "list", "a", 2.5)]
+    assert tail.poll() == [AuditedRequest("mine", 200, "list", "a", 2.5)]
     with path.open("a") as log:
         log.write(second[9:])
-    assert tail.poll() == [Request("you", 403, "list", "a", 3.5)]
+    assert tail.poll() == [AuditedRequest("you", 403, "list", "a", 3.5)]
     assert AuditTail(AuditLog(tmp_path / "none")).poll() == []
 
     with path.open("a") as log:
@@ -313,7 +313,7 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     assert begun_within_a_line.poll() == []
     with path.open("a") as log:
         log.write(line("half/1", 200, 4)[40:] + line("whole/1", 200, 5))
-    assert begun_within_a_line.poll() == [Request("whole", 200, "list", "a", 5.5)]
+    assert begun_within_a_line.poll() == [AuditedRequest("whole", 200, "list", "a", 5.5)]
 
 
 def logged(reads: Reads, user: str, *groups: str) -> bool:

@@ -10,18 +10,18 @@ import pytest
 from conformance.errors import SupervisorLost
 from conformance.implementation.descriptor import Role
 from conformance.implementation.process import Ended
-from conformance.implementation.role_process import Failure
+from conformance.implementation.role_process import ProcessFailure
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.roles import Roles
 
 
 @pytest.mark.parametrize("unsupervised", [True, False])
 def test_an_operator_that_ended_with_its_supervisor_is_not_blamed(unsupervised: bool) -> None:
-    deaths: list[Failure] = []
+    deaths: list[ProcessFailure] = []
     anything: Any = None
     driver: Any = SimpleNamespace(failures=lambda: deaths, logs=dict)
     roles = Roles(driver, "n", anything, anything, lambda: None, Machine())
-    deaths.append(Failure(Role.OPERATOR, "", "mine", Ended(-9, 0.0, unsupervised), "its log ends with: nothing"))
+    deaths.append(ProcessFailure(Role.OPERATOR, "", "mine", Ended(-9, 0.0, unsupervised), "its log ends with: nothing"))
     if not unsupervised:
         assert roles.dead() == "mine: the operator was ended by SIGKILL; its log ends with: nothing"
         return

@@ -10,7 +10,7 @@ from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import Invariant, Played, Scene, SceneBroken
+from conformance.suite.scenes.scene import InvariantResult, Scene, SceneBroken, SceneRun
 
 SCENE = """
     from conformance.suite.scenes.recorded import Recorded
@@ -94,9 +94,9 @@ def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> Non
 def test_an_invariant_of_a_scene_with_a_refused_write_is_not_judged(holds: bool | None) -> None:
     """A refused write, such as a patch of a node, is no object that the rule is about."""
     broken = SceneBroken("a patch of nodes/n1 is accepted", "accepted", "403 Forbidden", 1.5)
-    scene, verdicts = Scene(), {"INV-001": Invariant("a rule", holds, "it holds", None)}
+    scene, verdicts = Scene(), {"INV-001": InvariantResult("a rule", holds, "it holds", None)}
     checks = Checks("test", ["INV-001"], lambda check: None)
-    run = Recorded(Played("scene", scene, History(Log(), "s"), {}, verdicts, ended=broken), scene, checks)
+    run = Recorded(SceneRun("scene", scene, History(Log(), "s"), {}, verdicts, ended=broken), scene, checks)
     with pytest.raises(Blocked, match="a patch of nodes/n1 is accepted: 403 Forbidden") as blocked:
         run.invariant()
     assert (blocked.value.cause, checks.recorded) == ("implementation", [])

@@ -19,7 +19,7 @@ from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks
 from conformance.suite.outcomes.ledger import Check
 from conformance.suite.registry.requirement import MARK
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import NotKept, Played, Scene, SceneEnded, scenes_of
+from conformance.suite.scenes.scene import NotKept, Scene, SceneEnded, SceneRun, scenes_of
 
 MODULES = ("gangs", "competition", "life_cycle", "preemption", "priorities", "topology", "trees")
 LIMITS = {"WAPI-060"}
@@ -61,20 +61,20 @@ def conformance_tests() -> Iterator[Callable[..., None]]:
         yield from (member for member in members if isfunction(member) and member.__name__.startswith("test_"))
 
 
-def played(scene: type[Scene], fault: str) -> Played:
+def played(scene: type[Scene], fault: str) -> SceneRun:
     env: Any = Environment(fault)
     acted, ended = scene(), None
     try:
         acted.play(env)
     except SceneEnded as error:
         ended = error
-    return Played(scene.__name__, acted, env.history, env.steps, {}, ended=ended)
+    return SceneRun(scene.__name__, acted, env.history, env.steps, {}, ended=ended)
 
 
 def outcomes(fault: str = "", only: str = "") -> dict[str, str]:
     """Play the scenes of all requirements, or of one, and judge them: requirement → passed, failed or blocked."""
     result: dict[str, str] = {}
-    recordings: dict[type[Scene], Played] = {}
+    recordings: dict[type[Scene], SceneRun] = {}
     for test in conformance_tests():
         [mark] = [candidate for candidate in test.pytestmark if candidate.name == MARK]  # type: ignore[attr-defined]
         [id] = mark.args
@@ -86,7 +86,7 @@ def outcomes(fault: str = "", only: str = "") -> dict[str, str]:
     return result
 
 
-def judged(test: Callable[..., None], recording: Played, id: str, reaches: tuple[str, ...]) -> str:
+def judged(test: Callable[..., None], recording: SceneRun, id: str, reaches: tuple[str, ...]) -> str:
     recorded: list[Check] = []
     run = Recorded(recording, recording.scene, Checks(test.__name__, [id], recorded.append), reaches)
     outcome = "passed"

@@ -11,7 +11,7 @@ import asyncio
 import orjson
 
 from conformance.cluster.addons import volumes
-from conformance.cluster.addons.volumes import CLAIMS, CLASSES, SELECTED, VOLUMES, Claim, Volume
+from conformance.cluster.addons.volumes import CLAIMS, CLASSES, SELECTED, VOLUMES, Volume, VolumeClaim
 from kube.client import Client
 from kube.errors import ApiError
 from kube.informer import Informer, typed
@@ -27,7 +27,7 @@ class Provisioner:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._claims = Informer(client, CLAIMS, typed(Claim))
+        self._claims = Informer(client, CLAIMS, typed(VolumeClaim))
         self._volumes = Informer(client, VOLUMES, typed(Volume))
         self._asking: WorkQueue[Key] = WorkQueue()
         self._unused: WorkQueue[Key] = WorkQueue()
@@ -42,7 +42,7 @@ class Provisioner:
             group.create_task(work(self._asking, self._provision, _WRITERS))
             group.create_task(work(self._unused, self._delete, _WRITERS))
 
-    def _see_claim(self, kind: str, old: Claim | None, claim: Claim) -> None:
+    def _see_claim(self, kind: str, old: VolumeClaim | None, claim: VolumeClaim) -> None:
         if kind != "DELETED" and claim.asks:
             self._asking.add(claim.metadata.key)
 

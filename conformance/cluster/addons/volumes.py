@@ -32,7 +32,7 @@ CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", nam
 Object = Mapping[str, Any]
 
 
-class Claim(msgspec.Struct):
+class VolumeClaim(msgspec.Struct):
     """A PersistentVolumeClaim."""
 
     metadata: ObjectMeta
@@ -90,7 +90,7 @@ def delayed(storage_class: Object) -> bool:
     return bool(storage_class.get("volumeBindingMode") == "WaitForFirstConsumer")
 
 
-def volume(claim: Claim, storage_class: Object, labels: Mapping[str, str]) -> dict[str, Any]:
+def volume(claim: VolumeClaim, storage_class: Object, labels: Mapping[str, str]) -> dict[str, Any]:
     """Return the volume for a claim. `labels` are those of the selected node, if the class waits for one."""
     name = f"pvc-{claim.metadata.uid}"
     domain = _domain(storage_class, labels)

@@ -16,7 +16,7 @@ from pathlib import Path
 import aiohttp
 import orjson
 
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.errors import UsageError
 from kube.client import Client
 from kube.errors import ApiError
@@ -28,7 +28,7 @@ TERMS = Terms()
 AGENT = "grove-conformance/claim"
 
 
-class Claim:
+class ClusterClaim:
     """The claim of one run. `lost` names the run that has taken the cluster meanwhile; empty while this run has it."""
 
     def __init__(self, kubeconfig: Path, run: str, terms: Terms = TERMS) -> None:
@@ -39,7 +39,7 @@ class Claim:
         self._problem: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="claim", daemon=True)
 
-    def acquire(self, report: Report = silent) -> None:
+    def acquire(self, report: ProgressReporter = silent) -> None:
         """Return once the cluster is claimed. Raises UsageError if another run uses it."""
         self._thread.start()
         if not self._held.wait(2):
@@ -107,9 +107,9 @@ async def _delete(client: Client, identity: str) -> None:
 
 
 @contextmanager
-def claimed(kubeconfig: Path, run: str, report: Report = silent) -> Iterator[Claim]:
+def claimed(kubeconfig: Path, run: str, report: ProgressReporter = silent) -> Iterator[ClusterClaim]:
     """Claim a cluster inside the context. Raises UsageError if another run uses it."""
-    claim = Claim(kubeconfig, run)
+    claim = ClusterClaim(kubeconfig, run)
     try:
         claim.acquire(report)
         yield claim

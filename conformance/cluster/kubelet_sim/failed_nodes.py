@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 
 from conformance.cluster.kubelet_sim import node_failure, status
-from conformance.cluster.kubelet_sim.init_wait import Pod
-from conformance.cluster.kubelet_sim.node_failure import Node
+from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
+from conformance.cluster.kubelet_sim.node_failure import SimulatedNode
 from kube.client import Client
 from kube.informer import Informer, typed
 from kube.resource import NODES
@@ -19,10 +19,10 @@ _MARKED = "marked"
 class FailedNodes:
     """Nodes that fail or recover. A change of a pod costs constant time, unless its node has failed."""
 
-    def __init__(self, client: Client, pods: Informer[Pod]) -> None:
+    def __init__(self, client: Client, pods: Informer[SimulatedPod]) -> None:
         """To be created before `pods` runs."""
         self._client, self._pods = client, pods
-        self._nodes = Informer(client, NODES, typed(Node))
+        self._nodes = Informer(client, NODES, typed(SimulatedNode))
         self._nodes.add_handler(self._see)
         self._queue: WorkQueue[str] = WorkQueue()
         pods.add_handler(self._see_pod)
@@ -34,12 +34,12 @@ class FailedNodes:
             group.create_task(self._nodes.run())
             group.create_task(work(self._queue, self._write, 1))
 
-    def _see(self, kind: str, old: Node | None, node: Node) -> None:
+    def _see(self, kind: str, old: SimulatedNode | None, node: SimulatedNode) -> None:
         name = node.metadata.name
         if kind != "DELETED" and (node.lost or self._pods.indexed(_MARKED, name)):
             self._queue.add(name)
 
-    def _see_pod(self, kind: str, old: Pod | None, pod: Pod) -> None:
+    def _see_pod(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
         node = self._nodes.get("", pod.spec.node_name)
         if kind != "DELETED" and node is not None and (pod.lost != node.lost or (node.lost and pod.ready)):
             self._queue.add(pod.spec.node_name)

@@ -61,7 +61,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
     init_container_statuses: list[dict[str, Any]] | None = None
 
 
-class Pod(msgspec.Struct):
+class SimulatedPod(msgspec.Struct):
     """A pod as far as this module reads it."""
 
     metadata: ObjectMeta
@@ -159,7 +159,7 @@ def _pair(text: str) -> tuple[str, int] | None:
     return parts[0], int(parts[1])
 
 
-def passed(pod: Pod, ready: Ready) -> set[str]:
+def passed(pod: SimulatedPod, ready: Ready) -> set[str]:
     """Return the waiting init containers of a pod whose condition holds now. The caller remembers them: a wait that has
     ended stays ended (OBJ-643)."""
     ended = set()
@@ -173,7 +173,7 @@ def passed(pod: Pod, ready: Ready) -> set[str]:
     return ended
 
 
-def completed(pod: Pod) -> set[str]:
+def completed(pod: SimulatedPod) -> set[str]:
     """Return the init containers that have completed, by the pod's status."""
     return {
         str(status.get("name"))
@@ -182,7 +182,7 @@ def completed(pod: Pod) -> set[str]:
     }
 
 
-def patch(pod: Pod, done: set[str], now: str) -> dict[str, Any] | None:
+def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
     """Return the change of the status of a waiting pod; None if it is correct already. `done` are the names of waiting
     init containers whose wait is over."""
     containers = pod.spec.init_containers or []

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from conformance.cluster.kubelet_sim.init_wait import LOST, Condition, Pod
+from conformance.cluster.kubelet_sim.init_wait import LOST, Condition, SimulatedPod
 from kube.objects import ObjectMeta
 
 SELECTOR = f"!{LOST}"
@@ -31,7 +31,7 @@ class NodeStatus(msgspec.Struct):
     conditions: list[Condition] | None = None
 
 
-class Node(msgspec.Struct):
+class SimulatedNode(msgspec.Struct):
     """A node as far as this module reads it."""
 
     metadata: ObjectMeta
@@ -43,7 +43,7 @@ class Node(msgspec.Struct):
         return LOST in (self.metadata.labels or {})
 
 
-def node_patch(node: Node, now: str) -> dict[str, Any] | None:
+def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
     """Return the change of the status of a node; None if it is correct already, or KWOK's task."""
     stale = [c.type for c in node.status.conditions or () if c.type in _TOLD_BY_THE_KUBELET and c.status != "Unknown"]
     if not node.lost or not stale:
@@ -52,7 +52,7 @@ def node_patch(node: Node, now: str) -> dict[str, Any] | None:
     return {"conditions": [{"type": kind, "status": "Unknown", "lastTransitionTime": now, **reason} for kind in stale]}
 
 
-def pod_patch(pod: Pod, lost: bool, now: str) -> dict[str, Any] | None:
+def pod_patch(pod: SimulatedPod, lost: bool, now: str) -> dict[str, Any] | None:
     """Return the change of the status of a pod on a node that has failed or not; None if it is correct already. The
     state of containers on a failed node is unknown: their statuses stay."""
     if not lost:

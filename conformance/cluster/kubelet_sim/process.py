@@ -25,7 +25,7 @@ from conformance.cluster.addons.namespace_objects import NamespaceObjects
 from conformance.cluster.addons.provisioner import Provisioner
 from conformance.cluster.kubelet_sim import init_wait, status
 from conformance.cluster.kubelet_sim.failed_nodes import FailedNodes
-from conformance.cluster.kubelet_sim.init_wait import Pod
+from conformance.cluster.kubelet_sim.init_wait import SimulatedPod
 from grove_conformance import start
 from kube import config
 from kube.client import Client
@@ -54,7 +54,7 @@ def command_elsewhere(kubeconfig: Path) -> list[str]:
     return start.command("conformance.cluster.kubelet_sim.process", str(kubeconfig))
 
 
-class Play:
+class GangReadiness:
     """The Ready pods of each gang, its waiting pods, and the waits that are over. A change of a pod costs
     constant time, unless a pod waits in its gang."""
 
@@ -62,10 +62,10 @@ class Play:
         """`write` is called with the key of a pod whose status may have to change."""
         self._write = write
         self._ready: defaultdict[Gang, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        self._waiting: defaultdict[Gang, dict[str, Pod]] = defaultdict(dict)
+        self._waiting: defaultdict[Gang, dict[str, SimulatedPod]] = defaultdict(dict)
         self._passed: dict[str, set[str]] = {}
 
-    def see(self, kind: str, old: Pod | None, pod: Pod) -> None:
+    def see(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
         """Take a change from the informer."""
         if old is not None:
             self._forget(old)
@@ -82,11 +82,11 @@ class Play:
         for gang in {pod.gang, *([old.gang] if old is not None else [])}:
             self._look(gang)
 
-    def done(self, pod: Pod) -> set[str]:
+    def done(self, pod: SimulatedPod) -> set[str]:
         """Return the waiting init containers of a pod whose wait is over."""
         return self._passed.get(pod.metadata.uid, set()) | init_wait.completed(pod)
 
-    def _forget(self, pod: Pod) -> None:
+    def _forget(self, pod: SimulatedPod) -> None:
         gang = pod.gang
         cliques = self._ready.get(gang)
         if cliques is not None and pod.clique in cliques:
@@ -113,8 +113,8 @@ async def run(client: Client, *, own: bool, objects: Sequence[Mapping[str, Any]]
     """Play until cancelled. `own`: whether the cluster is one of the suite; `objects`: the objects of each
     namespace."""
     queue: WorkQueue[Key] = WorkQueue()
-    pods = Informer(client, PODS, typed(Pod), field_selector="spec.nodeName!=")
-    play = Play(queue.add)
+    pods = Informer(client, PODS, typed(SimulatedPod), field_selector="spec.nodeName!=")
+    play = GangReadiness(queue.add)
     pods.add_handler(play.see)
     failed_nodes = FailedNodes(client, pods)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from conformance import disk, documents
 from conformance.cluster import locks
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.errors import UsageError
 
 PLACEHOLDER = "${worktree}"
@@ -45,7 +45,7 @@ class Repository:
             raise UsageError(what, where=f"--repo {self.path}", hint=hint)
         return done.stdout.strip()
 
-    def built(self, commit: str, report: Report) -> Path:
+    def built(self, commit: str, report: ProgressReporter) -> Path:
         """Return a work tree in which a commit is built. Raises UsageError."""
         disk.make(self.folder, where=str(self.folder), hint="give another --dir")
         tree = (self.folder / commit).absolute()

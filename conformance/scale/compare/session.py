@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from conformance import bounded, disk, documents
-from conformance.cluster.progress import Report
+from conformance.cluster.progress import ProgressReporter
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
 from conformance.scale import results
@@ -84,7 +84,7 @@ class Session:
         folder: Path,
         run: Runner,
         limits: Limits,
-        report: Report,
+        report: ProgressReporter,
         *,
         counts_only: bool = False,
     ) -> None:

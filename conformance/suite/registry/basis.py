@@ -24,7 +24,7 @@ ANCHORS = Path(__file__).parent / "anchors.json"
 """Document id → place of a quotation → anchor of its heading or line, written by `tests/citations/quotations.py`."""
 
 
-class Kind(StrEnum):
+class BasisKind(StrEnum):
     """The kind of a basis. Only the first two carry a MUST."""
 
     DOCUMENT = "document"
@@ -37,10 +37,10 @@ class Kind(StrEnum):
     """Only upstream's code does so: a matter of compatibility, not of conformance."""
 
 
-BINDING = frozenset({Kind.DOCUMENT, Kind.CONVENTION})
+BINDING = frozenset({BasisKind.DOCUMENT, BasisKind.CONVENTION})
 
 
-class State(StrEnum):
+class DocumentState(StrEnum):
     """The state of a document with its authors."""
 
     MERGED = "merged"
@@ -55,7 +55,7 @@ class State(StrEnum):
     """No public place has the text."""
 
 
-AUTHORITATIVE = frozenset({State.MERGED, State.PUBLISHED})
+AUTHORITATIVE = frozenset({DocumentState.MERGED, DocumentState.PUBLISHED})
 """States of documents that carry a MUST by themselves."""
 NO_AUTHORITY = frozenset({"code", "discussion"})
 """Kinds of documents that bind no implementation."""
@@ -69,7 +69,7 @@ class PublicDocument:
     id: str
     title: str
     kind: str
-    state: State
+    state: DocumentState
     link: str
     date: str
     commit: str = ""
@@ -99,7 +99,7 @@ class Basis:
     """The basis of a requirement. `contradictions` quote documents that say otherwise, `unwritten` is the part of its
     sentence that no quotation carries, `reason` why it was decided so."""
 
-    kind: Kind = Kind.DECISION
+    kind: BasisKind = BasisKind.DECISION
     quotations: tuple[Quotation, ...] = ()
     contradictions: tuple[Quotation, ...] = ()
     unwritten: str = ""
@@ -119,7 +119,7 @@ def known() -> Mapping[str, PublicDocument]:
 def read(entry: Mapping[str, Any]) -> Basis:
     """Return the basis of a requirement as its file has it."""
     return Basis(
-        Kind(entry["basis"]),
+        BasisKind(entry["basis"]),
         _quotations(entry.get("quotes", ())),
         _quotations(entry.get("contradicts", ())),
         _line(entry.get("unwritten", "")),
@@ -142,7 +142,7 @@ def check(document: documents.Document) -> None:
 
 
 def _document(entry: Mapping[str, Any]) -> PublicDocument:
-    fields = {**entry, "state": State(entry["state"]), "reverted_by": entry.get("revertedBy", "")}
+    fields = {**entry, "state": DocumentState(entry["state"]), "reverted_by": entry.get("revertedBy", "")}
     fields.pop("revertedBy", None)
     return PublicDocument(**fields)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from conformance import specification
-from conformance.suite.registry.basis import Kind, Quotation, known
+from conformance.suite.registry.basis import BasisKind, Quotation, known
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 
@@ -80,7 +80,7 @@ def _documents(quotations: Iterable[Quotation]) -> str:
 
 def _tally(registry: Registry) -> list[str]:
     counts = Counter((entry.basis.kind, entry.level) for entry in registry.requirements.values())
-    rows = [f"| {kind} | {' | '.join(str(counts[kind, level] or '–') for level in Level)} |" for kind in Kind]
+    rows = [f"| {kind} | {' | '.join(str(counts[kind, level] or '–') for level in Level)} |" for kind in BasisKind]
     return [f"| basis | {' | '.join(Level)} |", "|---|" + "---|" * len(Level), *rows]
 
 

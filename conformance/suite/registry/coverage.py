@@ -29,7 +29,7 @@ UNMARKED = ("API", "COL", "NAME", "EVT")
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ScenarioCoverage:
     """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests; `pending`
     says what has to be built first."""
 
@@ -77,11 +77,11 @@ def folder() -> Path:
     return data.folder("fixtures") / "coverage"
 
 
-def scenarios(path: Path | None = None) -> list[Scenario]:
+def scenarios(path: Path | None = None) -> list[ScenarioCoverage]:
     """Read the scenarios. Raises UsageError with file, line and field."""
     content = documents.read(path or folder() / "scenarios.yaml", folder() / "scenarios.schema.json").value
     return [
-        Scenario(
+        ScenarioCoverage(
             entry["id"],
             _line(entry["title"]),
             tuple(entry.get("checks", ())),
@@ -152,12 +152,14 @@ def unseen(defects: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[Ope
     return wrong + [f"{row}: has a reason, and is not detected" for row in excused if row not in defects]
 
 
-def checks_of(registry: Registry, story: Scenario) -> tuple[str, ...]:
+def checks_of(registry: Registry, story: ScenarioCoverage) -> tuple[str, ...]:
     """Return the requirements that judge a scenario: those it lists, then those that name it in their `source`."""
     return tuple(dict.fromkeys((*story.checks, *claims(registry).get(story.id, ()))))
 
 
-def problems(registry: Registry, stories: Sequence[Scenario], table: Rows, gaps: Gaps | None = None) -> list[str]:
+def problems(
+    registry: Registry, stories: Sequence[ScenarioCoverage], table: Rows, gaps: Gaps | None = None
+) -> list[str]:
     """Return one sentence for each scenario or row that has neither a check nor a reason, or both. A scenario that is
     `shown` needs neither."""
     result = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
@@ -181,7 +183,7 @@ def problems(registry: Registry, stories: Sequence[Scenario], table: Rows, gaps:
     return result
 
 
-def missing(spec: Mapping[str, Row], stories: Sequence[Scenario], table: Rows) -> list[str]:
+def missing(spec: Mapping[str, Row], stories: Sequence[ScenarioCoverage], table: Rows) -> list[str]:
     """Return one sentence for each scenario, contract row and limit of the specification that is not listed."""
     listed = {story.id for story in stories} | {
         id for kinds in table.binding.values() for ids in kinds.values() for id in ids
@@ -202,7 +204,7 @@ def _kind(row: Row) -> str:
 
 def page(
     registry: Registry,
-    stories: Sequence[Scenario],
+    stories: Sequence[ScenarioCoverage],
     table: Rows,
     detected: Mapping[str, Sequence[str]],
     runs: Sequence[OperatorRun] = (),

@@ -14,7 +14,7 @@ from conformance.grove.admission import manifests
 from conformance.grove.scheduling import scenarios
 from conformance.suite.registry import basis as bases
 from conformance.suite.registry import coverage, declarations, limits, requirement
-from conformance.suite.registry.basis import Kind, Quotation
+from conformance.suite.registry.basis import BasisKind, Quotation
 from conformance.suite.registry.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
@@ -23,10 +23,10 @@ VARIANTS = "grove_conformance.variants"
 """Entry points that return requirement id → names of permitted differences that it lets through."""
 
 SAYS = {
-    Kind.DOCUMENT: "a public document says so",
-    Kind.CONVENTION: "Kubernetes says so of every API",
-    Kind.DECISION: "documents are silent or conflict, and this project chose: no MUST",
-    Kind.CODE: "only upstream's code does so: compatibility, not conformance",
+    BasisKind.DOCUMENT: "a public document says so",
+    BasisKind.CONVENTION: "Kubernetes says so of every API",
+    BasisKind.DECISION: "documents are silent or conflict, and this project chose: no MUST",
+    BasisKind.CODE: "only upstream's code does so: compatibility, not conformance",
 }
 """The meaning of each kind of basis, for people."""
 PLAYS = ("conformance.testing.playing", "ScenarioRunner")

@@ -26,7 +26,7 @@ def _rules() -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Selection:
     """The selection. `profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id →
     reason) and those that were not selected are not. `foreign` are all that do not hold for the claimed features.
     `named` are the ids that were selected, `skipped` those that were left out by id. `everywhere`: whether invariants
@@ -65,7 +65,7 @@ class Scope:
         selecting = (own | (ids & self.named)) if own else ids
         return not self.judged.isdisjoint(selecting) and not (own and own <= self.foreign)
 
-    def with_violated(self, registry: Registry, failed: Iterable[str]) -> Scope:
+    def with_violated(self, registry: Registry, failed: Iterable[str]) -> Selection:
         """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
         it counts, whatever was selected. Its profile is not judged for it."""
         violated = _rules().intersection(failed, registry.requirements) - {*self.unclaimed}
@@ -93,7 +93,7 @@ def scope(
     *,
     skip: Iterable[str] = (),
     everywhere: bool = False,
-) -> Scope:
+) -> Selection:
     """Return the selection. Profiles default to those of the ids, else to all that need no cluster of their own.
     `kubernetes` is the version of the cluster and `release` that of Grove's contract, if they are known; `skip` are ids
     that are not judged. Invariants of selected profiles are judged in the scenes of these profiles, or `everywhere`.
@@ -130,7 +130,7 @@ def scope(
         or not lines.holds(entry.since, entry.until, release)
     )
     named, skipped = frozenset(named_ids), frozenset(left_out)
-    return Scope(tuple(chosen), frozenset(judged), unclaimed, foreign, named, skipped, everywhere or not requested)
+    return Selection(tuple(chosen), frozenset(judged), unclaimed, foreign, named, skipped, everywhere or not requested)
 
 
 def not_claimed(

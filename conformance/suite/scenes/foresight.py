@@ -19,7 +19,7 @@ import pytest
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.registry import requirement
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import RUN, Played, Scene
+from conformance.suite.scenes.scene import RUN, Scene, SceneRun
 
 
 def stopped() -> Blocked:
@@ -27,7 +27,7 @@ def stopped() -> Blocked:
     return Blocked("the scene was stopped: all selected requirements that it judges had failed", "circumstances")
 
 
-def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: Played) -> bool:
+def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: SceneRun) -> bool:
     """Return whether the tests of a scene have failed all of these `requirements`, whatever its later steps are."""
     so_far = replace(played, scene=Scene(), verdicts={}, ended=stopped())
     left = set(requirements)
@@ -37,7 +37,7 @@ def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played
     return not left
 
 
-def _failed(item: pytest.Item, so_far: Played) -> set[str]:
+def _failed(item: pytest.Item, so_far: SceneRun) -> set[str]:
     """Return the requirements that a test fails whatever comes later."""
     checks = Checks(item.nodeid, requirement.declared(item), lambda check: None)
     test: Any = item.obj  # type: ignore[attr-defined]

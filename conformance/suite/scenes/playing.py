@@ -22,7 +22,7 @@ from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.scenes import foresight, repeated
 from conformance.suite.scenes.recorded import Recorded
-from conformance.suite.scenes.scene import RUN, Played, Scene, SceneBroken, SceneChecks, SceneEnded, scenes_of
+from conformance.suite.scenes.scene import RUN, Scene, SceneBroken, SceneChecks, SceneEnded, SceneRun, scenes_of
 
 REPETITION = "repetition"
 
@@ -90,7 +90,7 @@ class _Open:
     key: str
     running: RunningTest
     clearing: ExitStack = field(default_factory=ExitStack)
-    played: Played | None = None
+    played: SceneRun | None = None
     problem: BaseException | None = None
     failed: list[ledger.Check] = field(default_factory=list)
     """The checks of the tests that failed."""
@@ -179,7 +179,7 @@ class Scenes:
             self.close()
 
     def _play(
-        self, key: str, scene: type[Scene], judged: Collection[str], decided: Callable[[Played], bool] | None
+        self, key: str, scene: type[Scene], judged: Collection[str], decided: Callable[[SceneRun], bool] | None
     ) -> _Open:
         checks = SceneChecks(key, self._invariants, judged)
         current = _Open(key, RunningTest(key, checks))
@@ -210,16 +210,16 @@ def _played(
     running: RunningTest,
     checks: SceneChecks,
     env: Any,
-    decided: Callable[[Played], bool] | None,
-) -> Played:
+    decided: Callable[[SceneRun], bool] | None,
+) -> SceneRun:
     """Play a scene, and judge the invariants over its history. Raises everything that is not the implementation's
     fault."""
     ended: Exception | None = None
 
-    def recording() -> Played:
+    def recording() -> SceneRun:
         history, steps, verdicts = env.history.frozen(), dict(env.steps), dict(checks.verdicts)
         neighbor = env.neighbor and env.neighbor.history.frozen()
-        return Played(key, scene, history, steps, verdicts, dict(env.markers), ended, neighbor, dict(checks.doubts))
+        return SceneRun(key, scene, history, steps, verdicts, dict(env.markers), ended, neighbor, dict(checks.doubts))
 
     def stop_if_decided() -> None:
         if decided is not None and decided(recording()):

@@ -18,7 +18,7 @@ from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.outcomes.since import since
 from conformance.suite.registry.requirement import requirements
-from conformance.suite.scenes.scene import RUN, Invariant, Played, Scene, SceneBroken, SceneEnded, Step
+from conformance.suite.scenes.scene import RUN, InvariantResult, Scene, SceneBroken, SceneEnded, SceneRun, Step
 from conformance.suite.scenes.waits import SILENT
 
 S = TypeVar("S", bound=Scene, covariant=True)
@@ -69,7 +69,7 @@ class Recorded(Generic[S]):
     """
 
     def __init__(
-        self, played: Played, scene: S, checks: Checks, reaches: Sequence[str] = (), reached: set[str] | None = None
+        self, played: SceneRun, scene: S, checks: Checks, reaches: Sequence[str] = (), reached: set[str] | None = None
     ) -> None:
         self.scene = scene
         """The scene, with its attributes."""
@@ -187,7 +187,7 @@ class Recorded(Generic[S]):
     def _id(self) -> str:
         return self._checks.declared[0]
 
-    def _invariant(self, verdict: Invariant) -> bool:
+    def _invariant(self, verdict: InvariantResult) -> bool:
         return self._checks.holds(self._id, verdict.what, verdict.holds, verdict.actual, at=verdict.at)
 
     def _step(self, name: str) -> Step:

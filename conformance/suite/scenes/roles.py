@@ -11,7 +11,7 @@ from conformance.history.query import History
 from conformance.history.record import DELETED
 from conformance.implementation.descriptor import Role, Upgrade
 from conformance.implementation.driver import Driver, NotStarted
-from conformance.implementation.role_process import Failure
+from conformance.implementation.role_process import ProcessFailure
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.machine import Machine
 
@@ -45,7 +45,7 @@ class Roles:
         if one of them has not."""
         deaths = self._driver.failures()[self._deaths :]
         for death in deaths:
-            if isinstance(death, Failure):
+            if isinstance(death, ProcessFailure):
                 death.require_supervised()
         return "; ".join(self._of_the_bundle(str(death)) for death in deaths)
 

@@ -103,7 +103,7 @@ class SceneBroken(Exception):
 
 
 @dataclass(frozen=True)
-class Invariant:
+class InvariantResult:
     """The result of one rule over the history of a scene."""
 
     what: str
@@ -119,7 +119,7 @@ class SceneChecks(Checks):
     def __init__(self, scene: str, invariants: typing.Sequence[str], selected: typing.Collection[str] = ()) -> None:
         super().__init__(scene, invariants, lambda check: None)
         self.selected = tuple(sorted(selected))
-        self.verdicts: dict[str, Invariant] = {}
+        self.verdicts: dict[str, InvariantResult] = {}
         self.doubts: dict[str, HarnessError] = {}
 
     def broken(self, what: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
@@ -129,7 +129,7 @@ class SceneChecks(Checks):
 
     def invariant(self, id: str, what: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
         """Keep the result of an invariant."""
-        self.verdicts[id] = Invariant(what, verdict, actual, at)
+        self.verdicts[id] = InvariantResult(what, verdict, actual, at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
         """Keep the error for the tests that are declared for the invariant."""
@@ -157,14 +157,14 @@ def _scenes_of(function: Callable[..., object]) -> tuple[type[Scene], ...]:
 
 
 @dataclass(frozen=True)
-class Played:
+class SceneRun:
     """A scene that was played. `ended` says why it did not run to its end."""
 
     key: str
     scene: Scene
     history: History
     steps: Mapping[str, Step]
-    verdicts: Mapping[str, Invariant]
+    verdicts: Mapping[str, InvariantResult]
     markers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Timing markers by phase."""
     ended: SceneEnded | SceneBroken | Exception | None = None

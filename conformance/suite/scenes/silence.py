@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from conformance.cluster import users
-from conformance.cluster.audit import Request
+from conformance.cluster.audit import AuditedRequest
 from conformance.grove.admission import durations
 from conformance.grove.fields import count, text
 from conformance.history.circles import Circles
@@ -55,7 +55,7 @@ class Silence:
     """The requests of the implementation as one test knows them. `poll` returns those since the last call."""
 
     def __init__(
-        self, poll: Callable[[], list[Request]], namespace: str, clock: Callable[[], float] = time.monotonic
+        self, poll: Callable[[], list[AuditedRequest]], namespace: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._poll, self._namespace, self._clock = poll, namespace, clock
         self._last = self._polled = clock()
@@ -96,7 +96,7 @@ def delay(view: View, timeout: float) -> float:
     return max((seconds for seconds in named if seconds <= timeout), default=0.0)
 
 
-def _backs_off(request: Request) -> bool:
+def _backs_off(request: AuditedRequest) -> bool:
     """Return whether the next attempt may follow only after a back-off. A write that met a newer version is repeated at
     once; a create that met an existing object waits until that is gone."""
     if request.code == CONFLICT:
@@ -104,7 +104,7 @@ def _backs_off(request: Request) -> bool:
     return request.code >= 400 and request.code != NOT_FOUND
 
 
-def _of_implementation(request: Request) -> bool:
+def _of_implementation(request: AuditedRequest) -> bool:
     """Return whether anybody but the suite and the components of the cluster sent a request: those send some whatever
     the implementation does."""
     return request.user != users.SUITE and not users.is_component(request.user)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from conformance.cluster import users
-from conformance.cluster.audit import AuditLog, Request
+from conformance.cluster.audit import AuditedRequest, AuditLog
 from conformance.grove.fields import condition, terminating
 from conformance.history.query import History
 from conformance.history.record import DELETED, Record
@@ -83,7 +83,7 @@ def _foreign(user: str) -> bool:
     return user != users.SUITE and not users.is_component(user)
 
 
-def _decides(request: Request) -> bool:
+def _decides(request: AuditedRequest) -> bool:
     """Return whether a deletion was decided by who asked for it."""
     if not users.is_component(request.user):
         return True

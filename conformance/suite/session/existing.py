@@ -20,7 +20,7 @@ from conformance.cluster.existing.marks import run_of
 from conformance.cluster.features import Requested
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
-from conformance.cluster.outages import Component, Watcher
+from conformance.cluster.outages import MonitoredComponent, Watcher
 from conformance.cluster.ports import DriverPorts, Port, Ports
 from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.cluster.state import Owner
@@ -130,7 +130,9 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
     kube-scheduler has its usual name."""
     minor = ".".join(version(kubeconfig).split(".")[:2])
     record = cluster.record if (cluster := ours(kubeconfig)) is not None else None
-    expected = preflight.Expected.of(features.resolve(requested, minor), minor, record is None or record.scheduler)
+    expected = preflight.ExpectedFeatures.of(
+        features.resolve(requested, minor), minor, record is None or record.scheduler
+    )
     scheduler = (record and record.scheduler_name) or DEFAULT_SCHEDULER
 
     async def check() -> None:
@@ -174,7 +176,7 @@ def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | No
     cluster = ours(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)
-    server = Component(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
+    server = MonitoredComponent(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
     beside = [outages.of_process(kubelet.COMPONENT, simulator)] if simulator is not None else []
     return Watcher([server, *beside], time_scale=time_scale)
 

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from conformance.cluster import mutating, users
-from conformance.cluster.audit import READS, AuditLog, AuditTail, Request
-from conformance.cluster.audit_losses import Losses
+from conformance.cluster.audit import READS, AuditedRequest, AuditLog, AuditTail
+from conformance.cluster.audit_losses import AuditLosses
 from conformance.grove.fields import at, name, text
 from conformance.implementation import installer
 from conformance.implementation.descriptor import Descriptor
@@ -22,7 +22,7 @@ from kube.resource import CRDS
 class Mutators:
     """The mutators of one cluster, as the audit log has them from a mark on, and as a descriptor declares them."""
 
-    def __init__(self, audit: AuditLog, since: int, judged: Descriptor, losses: Losses) -> None:
+    def __init__(self, audit: AuditLog, since: int, judged: Descriptor, losses: AuditLosses) -> None:
         self._tail, self._losses = AuditTail(audit, since), losses
         declared = installer.declared(judged)
         self._converting = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
@@ -41,7 +41,7 @@ class Mutators:
                 self._violation = self._of(request)
         return self._violation or self._losses.first()
 
-    def _of(self, request: Request) -> str:
+    def _of(self, request: AuditedRequest) -> str:
         if request.user == users.SUITE or not request.answer:
             return ""
         stored = orjson.loads(request.answer)

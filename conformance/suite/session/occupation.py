@@ -21,10 +21,10 @@ from typing import TypeVar, cast
 from conformance.cluster import abilities, pace
 from conformance.cluster.abilities import Ability
 from conformance.cluster.existing import kwok_stages, leftovers, other_scheduler
-from conformance.cluster.existing.claim import Claim, claimed
+from conformance.cluster.existing.claim import ClusterClaim, claimed
 from conformance.cluster.existing.leftovers import Left
 from conformance.cluster.kubelet_sim import process as kubelet
-from conformance.cluster.progress import Report, silent
+from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.state import Owner
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation.process import ProcessGroup
@@ -59,14 +59,14 @@ class Occupation:
     """An occupied cluster. `unplayed`: abilities that the cluster lacks, each with what was seen instead; `simulator`:
     the process beside KWOK, where the run has started one; `lines`: what its owner should know."""
 
-    claim: Claim
+    claim: ClusterClaim
     unplayed: Mapping[str, str]
     simulator: Owner | None = None
     lines: Sequence[str] = field(default_factory=tuple)
 
 
 @contextmanager
-def occupied(kubeconfig: Path, terms: OccupationTerms, report: Report = silent) -> Iterator[Occupation]:
+def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter = silent) -> Iterator[Occupation]:
     """Occupy a cluster inside the context; at its end, everything with the label of the run is gone. Raises UsageError
     if another run uses it, if a killed run has left something, if its KWOK does not play what it should, or if another
     scheduler serves the judged scheduler name; HarnessError if it does not answer."""

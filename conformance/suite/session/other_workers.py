@@ -9,7 +9,7 @@ ALONE = "alone"
 """The message with which a worker asks to be the only one, and the answer to it."""
 
 
-class Line(Protocol):
+class ControllerChannel(Protocol):
     """A line to the process that controls the run: a channel of execnet."""
 
     def send(self, item: object) -> None:
@@ -19,7 +19,7 @@ class Line(Protocol):
         """Block until an answer comes. Raises EOFError if the line is closed."""
 
 
-def wait_until_ended(line: Line | None) -> None:
+def wait_until_ended(line: ControllerChannel | None) -> None:
     """Return once no worker of the run but this one is left. Without a line there are no workers."""
     if line is not None:
         line.send(ALONE)

@@ -18,7 +18,7 @@ from conformance.errors import HarnessError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
 from conformance.suite.environment import GivenUp
-from conformance.suite.session.other_workers import Line
+from conformance.suite.session.other_workers import ControllerChannel
 
 FIRST = "gw0"
 """The worker that installs and starts the implementation, as pytest-xdist names it."""
@@ -28,7 +28,7 @@ TOLD = "implementation "
 message."""
 
 
-class Running(msgspec.Struct, frozen=True):
+class RunningImplementation(msgspec.Struct, frozen=True):
     """The running implementation. `problem`: why nothing runs; `processes`: those of the roles by name; `logs`: their
     logs; `hooks`: kinds and names of webhook configurations."""
 
@@ -38,7 +38,7 @@ class Running(msgspec.Struct, frozen=True):
     hooks: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, driver: Driver) -> Running:
+    def of(cls, driver: Driver) -> RunningImplementation:
         """Return what a driver has started."""
         pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
         return cls(
@@ -48,15 +48,15 @@ class Running(msgspec.Struct, frozen=True):
         )
 
 
-def encoded(running: Running) -> str:
+def encoded(running: RunningImplementation) -> str:
     """Return it as a message."""
     return TOLD + msgspec.json.encode(running).decode()
 
 
-def ask(line: Line) -> Running:
+def ask(line: ControllerChannel) -> RunningImplementation:
     """Return what runs, once the first worker has started it. Raises GivenUp if it cannot, or has been lost."""
     line.send(ASK)
-    running = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=Running)
+    running = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=RunningImplementation)
     if running.problem:
         raise GivenUp(f"given up: {running.problem}")
     return running
@@ -75,7 +75,7 @@ class Death:
 class _Untouched:
     """A stand-in for objects that only the first worker may touch."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningImplementation) -> None:
         self.installed = set(running.hooks)
         self.has_webhooks = bool(running.hooks)
 
@@ -89,7 +89,7 @@ class _Untouched:
 class Attached:
     """The driver of a worker that shares an implementation: it looks, and touches nothing."""
 
-    def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, line: Line) -> None:
+    def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, line: ControllerChannel) -> None:
         self.descriptor, self.supplied, self._line = descriptor, supplied, line
         self._deaths: list[Death] = []
         self.start()

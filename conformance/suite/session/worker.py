@@ -20,7 +20,7 @@ import msgspec
 from conformance import disk, invariants
 from conformance.cluster import outages, pace, policies
 from conformance.cluster.audit import AuditLog, AuditTail
-from conformance.cluster.audit_losses import Losses
+from conformance.cluster.audit_losses import AuditLosses
 from conformance.cluster.controlplane import Cluster, list_clusters
 from conformance.cluster.nodes import POOL
 from conformance.cluster.outages import Outage, Watcher
@@ -47,7 +47,7 @@ from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.session import existing, new_kinds, policy_objects, shared, watched
 from conformance.suite.session.mutators import Mutators
-from conformance.suite.session.other_workers import Line, wait_until_ended
+from conformance.suite.session.other_workers import ControllerChannel, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
 from conformance.suite.settings import RunSettings
 from kube import config
@@ -67,7 +67,7 @@ CLUSTERS = 2
 
 
 def open_environment(
-    settings: RunSettings, worker: str, ledger: Ledger, line: Line | None = None
+    settings: RunSettings, worker: str, ledger: Ledger, line: ControllerChannel | None = None
 ) -> ClusterEnvironment:
     """Start everything, or attach to what another worker has started. `line` leads to the controlling process. Raises
     HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
@@ -111,7 +111,7 @@ class ClusterEnvironment:
     _policies = policies.NONE
     """The policies that a cluster of the run enforces."""
 
-    def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: Line | None = None) -> None:
+    def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: ControllerChannel | None = None) -> None:
         self._settings, self._worker, self._book = settings, worker, book
         self._line = line if settings.shared else None
         """The line to the controlling process, if several workers share the cluster."""
@@ -138,11 +138,13 @@ class ClusterEnvironment:
         try:
             self._open()
         except BaseException as error:
-            self._announce(shared.Running(problem=f"the first worker could not start the implementation: {error}"))
+            self._announce(
+                shared.RunningImplementation(problem=f"the first worker could not start the implementation: {error}")
+            )
             self._stack.close()
             raise
 
-    def _announce(self, running: shared.Running) -> None:
+    def _announce(self, running: shared.RunningImplementation) -> None:
         """Tell the other workers what runs, if this one has started it for them."""
         if self._line is not None and self._worker == shared.FIRST:
             self._line.send(shared.encoded(running))
@@ -171,7 +173,7 @@ class ClusterEnvironment:
         self._audit = AuditLog.of(ours) if ours else None
         self._mutators: Callable[[], str] = lambda: ""
         if ours and self._audit is not None:
-            losses = Losses(ours.monitor.log("kube-apiserver"))
+            losses = AuditLosses(ours.monitor.log("kube-apiserver"))
             self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).violation
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
@@ -182,7 +184,7 @@ class ClusterEnvironment:
                 self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
             self._phase(f"starting {judged.name}")
             self._implementation("start", self.driver.start)
-            self._announce(shared.Running.of(self.driver))
+            self._announce(shared.RunningImplementation.of(self.driver))
             if supplied is not None:
                 pages = self.driver.supplied_pages
                 self._watcher.time(f"the supplied {supplied.name}", lambda: [answers(page) for page in pages()])
@@ -501,7 +503,7 @@ class ClusterEnvironment:
             self._refusal = error
             raise
         if self._line is not None and self._worker == shared.FIRST:
-            self._announce(shared.Running.of(self.driver))
+            self._announce(shared.RunningImplementation.of(self.driver))
 
     def _namespace(self, api: Api, name: str) -> None:
         try:
