@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -186,6 +187,11 @@ class Client:
                 # ends meanwhile would leave the socket open.
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
+
+    async def version(self) -> tuple[int, int]:
+        """Read the major and minor version of the API server, such as (1, 37)."""
+        answer = orjson.loads(await self.request("GET", "/version"))
+        return int(answer["major"]), int(re.sub(r"\D.*", "", answer["minor"]))  # "37+" of some distributors
 
     async def get(self, resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> bytes:
         """Read one object, or a subresource of it."""

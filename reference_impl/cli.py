@@ -27,6 +27,7 @@ from reference_impl.plan.lines import LINES, MAPS
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.runtime import configuration, health, leadership, logs
 from reference_impl.runtime.waiting import answered
+from reference_impl.scheduler.model import pod_type
 from reference_impl.scheduler.scheduler import GangScheduler
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run the reference implementation of the Grove API.")
@@ -183,7 +184,8 @@ def scheduler(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-scheduler"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            gang_scheduler = GangScheduler(client, name=scheduler_name)
+            pods = pod_type(await answered(client.version))
+            gang_scheduler = GangScheduler(client, name=scheduler_name, pods=pods)
             await stack.enter_async_context(health.serving(health_port, gang_scheduler.ready, gang_scheduler.metrics))
             await gang_scheduler.run()
 

@@ -9,7 +9,7 @@ import msgspec
 
 from kube.objects import ObjectMeta
 from reference_impl.api.pods import Gate, PodCondition
-from reference_impl.scheduler.requests import Resources, amounts, requests, whole
+from reference_impl.scheduler.requests import Resources, amounts, requests, usage_from_1_37, whole
 from reference_impl.scheduler.selectors import Affinity, PodAffinityTerm, SpreadConstraint, Term, narrowed
 from reference_impl.scheduler.storage import Volume
 
@@ -225,6 +225,20 @@ class Pod(msgspec.Struct, dict=True):
         return self.node_signature + msgspec.json.encode(
             [*parts, self.metadata.namespace, [name for name, own in self.claims if own]]
         )
+
+
+class PodFrom137(Pod):
+    """A pod whose usage is counted as kube-scheduler does from Kubernetes 1.37 on, while it is resized in place."""
+
+    @cached_property
+    def usage(self) -> Resources:
+        """The resources that the pod holds on its node."""
+        return usage_from_1_37(self)
+
+
+def pod_type(kubernetes: tuple[int, int]) -> type[Pod]:
+    """Return the type of pods on an API server of a major and minor version."""
+    return PodFrom137 if kubernetes >= (1, 37) else Pod
 
 
 class NodeSpec(msgspec.Struct):

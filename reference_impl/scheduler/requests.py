@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from reference_impl.scheduler.quantity import thousandths
@@ -17,36 +17,90 @@ Quantities = Mapping[str, str | int] | None
 PODS = "pods"
 
 
+Amount = Callable[["Container", "ContainerStatus | None"], Resources]
+"""What counts of a container: what it requests or, as its status says, what is allocated or in use."""
+
+
 def requests(pod: Pod, *, bound: bool) -> Resources:
     """The requests of a pod: those of containers and sidecars together, or of the largest init container if that is
     more. Pod-level requests replace the sums. A bound pod holds what is allocated, too, while a resize is pending."""
-    spec, status = pod.spec, pod.status
-    statuses: dict[str, ContainerStatus] = {}
-    if bound and (status.container_statuses or status.init_container_statuses):
-        container_statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        statuses = {item.name: item for item in container_statuses if item.resources is not None}
+
+    def pending(container: Container, status: ContainerStatus | None) -> Resources:
+        own = _own(container.resources)
+        if status is None or status.resources is None:
+            return own
+        return _pending(pod, own, (status.resources.requests, status.allocated_resources))
+
+    return _complete(pod, _sum(pod, pending if bound else _desired), bound=bound)
+
+
+def usage_from_1_37(pod: Pod) -> Resources:
+    """The resources that a bound pod holds for kube-scheduler from Kubernetes 1.37 on: the largest of the sums of what
+    its containers request, have been allocated and use. Before, it is the sum of the largest of each container."""
+    status, infeasible = pod.status, pod.resize_infeasible
+
+    def allocated(container: Container, reported: ContainerStatus | None) -> Resources:
+        if reported is not None and reported.allocated_resources is not None:
+            return amounts(reported.allocated_resources)
+        return {} if infeasible else _own(container.resources)
+
+    def in_use(container: Container, reported: ContainerStatus | None) -> Resources:
+        if reported is not None and reported.resources is not None and reported.resources.requests is not None:
+            return amounts(reported.resources.requests)
+        return allocated(container, reported)
+
     total: Resources = {}
-    for container in spec.containers:
-        _add(total, _effective(pod, container, statuses))
+    if (
+        status.allocated_resources is not None
+        and status.resources is not None
+        and status.resources.requests is not None
+    ):
+        sums = [amounts(status.allocated_resources), amounts(status.resources.requests)]
+    else:
+        sums = [_sum(pod, allocated), _sum(pod, in_use)]
+    if not infeasible:
+        sums.append(_sum(pod, _desired))
+    for resources in sums:
+        _most(total, resources)
+    return _complete(pod, total, bound=True)
+
+
+def _sum(pod: Pod, amount: Amount) -> Resources:
+    """Sum up an amount over the containers of a pod, whose init containers run one after the other (KEP-753)."""
+    container_statuses = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+    statuses = {status.name: status for status in container_statuses}
+    total: Resources = {}
+    for container in pod.spec.containers:
+        _add(total, amount(container, statuses.get(container.name)))
     sidecars: Resources = {}
     peak: Resources = {}
-    for container in spec.init_containers or ():
+    for container in pod.spec.init_containers or ():
         if container.restart_policy == "Always":
-            own = _effective(pod, container, statuses)
+            own = amount(container, statuses.get(container.name))
             _add(total, own)
             _add(sidecars, own)
             _most(peak, sidecars)
         else:
-            own = _own(container.resources)
+            own = dict(amount(container, None))  # it is not resized
             _add(own, sidecars)
             _most(peak, own)
     _most(total, peak)
+    return total
+
+
+def _complete(pod: Pod, total: Resources, *, bound: bool) -> Resources:
+    """Add the pod-level requests, the overhead and the pod itself to a sum over containers."""
+    spec = pod.spec
     if spec.resources is not None and spec.resources.requests:
         total |= _pod_level(pod, spec.resources, bound=bound)
     if spec.overhead:
         _add(total, amounts(spec.overhead))
     total[PODS] = 1000
     return {name: whole(name, amount) for name, amount in total.items() if amount}
+
+
+def _desired(container: Container, _: ContainerStatus | None) -> Resources:
+    return _own(container.resources)
 
 
 def amounts(quantities: Quantities) -> Resources:
@@ -69,14 +123,6 @@ def _pod_level(pod: Pod, resources: Requirements, *, bound: bool) -> Resources:
 
 def _has_pod_level(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith("hugepages-")
-
-
-def _effective(pod: Pod, container: Container, statuses: Mapping[str, ContainerStatus]) -> Resources:
-    own = _own(container.resources)
-    status = statuses.get(container.name)
-    if status is None or status.resources is None:
-        return own
-    return _pending(pod, own, (status.resources.requests, status.allocated_resources))
 
 
 def _pending(pod: Pod, desired: Resources, reported: Iterable[Quantities]) -> Resources:

@@ -44,14 +44,14 @@ GANG = "gang"
 
 
 class GangScheduler:
-    """Schedules the gangs that name this scheduler."""
+    """Schedules the gangs that name this scheduler. `pods` is the type of pods for the version of the API server."""
 
-    def __init__(self, client: Client, *, name: str) -> None:
+    def __init__(self, client: Client, *, name: str, pods: type[Pod] = Pod) -> None:
         self._client, self._name = client, name
         self.metrics = SchedulerMetrics()
         self.metrics.follow(client)
         self._nodes = Informer(client, NODES, typed(Node))
-        self._pods = Informer(client, PODS, typed(Pod))
+        self._pods: Informer[Pod] = Informer(client, PODS, typed(pods))
         self._gangs = Informer(client, models.PODGANGS, typed(PodGang))
         self._bindings = Informer(client, models.TOPOLOGY_BINDINGS, typed(models.ClusterTopologyBinding))
         self._around = Surroundings(client, self._on_surroundings)

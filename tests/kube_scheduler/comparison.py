@@ -13,7 +13,7 @@ import yaml
 from reference_impl.scheduler import storage
 from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import feasible_nodes
-from reference_impl.scheduler.model import Namespace, Node, Pod
+from reference_impl.scheduler.model import Namespace, Node, Pod, pod_type
 from tests.kube_scheduler.draw import Manifest
 from tests.kube_scheduler.scenes import Scene
 from tests.kube_scheduler.stored import stored
@@ -28,9 +28,9 @@ FIELDS: dict[str, tuple[str, Any]] = {
     "persistentvolumes": ("volumes", storage.PersistentVolume),
     "persistentvolumeclaims": ("claims", storage.PersistentVolumeClaim),
     "volumeattachments": ("attachments", storage.VolumeAttachment),
-    "pods": ("pods", Pod),
 }
-"""Resource → the field of the reference's ClusterState, and the type of its objects."""
+"""Resource → the field of the reference's ClusterState, and the type of its objects. That of pods depends on the
+version."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +73,32 @@ class Difference:
         )
 
 
-def verdicts(scene: Scene) -> list[dict[str, str]]:
+def verdicts(scene: Scene, kubernetes: str) -> list[dict[str, str]]:
     """Return the verdict of the reference on each candidate: the reason by node."""
+    major, minor, *_ = map(int, kubernetes.split("."))
+    kinds = {**FIELDS, "pods": ("pods", pod_type((major, minor)))}
     decoded: dict[str, Any] = {
         field: [msgspec.convert(stored(plural, manifest), kind, strict=False) for manifest in scene.objects[plural]]
-        for plural, (field, kind) in FIELDS.items()
+        for plural, (field, kind) in kinds.items()
     }
     state = ClusterState(**decoded)
     pods = [msgspec.convert(stored("pods", pod), Pod, strict=False) for pod in scene.candidates]
     return [feasible_nodes(pod, state) for pod in pods]
 
 
-def compare(scene: Scene, feasible: Sequence[Iterable[str]], messages: Sequence[str] = ()) -> list[Difference]:
-    """Compare the verdicts of the reference with the feasible nodes and messages of kube-scheduler."""
+def compare(
+    scene: Scene, feasible: Sequence[Iterable[str]], kubernetes: str, messages: Sequence[str] = ()
+) -> list[Difference]:
+    """Compare the verdicts of the reference with the feasible nodes and messages of kube-scheduler, whose version is
+    `kubernetes`."""
     return [
         Difference(scene, stored("pods", pod), node, node in nodes, reason, message)
         for pod, reasons, nodes, message in zip(
-            scene.candidates, verdicts(scene), map(set, feasible), messages or [""] * len(feasible), strict=True
+            scene.candidates,
+            verdicts(scene, kubernetes),
+            map(set, feasible),
+            messages or [""] * len(feasible),
+            strict=True,
         )
         for node, reason in reasons.items()
         if (node in nodes) != (not reason)

@@ -26,7 +26,7 @@ async def play(seed: int, pods: int, kubernetes: str, *, write: bool) -> int:
             drawn = scene(number)
             given = await playing.play(drawn)
             feasible = [nodes for nodes, _ in given]
-            new = compare(drawn, feasible, [message for _, message in given])
+            new = compare(drawn, feasible, playing.version, [message for _, message in given])
             print(f"scene {number}: {len(given)} pods, {len(new)} differences", flush=True)
             differences += new
             lines.append(answers.line(drawn, feasible))

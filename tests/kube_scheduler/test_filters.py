@@ -48,7 +48,7 @@ def differences(path: Path, share: int) -> Iterator[Difference]:
     for answers in list(read(path))[::share]:
         drawn = scene(answers.seed)
         assert drawn.digest == answers.digest, f"scene {answers.seed} has changed: record it by make filters"
-        yield from compare(drawn, answers.feasible)
+        yield from compare(drawn, answers.feasible, path.stem)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)

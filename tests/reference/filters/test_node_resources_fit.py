@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from reference_impl.scheduler.model import pod_type
 from tests.reference.filters.scenes import cluster, feasible, node, pod, reasons, requests
 
 
@@ -51,6 +53,23 @@ def running(spec, used, allocated, reason=""):
 def test_a_pod_that_is_resized_holds_the_largest_of_desired_allocated_and_used(resized, amount):
     assert resized.usage["cpu"] == amount
     assert resized.requests["cpu"] != 3000
+
+
+@pytest.mark.parametrize(("reason", "before", "amount"), [("", 6000, 5000), ("Infeasible", 4000, 3000)])
+def test_containers_that_are_resized_count_together_from_kubernetes_1_37_on(reason, before, amount):
+    """One container grows from 1 to 3 CPU, one shrinks from 2 to 1. The third one has no status, and does not count if
+    the resize is infeasible."""
+    statuses = [
+        {"name": name, "resources": {"requests": {"cpu": used}}, "allocatedResources": {"cpu": used}}
+        for name, used in (("grows", "1"), ("shrinks", "2"))
+    ]
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
+    resized = pod(
+        containers=[cpu("3", name="grows"), cpu("1", name="shrinks"), cpu("1", name="starts")],
+        status={"containerStatuses": statuses, "conditions": conditions},
+    )
+    assert resized.usage["cpu"] == before
+    assert msgspec.convert(msgspec.to_builtins(resized), pod_type((1, 37))).usage["cpu"] == amount
 
 
 def test_pod_level_resources_that_are_resized():
