@@ -37,7 +37,7 @@ async def measure(env: ScaleEnvironment, namespace: str, pods: list[dict[str, An
     tracker.mark(
         {"pods-created": lambda now: now.present >= total, "pods-ready": lambda now: now.ready >= total}, begin
     )
-    creating = asyncio.ensure_future(_each(create, pods))
+    creating = asyncio.ensure_future(_for_each(create, pods))
     await env.follow(tracker, namespace, lambda now: now.ready >= total, total, within)
     await creating
     times = {name: round(at - begin, 3) for name, at in tracker.times.items()}
@@ -46,7 +46,7 @@ async def measure(env: ScaleEnvironment, namespace: str, pods: list[dict[str, An
 
     meter, begin = env.meter(), env.now()
     tracker.mark({"pods-deleted": lambda now: not now.present}, begin)
-    deleting = asyncio.ensure_future(_each(delete, pods))
+    deleting = asyncio.ensure_future(_for_each(delete, pods))
     await env.follow(tracker, namespace, lambda now: not now.present, 0, within)
     await deleting
     times["pods-deleted"] = round(tracker.times["pods-deleted"] - begin, 3)
@@ -56,7 +56,7 @@ async def measure(env: ScaleEnvironment, namespace: str, pods: list[dict[str, An
     return {"markers": times, "creation": creation, "deletion": deletion}
 
 
-async def _each(act: Callable[[dict[str, Any]], Awaitable[None]], items: Iterable[dict[str, Any]]) -> None:
+async def _for_each(act: Callable[[dict[str, Any]], Awaitable[None]], items: Iterable[dict[str, Any]]) -> None:
     limit = asyncio.Semaphore(IN_FLIGHT)
 
     async def limited(item: dict[str, Any]) -> None:

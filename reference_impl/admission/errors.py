@@ -41,7 +41,7 @@ class FieldError:
     def __str__(self) -> str:
         text = f"{self.path}: {self.type}"
         if self.type not in _WITHOUT_VALUE:
-            text += f": {_shown(self.value)}"
+            text += f": {_as_json(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
 
@@ -92,7 +92,7 @@ def unreadable(error: msgspec.ValidationError) -> FieldError:
     return FieldError(path or "<root>", ErrorType.INVALID, None, match["what"])
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     """A value as JSON, truncated to a length that fits into a message."""
     try:
         text = orjson.dumps(wire(value)).decode()

@@ -114,7 +114,7 @@ class Cache:
         )
         """Secondary resources: objects of other kinds than Grove's own that a set needs. They are corrected when
         changed and recreated when deleted."""
-        self._others = (self.claim_templates, *((self.topologies,) if features.topology else ()))
+        self._optional_kinds = (self.claim_templates, *((self.topologies,) if features.topology else ()))
         own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.maps, self.pods, self.domains)
         for informer in (*own, *self.secondary):
             informer.add_index(OWNER, _by_owner)
@@ -135,7 +135,7 @@ class Cache:
             self.pods,
             *((self.maps,) if self._maps_served else ()),
         )
-        return (*own, *self.secondary, *self._others)
+        return (*own, *self.secondary, *self._optional_kinds)
 
     def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
         """A lookup of the owner's children by name. An object of another owner with that name (OBJ-123) is not

@@ -18,7 +18,7 @@ PODS = "pods"
 
 
 Amount = Callable[["Container", "ContainerStatus | None"], Resources]
-"""What counts of a container: what it requests or, as its status says, what is allocated or in use."""
+"""The resources of a container: requested ones or, by its status, allocated ones or those in use."""
 
 
 def requests(pod: Pod, *, bound: bool) -> Resources:

@@ -138,13 +138,13 @@ def _rewritten(log: Path) -> None:
         file.write(event().replace(b"pods", b"gods"))
 
 
-def _gone(log: Path) -> None:
+def _removed(log: Path) -> None:
     log.unlink()
 
 
 @pytest.mark.parametrize(
     ("attack", "what"),
-    [(_cut, "was cut"), (_replaced, "was replaced"), (_gone, "was replaced"), (_rewritten, "was changed")],
+    [(_cut, "was cut"), (_replaced, "was replaced"), (_removed, "was replaced"), (_rewritten, "was changed")],
 )
 @pytest.mark.parametrize("events", [2, 200])
 def test_a_log_that_somebody_else_has_changed_is_told(tmp_path: Path, attack: Any, what: str, events: int) -> None:

@@ -35,16 +35,16 @@ class ClusterClaim:
         self.lost = ""
         self._kubeconfig, self._terms = kubeconfig, terms
         self._identity = f"{run} on {socket.gethostname()}"
-        self._held, self._over = threading.Event(), threading.Event()
+        self._claimed, self._over = threading.Event(), threading.Event()
         self._problem: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="claim", daemon=True)
 
     def acquire(self, report: ProgressReporter = silent) -> None:
         """Return once the cluster is claimed. Raises UsageError if another run uses it."""
         self._thread.start()
-        if not self._held.wait(2):
+        if not self._claimed.wait(2):
             report("cluster", f"waiting up to {self._terms.lease:g} s: the last run on it was killed, or is running")
-        self._held.wait()
+        self._claimed.wait()
         if self._problem is not None:
             raise self._problem
 
@@ -62,13 +62,13 @@ class ClusterClaim:
         except BaseException as error:
             self._problem = error
         finally:
-            self._held.set()
+            self._claimed.set()
 
     async def _keep(self) -> None:
         async with Client.from_kubeconfig(self._kubeconfig, user_agent=AGENT) as client:
             elector = Elector(client, NAMESPACE, NAME, identity=self._identity, terms=self._terms)
             await self._elected(client, elector)
-            self._held.set()
+            self._claimed.set()
             holding = asyncio.create_task(self._hold(elector))
             await asyncio.to_thread(self._over.wait)
             holding.cancel()

@@ -43,7 +43,7 @@ class InstanceRun:
         self.gated: list[str] = []
         """Pods that lose their gates one by one, in order, once everything exists."""
         self._env, self._later = env, list[str]()
-        self._taken: list[tuple[str, int]] = []
+        self._occupied_nodes: list[tuple[str, int]] = []
         self._gangs, self._testbed = oracle.Instance((), forms.gangs(instance)), env.testbed(self.bench.name)
 
     # -- making ------------------------------------------------------------------------------------------------------
@@ -54,13 +54,13 @@ class InstanceRun:
         for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
             own = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
-            self._taken += [(node["metadata"]["name"], group.gpus) for node in own if group.taken]
+            self._occupied_nodes += [(node["metadata"]["name"], group.gpus) for node in own if group.taken]
             created += own
         return created
 
     def create(self) -> None:
         """Create the prerequisites of groups and pods: pods on taken nodes, and the objects that PodGangs need."""
-        for number, (node, gpus) in enumerate(self._taken):
+        for number, (node, gpus) in enumerate(self._occupied_nodes):
             self.bench.plain(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
             self.bench.classes(0)

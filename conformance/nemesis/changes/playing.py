@@ -29,7 +29,7 @@ class ChangeRunner:
     def __init__(self, bed: FaultTestbed) -> None:
         self._bed = bed
         self._ends: dict[Desired, Observed] = {}
-        self._found: dict[tuple[SetChange, ...], list[str]] = {}
+        self._differences: dict[tuple[SetChange, ...], list[str]] = {}
         self.played = 0
         """Number of sequences that were played."""
 
@@ -37,9 +37,9 @@ class ChangeRunner:
         """Return the differences of the end of the changes from that of the straight way; empty if there are none.
         Raises NotAtRest if the straight way has no end."""
         key = tuple(changes)
-        if key not in self._found:
-            self._found[key] = self.play_again(changes)
-        return self._found[key]
+        if key not in self._differences:
+            self._differences[key] = self.play_again(changes)
+        return self._differences[key]
 
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         """Play changes, also if they were played before. Raises NotAtRest."""
@@ -51,7 +51,7 @@ class ChangeRunner:
 
     def known(self, changes: Sequence[SetChange]) -> list[str] | None:
         """Return the differences of the end of changes that were played; None if they were not."""
-        return self._found.get(tuple(changes))
+        return self._differences.get(tuple(changes))
 
     def _straight(self, goal: Desired) -> Observed:
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:

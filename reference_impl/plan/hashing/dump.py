@@ -78,13 +78,13 @@ class _Makers:
     def __init__(self, types: Types, library: str, later: bool) -> None:
         self._types, self._library = types, library
         self._later = LIBRARIES[LIBRARIES.index(library) + 1 :] if later else ()
-        self._made: dict[str, _Printer] = {}
+        self._printers: dict[str, _Printer] = {}
         self._used: dict[str, _Printer] = {}
 
     def struct(self, name: str) -> _Printer:
-        if name not in self._made:
-            self._made[name] = _struct(self._leaves(name, "{"))
-        return self._made[name]
+        if name not in self._printers:
+            self._printers[name] = _struct(self._leaves(name, "{"))
+        return self._printers[name]
 
     def _leaves(self, struct: str, opening: str) -> list[_Leaf]:
         result: list[_Leaf] = []

@@ -20,7 +20,7 @@ class InterPodAffinity(Plugin):
         super().__init__(pod, state)
         self._affinity, self._forbidden = pod.near, pod.apart
         self._near: dict[Pair, int] = defaultdict(int)
-        self._company = 0
+        self._near_pods = 0
         """The sum of `_near`."""
         self._apart: dict[Pair, int] = defaultdict(int)
         self._kept_off: dict[Pair, int] = defaultdict(int)
@@ -56,7 +56,7 @@ class InterPodAffinity(Plugin):
             for term in self._affinity:
                 if term.key in labels:
                     self._near[term.key, labels[term.key]] += count
-                    self._company += count
+                    self._near_pods += count
         for term in self._forbidden:
             if term.key in labels and term.matches(other.metadata, self.state.namespace_labels):
                 self._apart[term.key, labels[term.key]] += count
@@ -75,4 +75,4 @@ class InterPodAffinity(Plugin):
         if all(self._near.get((term.key, labels[term.key]), 0) > 0 for term in self._affinity):
             return False
         # The first pod of a series that has affinity to itself may be anywhere.
-        return not self._of_itself or self._company > 0
+        return not self._of_itself or self._near_pods > 0

@@ -79,14 +79,14 @@ class World:
             obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             self.change(resource, obj)
         else:
-            self._gone(resource, obj)
+            self._delete(resource, obj)
 
     def control(self) -> None:
         """Remove PodGroups that were deleted, and whose last pod is gone."""
         occupied = {group_of(pod) for pod in self.all("pods")}
         for group in self.all("podgroups"):
             if terminating(group) and name(group) not in occupied:
-                self._gone("podgroups", group)
+                self._delete("podgroups", group)
 
     def _admitted(self, obj: Mapping[str, Any]) -> Object:
         admitted, resource = deepcopy(dict(obj)), RESOURCES[obj["kind"]]
@@ -102,7 +102,7 @@ class World:
         spec["priority"] = priority_class.get("value", 0)
         spec["preemptionPolicy"] = priority_class.get("preemptionPolicy", "PreemptLowerPriority")
 
-    def _gone(self, resource: str, obj: Object) -> None:
+    def _delete(self, resource: str, obj: Object) -> None:
         del self.objects[resource][name(obj)]
         self._record(DELETED, resource, obj)
 

@@ -1,0 +1,67 @@
+"""Names say what they hold, and docstrings begin with what they speak of: neither with participles nor pronouns."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# fmt: off
+BANNED = {
+    "asked", "company", "each", "found", "gone", "heard", "held", "kept", "made", "nobody",
+    "others", "said", "seen", "shown", "taken", "tell", "told", "wanted",
+}
+# fmt: on
+FORMATS = {
+    "conformance/evidence/bundle.py: seen",
+    "conformance/lab/gaps/instances.py: taken",
+    "conformance/suite/outcomes/ledger.py: seen",
+}
+"""Fields of files, and a protocol of one of them."""
+RELATIVE = re.compile(r"(What|Who|Whoever|Whatever|Whichever|Whom|Whose|Nobody)\b")
+SHARE = 0.015
+"""Maximum share of docstrings that begin with a relative clause."""
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for path in listed.stdout.split():
+        yield path, ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def bound(node: ast.AST) -> str:
+    """Return the name that a node binds, without underscores in front."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name.lstrip("_")
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name.lstrip("_")
+    return ""
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each docstring, of those of fields and constants, too."""
+    for node in ast.walk(tree):
+        for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text)), lineno=line):
+                    yield line, text
+
+
+def test_no_name_is_a_participle_or_a_pronoun() -> None:
+    banned = [
+        f"{path}:{node.lineno}: {name}"  # type: ignore[attr-defined]
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if (name := bound(node)) in BANNED and f"{path}: {name}" not in FORMATS
+    ]
+    assert not banned, "\n".join(banned)
+
+
+def test_few_docstrings_begin_with_a_relative_clause() -> None:
+    texts = [(f"{path}:{line}: {text}", text) for path, tree in modules() for line, text in docstrings(tree)]
+    relative = [place for place, text in texts if RELATIVE.match(text)]
+    assert len(relative) <= SHARE * len(texts), "\n".join(relative)
