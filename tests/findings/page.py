@@ -88,7 +88,7 @@ def _recall(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
         for id in () if entry in decided else entry.ids:
             basis = registry.requirements[id].basis
             reason = basis.reason or (f"No document says: {basis.unwritten}" if basis.unwritten else _words(basis))
-            cells = (f"[{entry.title}]({entry.page.name}#{entry.anchor})", _leveled(id, registry), _cover(basis), reason)
+            cells = (f"[{entry.title}]({entry.page.name}#{entry.anchor})", _leveled(id, registry), _says(basis), reason)
             yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
 
 
@@ -96,7 +96,7 @@ def _words(basis: Basis) -> str:
     return f"The document says no more than “{basis.quotations[0].words}”"
 
 
-def _cover(basis: Basis) -> str:
+def _says(basis: Basis) -> str:
     if basis.contradictions:
         return "contradict each other"
     return "say a part" if basis.kind in BINDING else "silent"
