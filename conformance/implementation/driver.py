@@ -38,6 +38,8 @@ class Driver:
         self._release = Release(self._values)
         """The objects that the judged implementation has deployed in the cluster."""
         self._failures: list[ProcessFailure] = []
+        self.failures_at_start = 0
+        """Number of processes that had ended by themselves when `start` returned for the last time."""
         self._named: set[str] = {SECOND}
         """The names of processes that have, or may have, a log."""
         for role in Role:
@@ -72,6 +74,7 @@ class Driver:
         Raises NotStarted with the end of the log, after ending what this call has started.
         """
         start_all(self._players[role] for role in roles or tuple(self._players) if role in self._players)
+        self.failures_at_start = len(self._failures)
 
     def stop(self, *roles: Role) -> None:
         """Stop these roles. Without roles, end everything that the driver has started, including a second operator, and

@@ -67,7 +67,8 @@ def play(
         pool="pool",
         history=story.history,
         api=Api(),
-        driver=driver or SimpleNamespace(descriptor=MINE, failures=tuple, logs=dict, last_words=str),
+        driver=driver
+        or SimpleNamespace(descriptor=MINE, failures=tuple, failures_at_start=0, logs=dict, last_words=str),
         kubeconfig=Path("kubeconfig"),
         sound=sound,
         wait_budget=WaitBudget(),
@@ -117,7 +118,11 @@ def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, loo
 
 def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
     driver = SimpleNamespace(
-        descriptor=MINE, failures=tuple, logs=dict, last_words=lambda: "its log ends with: no queue"
+        descriptor=MINE,
+        failures=tuple,
+        failures_at_start=0,
+        logs=dict,
+        last_words=lambda: "its log ends with: no queue",
     )
     case = play(story, driver=driver)
     with pytest.raises(CheckFailed):
@@ -189,7 +194,9 @@ def test_a_silence_is_never_too_short_to_tell_anything(story: Story, scale: floa
 def test_a_silence_is_as_long_as_the_judged_scheduler_needs(
     story: Story, scale: float, real: bool, lasts: float
 ) -> None:
-    driver = SimpleNamespace(descriptor=SimpleNamespace(settle=5, roles=MINE.roles), failures=tuple, logs=dict)
+    driver = SimpleNamespace(
+        descriptor=SimpleNamespace(settle=5, roles=MINE.roles), failures=tuple, failures_at_start=0, logs=dict
+    )
     play(story, scale, driver).quiet(2, 2, real=real)
     assert story.log.now() == pytest.approx(lasts)
 
@@ -220,6 +227,8 @@ class Broken:
     """A driver of whose operators none comes up."""
 
     descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=(), roles=MINE.roles)
+
+    failures_at_start = 0
 
     def failures(self) -> tuple[()]:
         return ()
@@ -303,6 +312,7 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
     driver = SimpleNamespace(
         descriptor=MINE,
         failures=lambda: deaths,
+        failures_at_start=0,
         logs=dict,
         controls=lambda role: True,
         kill=lambda role: deaths.append("mine: the operator exited with code 2"),  # seen when it is to be killed
@@ -314,10 +324,22 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
         case.require_alive("at rest")
 
 
+def test_a_process_that_ends_before_the_first_step_is_dead_in_the_test(story: Story) -> None:
+    """It is noticed when the scene begins, after it has been started for the test."""
+    deaths = ["mine: the operator exited with code 2"]
+    driver = SimpleNamespace(descriptor=MINE, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str)
+    assert play(story, driver=driver).roles.dead() == deaths[0]
+
+
 @pytest.mark.parametrize(("died", "seconds"), [([], 20), (["mine: the gang-scheduler exited with code 2"], 0)])
 def test_nothing_is_awaited_of_a_process_that_has_died(story: Story, died: list[str], seconds: float) -> None:
     deaths: list[str] = []
-    case = play(story, driver=SimpleNamespace(descriptor=MINE, failures=lambda: deaths, logs=dict, last_words=str))
+    case = play(
+        story,
+        driver=SimpleNamespace(
+            descriptor=MINE, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str
+        ),
+    )
     deaths += died
     case.settled("pods are bound", lambda view: None, 20)
     assert story.log.now() == pytest.approx(seconds, abs=1)

@@ -38,11 +38,11 @@ class Roles:
         self._blame = blame
         self._takeovers: list[tuple[int, bool]] = []
         """Marks of the history from which on another version was the operator, and whether it was an earlier one."""
-        self._deaths = len(driver.failures())
+        self._deaths = driver.failures_at_start  # what has ended since then is dead in this test
 
     def dead(self) -> str:
-        """Return which processes have ended by themselves since the test began; empty for none. Raises SupervisorLost
-        if one of them has not."""
+        """Return which processes have ended by themselves since they were started for the test; empty for none. Raises
+        SupervisorLost if one of them has not."""
         deaths = self._driver.failures()[self._deaths :]
         for death in deaths:
             if isinstance(death, ProcessFailure):

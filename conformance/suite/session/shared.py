@@ -99,6 +99,7 @@ class Attached:
         self._running = ask(self._line)
         self.installer = self.operators = _Untouched(self._running)
         self._noticed: set[Owner] = set()
+        self.failures_at_start = len(self._deaths)
 
     def stop(self) -> None:
         """Do nothing."""
