@@ -32,7 +32,7 @@ EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 
 
 @dataclass(frozen=True)
-class Request:
+class FleetRequest:
     """A number of units of one profile: of nodes, racks or blocks. `size`: number of nodes of a unit."""
 
     kind: NodeProfile
@@ -102,7 +102,7 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, where: str = OP
     return [f"{stem}-{index}" for index in last]
 
 
-def _parsed(text: str, where: str) -> Request | Fleet:
+def _parsed(text: str, where: str) -> FleetRequest | Fleet:
     """Return the request of an argument. Raises UsageError."""
     match = _REQUEST.fullmatch(text)
     if match is None:
@@ -113,7 +113,7 @@ def _parsed(text: str, where: str) -> Request | Fleet:
             raise UsageError(f"the fleet {name} has a size of its own", where=where, hint=f"write {name}")
         return fleet(name)
     kind = _own(Path(name).expanduser(), where) if name.endswith(_SUFFIXES) else _shipped(name, where)
-    request = Request(kind, int((count or "1")[:9]), _size(kind, unit))
+    request = FleetRequest(kind, int((count or "1")[:9]), _size(kind, unit))
     if request.units * request.size > MOST or len(count or "") > 9:
         raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where=where, hint="ask for fewer")
     return request

@@ -16,7 +16,7 @@ from reference_impl.plan.coherent.budget import Batch
 from reference_impl.plan.coherent.moves import moved as right_moved
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.coherent.slots import Slot
-from reference_impl.plan.coherent.steps import Phase, SubStep
+from reference_impl.plan.coherent.steps import SubStep, SubStepKind
 from reference_impl.plan.coherent.versions import Templates
 from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.epochs import Epochs
@@ -31,7 +31,7 @@ right_slots = slots.slots
 def _step_in_one() -> None:
     def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
         count = steps.step_count(components)
-        return SubStep(Phase.ANCHOR, {c.key: min(steps.target(c, count), left[c.key]) for c in components})
+        return SubStep(SubStepKind.ANCHOR, {c.key: min(steps.target(c, count), left[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
     _ignore_the_budget()  # else no such anchor is ever opened, and nothing is replaced in another way
@@ -45,7 +45,7 @@ def _one_step_only() -> None:
 @mutant("small-anchors", "operator", "opens anchors with less than the minimum", "COHR-043", "COHR-045")
 def _small_anchors() -> None:
     def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
-        return SubStep(Phase.ANCHOR, {c.key: min(max(1, c.minimum - 1), left[c.key]) for c in components})
+        return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), left[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
 
@@ -56,7 +56,7 @@ def _batch_without_limit() -> None:
 
     def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Mapping[Key, int]) -> SubStep:
         result = right(components, done, left)
-        return result if result.phase is Phase.ANCHOR else SubStep(result.phase, dict(left))
+        return result if result.phase is SubStepKind.ANCHOR else SubStep(result.phase, dict(left))
 
     replace(steps, "sub_step", sub_step)
     _ignore_the_budget()

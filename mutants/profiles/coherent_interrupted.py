@@ -15,7 +15,7 @@ from reference_impl.admission.result import AdmissionResult
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, SetUpdateProgress, UpdateStrategyType
 from reference_impl.control import coherent as control
 from reference_impl.control.layouts import Layouts
-from reference_impl.control.podclique import Place
+from reference_impl.control.podclique import CliqueContext
 from reference_impl.plan import defaults, revisions, update_progress, update_set_replicas
 from reference_impl.plan.coherent import budget, planner, progress, scope, slots, update
 from reference_impl.plan.coherent.budget import Batch
@@ -30,8 +30,8 @@ from reference_impl.plan.revisions import Revision
 
 @mutant("starts-at-once", "operator", "lets pods of coherent sets start without waiting", "COHR-048")
 def _starts_at_once() -> None:
-    right = Place.waits
-    replace(Place, "waits", lambda self, gang: {} if update.coherent(self.pcs) else right(self, gang))
+    right = CliqueContext.waits
+    replace(CliqueContext, "waits", lambda self, gang: {} if update.coherent(self.pcs) else right(self, gang))
 
 
 @mutant("budget-read-once", "operator", "keeps the first maxUnavailable that it has read", "COHR-049")

@@ -18,7 +18,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control import maps as control
 from reference_impl.control.cache import OWNER
 from reference_impl.control.operator import Operator
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import gangs, labels, lines, maps, names, update_progress
 from reference_impl.plan.children import Manifest
@@ -27,10 +27,10 @@ from reference_impl.plan.components import Component
 from reference_impl.plan.desired import DesiredSet, T
 from reference_impl.plan.epochs import Epochs
 from reference_impl.plan.gangs import NO_TOPOLOGY, PlannedGang
-from reference_impl.plan.layout import Entry, Gang, Layout, Role, first
+from reference_impl.plan.layout import Entry, EntryGang, Layout, Role, first
 from reference_impl.plan.lines import Line, Placement
 from reference_impl.plan.maps import Stored
-from reference_impl.plan.topology import Topology
+from reference_impl.plan.topology import SetTopology
 
 
 @mutant("anchor-holds-all", "operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
@@ -84,7 +84,7 @@ def _anchors_last() -> None:
 
 @mutant("anchors-by-name", "operator", "lets gangs wait for all anchors whose names begin alike", "COHR-096")
 def _anchors_by_name() -> None:
-    def awaited(self: CliqueReconciler, place: Place, name: str) -> list[PodGang | None]:
+    def awaited(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
         if place.placement.gangs[name].entry.anchor:
             return []
         return [
@@ -185,7 +185,7 @@ def _new_gangs_without_topology() -> None:
     right = gangs.planned
 
     def planned(
-        pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: Topology = NO_TOPOLOGY
+        pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
     ) -> list[PlannedGang]:
         return right(pcs, index, placement, line, NO_TOPOLOGY if update_progress.of_set(pcs) else topology)
 
@@ -208,7 +208,7 @@ def _gangs_without_replica() -> None:
 def _gang_names_without_replica() -> None:
     right = lines._name_by_epoch
 
-    def name_by_epoch(replica: str, gangs: Layout, gang: Gang) -> str:
+    def name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
         return right(replica.rpartition("-")[0], gangs, gang)
 
     replace(lines, "_name_by_epoch", name_by_epoch)

@@ -22,7 +22,7 @@ from reference_impl.api.models import (
 from reference_impl.api.pods import Pod
 from reference_impl.control.coherent import CoherentProgress
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.plan import children, conditions, labels, pods, statuses, termination, update_progress
 from reference_impl.plan.coherent import conditions as of_gangs
 from reference_impl.plan.coherent import planner, slots, update, versions
@@ -152,7 +152,7 @@ def _lost_new_pods_stay_lost() -> None:
 
     def difference(
         shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
-    ) -> pods.Difference:
+    ) -> pods.PodDifference:
         known = {pod.metadata.label(labels.PODGANG) for pod in members}
         return right(shares, members, target, lambda gang: may_create(gang) and gang not in known)
 
@@ -163,7 +163,7 @@ def _lost_new_pods_stay_lost() -> None:
 def _others_neglected() -> None:
     right = CliqueReconciler._balance
 
-    async def balance(self: CliqueReconciler, place: Place) -> None:
+    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         pcs, clique = place.pcs, place.clique
         if update.running(pcs):
             group = clique.metadata.label(labels.SCALING_GROUP)
@@ -182,12 +182,12 @@ def _joined_gangs_restart() -> None:
 
     def difference(
         shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
-    ) -> pods.Difference:
+    ) -> pods.PodDifference:
         result = right(shares, members, target, may_create)
         joined = {gang for _, gang in result.missing} - restarted
         again = [pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined]
         restarted.update(pod.metadata.label(labels.PODGANG) for pod in again)
-        return pods.Difference([*result.surplus, *again], result.missing)
+        return pods.PodDifference([*result.surplus, *again], result.missing)
 
     replace(pods, "difference", difference)
 

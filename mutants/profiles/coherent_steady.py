@@ -10,7 +10,7 @@ from mutants.replacement import replace
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.writer import together
 from reference_impl.plan import fitting, labels, lines
 from reference_impl.plan.coherent import update
@@ -127,7 +127,7 @@ def _oldest_gang_shrinks_first() -> None:
 def _shrunk_gangs_restart() -> None:
     right, sizes = CliqueReconciler._balance, dict[str, int]()
 
-    async def balance(self: CliqueReconciler, place: Place) -> None:
+    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         gangs = place.placement.gangs.items()
         now = {name: sum(map(len, gang.groups.values())) for name, gang in gangs if gang.entry.anchor}
         shrunk = {name for name, size in now.items() if size < sizes.get(name, 0)}

@@ -18,7 +18,7 @@ from reference_impl.plan.coherent import progress, update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.components import Component
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import Gang, Layout, first
+from reference_impl.plan.layout import EntryGang, Layout, first
 from reference_impl.plan.observed import Observed
 
 
@@ -58,7 +58,9 @@ def _half_updated_gangs_joined() -> None:
     "COHR-110",
 )
 def _parts_need_the_minimum() -> None:
-    def planned(plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+    def planned(
+        plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
+    ) -> Any:
         own = {names.clique(pcs.metadata.name, index, t.name): t.spec.minimum for t in standalone_templates(pcs)}
         whole = {clique: minimum for clique, minimum in own.items() if clique in plan.minimums}
         return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | whole)

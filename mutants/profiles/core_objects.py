@@ -43,7 +43,7 @@ from reference_impl.plan import (
     termination,
     topology,
 )
-from reference_impl.plan.pods import Difference
+from reference_impl.plan.pods import PodDifference
 
 Manifest = children.Manifest
 
@@ -203,10 +203,10 @@ def _gated_for_ever() -> None:
 def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
-    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> Difference:
+    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
         what = right(shares, members, *rest)
         if what.missing and members and owner_of(members) not in served and any(pod.terminating for pod in members):
-            return Difference(what.surplus, [])
+            return PodDifference(what.surplus, [])
         if what.missing:
             served.add(owner_of(members))
         return what

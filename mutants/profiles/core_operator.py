@@ -11,11 +11,11 @@ from mutants.profiles.core_objects import never_adopt
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodGang
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, gangs, gates, labels, lines, names, pods, statuses
-from reference_impl.plan.layout import Gang, Layout, Role
+from reference_impl.plan.layout import EntryGang, Layout, Role
 
 
 @mutant(
@@ -49,7 +49,7 @@ def _base_gang_ignored() -> None:
 def _added_gang_does_not_wait() -> None:
     right = CliqueReconciler._awaited
 
-    def awaited(self: CliqueReconciler, place: Place, name: str) -> list[PodGang | None]:
+    def awaited(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
         added = place.placement.gangs[name].entry.role is Role.SCALE_OUT
         return [] if added else right(self, place, name)
 
@@ -88,7 +88,7 @@ def _pods_without_gate() -> None:
 def _base_gang_misnamed() -> None:
     right = lines._name_by_index
 
-    def name_by_index(replica: str, gangs: Layout, gang: Gang) -> str:
+    def name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
         return f"{replica}-base" if gang.entry.anchor else right(replica, gangs, gang)
 
     replace(lines, "_name_by_index", name_by_index)

@@ -13,13 +13,13 @@ from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
 from reference_impl.control import maps as control
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.plan import adoption, children, fitting, gangs, labels, lines, maps, members, names, update_progress
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.components import Component, Kind
 from reference_impl.plan.epochs import Epochs, EpochSource
 from reference_impl.plan.fitting import _Fitting
-from reference_impl.plan.layout import Entry, Gang, Layout, Role, first, tidy
+from reference_impl.plan.layout import Entry, EntryGang, Layout, Role, first, tidy
 from reference_impl.plan.lines import Line, Placement
 from reference_impl.plan.maps import Stored
 from reference_impl.plan.observed import Observed
@@ -68,7 +68,7 @@ def _epochs_backwards() -> None:
 
 @mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-065")
 def _gangs_without_their_group() -> None:
-    def name_by_epoch(replica: str, entries: Layout, gang: Gang) -> str:
+    def name_by_epoch(replica: str, entries: Layout, gang: EntryGang) -> str:
         return f"{replica}-{gang.entry.key}" + ("" if gang.entry.anchor else f"-{gang.index}")
 
     replace(lines, "_name_by_epoch", name_by_epoch)
@@ -90,7 +90,7 @@ def _gangs_without_their_last_clique() -> None:
 def _ready_pods_join_the_anchor() -> None:
     right = CliqueReconciler._relabel
 
-    async def relabel(self: CliqueReconciler, place: Place) -> None:
+    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
         await right(self, place)
         anchor = next(iter(place.placement.gangs))
         for pod in self._cache.pods_of(place.clique):
@@ -98,7 +98,7 @@ def _ready_pods_join_the_anchor() -> None:
                 body = {"metadata": {"labels": {labels.PODGANG: anchor}}}
                 await self._writer.patch(self._cache.pods, pod, body)
 
-    async def balance(self: CliqueReconciler, place: Place) -> None:
+    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # else it would replace them
             await balanced(self, place)
 
@@ -275,9 +275,9 @@ def _rebuilt_by_index() -> None:
 
     def stay(
         manifests: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
-    ) -> members.Difference:
+    ) -> members.CliqueDifference:
         result = difference(manifests, present, may_create)
-        return members.Difference(
+        return members.CliqueDifference(
             [clique for clique in result.surplus if clique.metadata.name not in manifests], result.missing
         )
 
@@ -311,7 +311,7 @@ def _unknown_dependencies_stay() -> None:
 def _replacements_in_the_anchor() -> None:
     right = CliqueReconciler._manifests
 
-    def manifests(self: CliqueReconciler, place: Place, missing: list[tuple[int, str]]) -> list[dict[str, Any]]:
+    def manifests(self: CliqueReconciler, place: CliqueContext, missing: list[tuple[int, str]]) -> list[dict[str, Any]]:
         created = right(self, place, missing)
         if place.clique.status is not None and place.clique.status.ready_replicas:
             for pod in created:
@@ -323,7 +323,7 @@ def _replacements_in_the_anchor() -> None:
 
 @mutant("label-not-restored", "operator", "replaces pods that have lost the label with their gang", "MAP-047")
 def _label_not_restored() -> None:
-    async def relabel(self: CliqueReconciler, place: Place) -> None:
+    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
         return None
 
     replace(CliqueReconciler, "_relabel", relabel)
@@ -333,7 +333,7 @@ def _label_not_restored() -> None:
 def _unlabeled_pods_kept() -> None:
     right = CliqueReconciler._balance
 
-    async def balance(self: CliqueReconciler, place: Place) -> None:
+    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         if all(pod.metadata.label(labels.PODGANG) for pod in self._cache.pods_of(place.clique)):
             await right(self, place)
 

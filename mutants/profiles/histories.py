@@ -8,7 +8,7 @@ from typing import Any
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.pods import Pod
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import gangs, labels, names, pods
 from reference_impl.plan.children import Manifest
@@ -23,7 +23,7 @@ def _pods_first(least: int) -> None:
     """Create the pods of replicas from index `least` on without waiting for their gangs, which come late."""
     right, create = CliqueReconciler._may_create, Writer.create
 
-    def may_create(self: CliqueReconciler, place: Place, name: str) -> bool:
+    def may_create(self: CliqueReconciler, place: CliqueContext, name: str) -> bool:
         return place.index >= least or right(self, place, name)
 
     async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:

@@ -50,7 +50,7 @@ def _service_by_name_alone() -> None:
         index: int,
         child: desired.Child,
         existing: Any,
-        levels: topology.Topology,
+        levels: topology.SetTopology,
         current: Mapping[str, Revision],
     ) -> Iterator[Any]:
         elsewhere = child.kind == "Service" and any(

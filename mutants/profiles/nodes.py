@@ -19,7 +19,7 @@ from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.plan import labels, pods, statuses, termination
-from reference_impl.plan.pods import Difference
+from reference_impl.plan.pods import PodDifference
 
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
@@ -51,10 +51,10 @@ def _stuck_pods_waited_for() -> None:
 def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
-    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> Difference:
+    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
         what = right(shares, members, *rest)
         free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(what.missing))
-        return Difference(what.surplus, list(zip(free, (gang for _, gang in what.missing), strict=True)))
+        return PodDifference(what.surplus, list(zip(free, (gang for _, gang in what.missing), strict=True)))
 
     replace(pods, "difference", difference)
 
@@ -124,10 +124,10 @@ def _lost_pods_are_healthy() -> None:
 def _lost_pods_deleted() -> None:
     right = pods.difference
 
-    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> Difference:
+    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
         what = right(shares, members, *rest)
         lost = [pod for pod in members if pod.active and termination._lost(pod)]
-        return Difference([*what.surplus, *lost], what.missing)
+        return PodDifference([*what.surplus, *lost], what.missing)
 
     replace(pods, "difference", difference)
 

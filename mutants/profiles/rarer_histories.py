@@ -42,9 +42,9 @@ from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 @mutant("first-binding-for-all", "operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
 def _first_binding_for_all() -> None:
     right = topology.of_set
-    known: list[topology.Topology] = []
+    known: list[topology.SetTopology] = []
 
-    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
+    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
         result = right(pcs, enabled, binding)
         if result.levels and not known:
             known.append(result)
@@ -57,7 +57,7 @@ def _first_binding_for_all() -> None:
 def _lower_levels_need_the_set() -> None:
     right = topology.of_set
 
-    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
+    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
         result = right(pcs, enabled, binding)
         return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
 
@@ -67,9 +67,9 @@ def _lower_levels_need_the_set() -> None:
 @mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
 def _lost_binding_remembered() -> None:
     right = topology.of_set
-    known: dict[str, topology.Topology] = {}
+    known: dict[str, topology.SetTopology] = {}
 
-    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.Topology:
+    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
         result = right(pcs, enabled, binding)
         if result.binding_exists:
             known[result.binding] = result
@@ -82,7 +82,7 @@ def _lost_binding_remembered() -> None:
 def _nothing_reported_without_replicas() -> None:
     right = topology.condition
 
-    def condition(pcs: PodCliqueSet, levels: topology.Topology, now: str) -> Condition | None:
+    def condition(pcs: PodCliqueSet, levels: topology.SetTopology, now: str) -> Condition | None:
         reported = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
         return reported if reported is not None and not pcs.spec.replicas else right(pcs, levels, now)
 

@@ -391,7 +391,7 @@ def _foreign_gangchanged() -> None:
 
 @mutant("domains-untranslated", "operator", "writes domain names instead of node label keys", "RES-060", "RES-062")
 def _domains_untranslated() -> None:
-    replace(topology.Topology, "_key", lambda self, domain: domain if domain in (self.levels or {}) else None)
+    replace(topology.SetTopology, "_key", lambda self, domain: domain if domain in (self.levels or {}) else None)
 
 
 @mutant("topology-name-kept", "operator", "names the binding even on gangs without constraints", "RES-100")

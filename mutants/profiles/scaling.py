@@ -15,13 +15,13 @@ from mutants.replacement import replace, replace_data
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueScalingGroup, PodCliqueSet, ScalingGroupConfig
 from reference_impl.api.pods import Pod
 from reference_impl.control.cache import OWNER
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.scalinggroup import GroupReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import children, desired, labels, members, pods, template_drift
 from reference_impl.plan.lines import Line
-from reference_impl.plan.pods import Difference, index_of
+from reference_impl.plan.pods import PodDifference, index_of
 
 
 @mutant(
@@ -134,12 +134,12 @@ def _replicas_counted() -> None:
 def _members_not_scaled() -> None:
     right, first = CliqueReconciler._balance, dict[str, int]()
 
-    async def balance(self: CliqueReconciler, place: Place) -> None:
+    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         clique = place.clique
         if clique.metadata.label(labels.SCALING_GROUP):
             size = first.setdefault(clique.metadata.uid, clique.spec.replicas)
             clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
-        await right(self, Place(place.pcs, clique, place.placement))
+        await right(self, CliqueContext(place.pcs, clique, place.placement))
 
     replace(CliqueReconciler, "_balance", balance)
 
@@ -177,7 +177,7 @@ def _phase_ignored_at_scale_in() -> None:
 def _terminating_is_surplus() -> None:
     right = pods.difference
 
-    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> Difference:
+    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
         going = Counter(pod.metadata.label(labels.PODGANG) for pod in current_pods if pod.terminating)
         less = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
         first = right(shares, current_pods, *rest)
@@ -211,12 +211,12 @@ def _scaling_missed() -> None:
 def _recreates_pods_at_start() -> None:
     right, known = pods.difference, set[str]()
 
-    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> Difference:
+    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
         what = right(shares, current_pods, *rest)
         owner = owner_of(current_pods)
         if owner in known:
             return what
         known.add(owner)
-        return Difference(what.surplus or [pod for pod in current_pods if pod.ready][:1], what.missing)
+        return PodDifference(what.surplus or [pod for pod in current_pods if pod.ready][:1], what.missing)
 
     replace(pods, "difference", difference)

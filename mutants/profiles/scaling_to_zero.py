@@ -14,7 +14,7 @@ from reference_impl.api.models import PodClique, PodCliqueSet, PodGang, PodGroup
 from reference_impl.plan import gangs, idle, names
 from reference_impl.plan.children import standalone_templates
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import Gang
+from reference_impl.plan.layout import EntryGang
 
 
 @mutant(
@@ -38,7 +38,9 @@ def _idle_required() -> None:
 def idle_groups(*, keep_minimum: bool) -> None:
     """Let anchors have a PodGroup for each standalone clique, with its minimum or with 0 if it is scaled to zero."""
 
-    def planned(plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+    def planned(
+        plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
+    ) -> Any:
         missing = {
             names.clique(pcs.metadata.name, index, template.name): template.spec.minimum if keep_minimum else 0
             for template in standalone_templates(pcs)

@@ -14,7 +14,7 @@ from reference_impl.runtime.clock import now
 from reference_impl.scheduler import cycle, placing, preemption, unschedulable
 from reference_impl.scheduler.capacity import Capacity
 from reference_impl.scheduler.cycle import OtherPods, Plan
-from reference_impl.scheduler.gang import Gang, Scope
+from reference_impl.scheduler.gang import ConstraintScope, Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
 from reference_impl.scheduler.search import Budget
@@ -146,7 +146,7 @@ def _domain_for_all() -> None:
         """Gangs whose names differ only in replica and epoch are those of one set, in the last part of one scenario."""
         return key, re.sub(r"-\d+-\d{10,}.*", "", gang.name).rstrip("0123456789xy").rstrip("-")
 
-    def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
+    def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capacity) -> frozenset[str]:
         return right(gang, scope, key, capacity) or first.get(family(gang, key), frozenset())
 
     def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> None:

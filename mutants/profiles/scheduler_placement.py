@@ -19,7 +19,7 @@ from reference_impl.scheduler import capacity, cycle, eligibility, placing, pree
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
 from reference_impl.scheduler.cycle import Cycle, OtherPods, Plan
 from reference_impl.scheduler.filters import node_affinity, taint_toleration
-from reference_impl.scheduler.gang import Gang, Group, Scope
+from reference_impl.scheduler.gang import ConstraintScope, Gang, Group
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import Pending, Placement
 from reference_impl.scheduler.preemption import Unit
@@ -222,7 +222,7 @@ def _cordon_ignored() -> None:
 # Domains.
 
 
-def _without(*, size: Callable[[Gang, Scope], bool]) -> None:
+def _without(*, size: Callable[[Gang, ConstraintScope], bool]) -> None:
     """Ignore constraints of some levels."""
     right = placing.place
 
@@ -300,7 +300,7 @@ def _preferred_is_required() -> None:
     right = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
-        hard = tuple(Scope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
+        hard = tuple(ConstraintScope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
         return right(changed(gang, scopes=gang.scopes + hard), requested, capacity, budget)
 
     replace(cycle, "place", place)

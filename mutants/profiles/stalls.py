@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.control.podclique import Place
+from reference_impl.control.podclique import CliqueContext
 from reference_impl.plan import update_clique_pods, update_group_replicas
 from reference_impl.plan.coherent import budget
 from reference_impl.plan.components import Component, Key
@@ -58,9 +58,9 @@ def _rolling_updates_stall() -> None:
     blocks=_of("START", 13, 14),
 )
 def _start_up_stalls() -> None:
-    right = Place.waits
+    right = CliqueContext.waits
 
-    def waits(self: Place, gang: str) -> dict[str, int]:
+    def waits(self: CliqueContext, gang: str) -> dict[str, int]:
         return {parent: count + 100 for parent, count in right(self, gang).items()}
 
-    replace(Place, "waits", waits)
+    replace(CliqueContext, "waits", waits)

@@ -8,9 +8,9 @@ from kube.objects import Key
 from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import StartupType
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.plan import startup
-from reference_impl.plan.layout import Gang
+from reference_impl.plan.layout import EntryGang
 
 
 @mutant(
@@ -111,7 +111,7 @@ def _parents_in(replicas: Any) -> None:
     """Make the cliques of a base gang wait for those replicas of a group that the function returns."""
     right = startup._in_gang
 
-    def in_gang(pcs: Any, name: str, index: int, gang: Gang) -> dict[str, int]:
+    def in_gang(pcs: Any, name: str, index: int, gang: EntryGang) -> dict[str, int]:
         group = startup._group_of(pcs, name)
         if not gang.entry.anchor or group is None:
             return right(pcs, name, index, gang)
@@ -142,7 +142,7 @@ def _scaled_awaited() -> None:
 def _gangs_wait_for_gangs() -> None:
     right = startup.waits
 
-    def waits(pcs: Any, template: Any, index: int, gang: Gang) -> dict[str, int]:
+    def waits(pcs: Any, template: Any, index: int, gang: EntryGang) -> dict[str, int]:
         return right(pcs, template, index, gang if gang.entry.anchor else startup.base(pcs))
 
     replace(startup, "waits", waits)
@@ -188,7 +188,7 @@ def _gang_file_wrong() -> None:
 def _created_in_order() -> None:
     right = CliqueReconciler._balance
 
-    async def balance(self: CliqueReconciler, place: Place) -> None:
+    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         clique = place.clique
         parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
         if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
@@ -222,12 +222,12 @@ def _children_restarted() -> None:
 
 @mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014")
 def _waits_once() -> None:
-    right, known = Place.waits, set[str]()
+    right, known = CliqueContext.waits, set[str]()
 
-    def waits(self: Place, gang: str) -> dict[str, int]:
+    def waits(self: CliqueContext, gang: str) -> dict[str, int]:
         if self.clique.metadata.uid in known:
             return {}
         known.add(self.clique.metadata.uid)
         return right(self, gang)
 
-    replace(Place, "waits", waits)
+    replace(CliqueContext, "waits", waits)

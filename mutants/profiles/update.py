@@ -45,7 +45,7 @@ def _clique_ends_early() -> None:
 
     def advanced(
         clique: PodClique, progress: CliqueUpdateProgress, members: list[Pod], current: revisions.Revision, now: str
-    ) -> update_clique_pods.Step:
+    ) -> update_clique_pods.CliqueUpdateStep:
         step = right(clique, progress, members, current, now)
         old = [pod for pod in members if pod.active and update_clique_pods.outdated(pod, current)]
         if step.progress and step.progress.update_ended_at is None and all(pod in step.forced for pod in old):
@@ -159,7 +159,7 @@ def _members_counted() -> None:
 def _selection_kept() -> None:
     right = update_clique_pods.step
 
-    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.Step:
+    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         result = right(pcs, clique, members, *rest)
         old = clique.status.update_progress if clique.status else None
         if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
@@ -205,7 +205,7 @@ def _selection_misnamed() -> None:
     right = update_clique_pods.step
     known: dict[str, PodSelection] = {}
 
-    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.Step:
+    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         reported = clique.status.update_progress if clique.status else None
         if reported is not None and reported.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
             true = msgspec.structs.replace(reported, ready_pods_selected_to_update=known[clique.metadata.uid])

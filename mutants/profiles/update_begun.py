@@ -111,7 +111,7 @@ def _outdated_pods_spared() -> None:
     ended: set[tuple[str, str]] = set()
     spared = [False]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.Step:
+    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         progress = clique.status.update_progress if clique.status else None
         if progress is not None and progress.update_ended_at is not None:
             ended.add((clique.metadata.uid, progress.pod_template_hash))

@@ -135,7 +135,7 @@ def _pods_at_once_after_change() -> None:
     right, forced = update_clique_pods.step, update_clique_pods.forced
     restarted, stepping = set[str](), [""]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.Step:
+    def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         stepping[0] = clique.metadata.uid
         return right(pcs, clique, *rest)
 
@@ -175,7 +175,9 @@ def _second_change_forgotten() -> None:
 def _all_since_change() -> None:
     right, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
 
-    def step(pcs: PodCliqueSet, clique: PodClique, members: list[Pod], *rest: Any) -> update_clique_pods.Step:
+    def step(
+        pcs: PodCliqueSet, clique: PodClique, members: list[Pod], *rest: Any
+    ) -> update_clique_pods.CliqueUpdateStep:
         progress = update_progress.of_set(pcs)
         began[0] = (progress.update_started_at if progress is not None else "") or ""
         return right(pcs, clique, members, *rest)
@@ -231,7 +233,7 @@ def _replicas_at_once_after_change() -> None:
     right, forced = update_group_replicas.step, update_group_replicas.forced
     restarted, stepping = set[str](), [""]
 
-    def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> update_group_replicas.Step:
+    def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> update_group_replicas.GroupUpdateStep:
         stepping[0] = group.metadata.uid
         return right(pcs, group, *rest)
 

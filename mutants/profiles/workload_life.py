@@ -22,7 +22,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.coherent.conditions import SCHEDULED
 from reference_impl.plan.workload_api import difference, planned, standing
-from reference_impl.plan.workload_api.difference import Change, Difference, Verb
+from reference_impl.plan.workload_api.difference import Change, GangDifference, Verb
 from reference_impl.plan.workload_api.standing import Standing
 
 wrong = WRONG.add
@@ -249,9 +249,9 @@ def _foreign_objects_taken() -> None:
 def _surplus_kept() -> None:
     right = difference.difference
 
-    def without_deletions(gang: PodGang, manifests: Iterable[Manifest], observed: Any) -> Difference:
+    def without_deletions(gang: PodGang, manifests: Iterable[Manifest], observed: Any) -> GangDifference:
         result = right(gang, manifests, observed)
-        return Difference(tuple(c for c in result.changes if c.verb is not Verb.DELETE), result.waits_for)
+        return GangDifference(tuple(c for c in result.changes if c.verb is not Verb.DELETE), result.waits_for)
 
     replace(difference, "difference", without_deletions)
 

@@ -17,7 +17,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import difference, manifests, names, standing, tree
 from reference_impl.plan.workload_api.mode import Form
-from reference_impl.plan.workload_api.tree import MappingError, Node, Tree
+from reference_impl.plan.workload_api.tree import MappingError, Tree, TreeNode
 
 wrong = WRONG.add
 TREE = "test_tree:test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_leaf_for_each_clique"
@@ -27,10 +27,10 @@ OWNED = "test_tree:test_objects_are_owned_by_the_gang_and_have_its_labels"
 
 @wrong("wl-child-optional", "requires all children of the root but one", TREE)
 def _child_optional() -> None:
-    def count(self: Node) -> int:
+    def count(self: TreeNode) -> int:
         return max(1, len(self.leaves) + len(self.children) - 1)
 
-    replace(Node, "count", property(count))
+    replace(TreeNode, "count", property(count))
 
 
 @wrong("wl-minimum-of-one", "writes minCount 1 for each PodGroup", TREE)
@@ -56,8 +56,8 @@ def _key_of_replicas_lost() -> None:
 
     def keyless(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
         result = right(gang, minimums, priority_class, form)
-        children = tuple(Node(child.name, None, child.leaves) for child in result.root.children)
-        return Tree(Node(result.root.name, result.root.key, result.root.leaves, children), result.priority_class)
+        children = tuple(TreeNode(child.name, None, child.leaves) for child in result.root.children)
+        return Tree(TreeNode(result.root.name, result.root.key, result.root.leaves, children), result.priority_class)
 
     replace(tree, "tree", keyless)
 
@@ -89,7 +89,7 @@ def _preferred_enforced() -> None:
 def _priority_of_leaves_only() -> None:
     right = manifests._node
 
-    def node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+    def node(of: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
         return right(Tree(of.root), node, least, whole=whole)
 
     replace(manifests, "_node", node)
@@ -114,7 +114,7 @@ def _priorities_mixed() -> None:
     "test_tree:test_what_is_beyond_the_limits_is_refused_as_a_whole#0",
 )
 def _surplus_cut() -> None:
-    def within_limits(node: Node) -> None:
+    def within_limits(node: TreeNode) -> None:
         object.__setattr__(node, "leaves", node.leaves[: tree.MAX_ENTRIES])
         object.__setattr__(node, "children", node.children[: tree.MAX_ENTRIES])
 

@@ -195,7 +195,7 @@ def _names_reported_at_the_list() -> None:
 )
 def _narrow_parents_reported_at_the_parts() -> None:
     def inversions(
-        field_errors: Iterable[FieldError], parent: topology.Place, pcs: Any, levels: Any
+        field_errors: Iterable[FieldError], parent: topology.ConstraintLocation, pcs: Any, levels: Any
     ) -> list[FieldError]:
         below = [place.path for place in topology.places(pcs) if parent in place.above]
         return [dataclasses.replace(e, path=e.path.replace(parent.path, below[0])) for e in field_errors]
@@ -215,7 +215,10 @@ def _narrow_parents_reported_at_the_parts() -> None:
 )
 def _required_within_preferred() -> None:
     def inversions(
-        field_errors: Iterable[FieldError], parent: topology.Place, pcs: PodCliqueSet, levels: topology.Levels
+        field_errors: Iterable[FieldError],
+        parent: topology.ConstraintLocation,
+        pcs: PodCliqueSet,
+        levels: topology.Levels,
     ) -> list[FieldError]:
         around = topology.preferred_domain(parent.constraint)
         within = [topology.required_domain(place.constraint) for place in topology.places(pcs) if parent in place.above]

@@ -17,12 +17,12 @@ from reference_impl.api.models import PodCliqueSet, SetUpdateProgress
 from reference_impl.api.pods import Pod
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.plan import defaults, fitting, gangs, labels, maps
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.coherent import planner, slots, steps, update, versions
 from reference_impl.plan.coherent.slots import Slot
-from reference_impl.plan.coherent.steps import Phase, SubStep
+from reference_impl.plan.coherent.steps import SubStep, SubStepKind
 from reference_impl.plan.components import Key, Kind
 from reference_impl.plan.layout import Layout
 from reference_impl.plan.lines import Placement
@@ -123,7 +123,7 @@ def _maps_written_twice() -> None:
     *("COHR-020", "COHR-030", "COHR-036", "GANG-005"),
 )
 def _anchors_without_gates() -> None:
-    def ungated(manifests: list[Manifest], self: CliqueReconciler, place: Place, _: Any) -> list[Manifest]:
+    def ungated(manifests: list[Manifest], self: CliqueReconciler, place: CliqueContext, _: Any) -> list[Manifest]:
         in_update = update.running(place.pcs) and not place.clique.metadata.label(labels.SCALING_GROUP)
         return (
             manifests
@@ -131,7 +131,7 @@ def _anchors_without_gates() -> None:
             else [open_(manifest, place) for manifest in manifests]
         )
 
-    def open_(pod: Manifest, place: Place) -> Manifest:
+    def open_(pod: Manifest, place: CliqueContext) -> Manifest:
         if not place.placement.gangs[pod["metadata"]["labels"][labels.PODGANG]].entry.anchor:
             return pod
         gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != labels.GATE]
@@ -216,7 +216,7 @@ def _terminated_into_new_epochs() -> None:
 )
 def _further_replicas_one_by_one() -> None:
     def smaller(step: SubStep, *rest: Any) -> SubStep:
-        if step.phase is Phase.ANCHOR:
+        if step.phase is SubStepKind.ANCHOR:
             return step
         return SubStep(step.phase, {k: min(1, n) if k.kind is Kind.GROUP else n for k, n in step.counts.items()})
 

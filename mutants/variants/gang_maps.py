@@ -21,7 +21,7 @@ from reference_impl.api.models import PODGANGMAPS, PodCliqueSet
 from reference_impl.control import maps as control
 from reference_impl.control.gang_migration import GangMigration
 from reference_impl.control.maps import MapWriter
-from reference_impl.control.podclique import CliqueReconciler, Place
+from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import (
     children,
@@ -39,7 +39,7 @@ from reference_impl.plan.coherent import update
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import Entry, Gang, Layout, Role
+from reference_impl.plan.layout import Entry, EntryGang, Layout, Role
 from reference_impl.plan.maps import Stored
 
 LOOKS = "example.com/looks"
@@ -116,7 +116,7 @@ def _epochs_far_apart() -> None:
     exempt=("MAP-021", "MAP-046", "MAP-065", "MAP-066"),
 )
 def _gangs_named_by_numbers() -> None:
-    def name_by_number(default_name: str, replica: str, entries: Layout, gang: Gang) -> str:
+    def name_by_number(default_name: str, replica: str, entries: Layout, gang: EntryGang) -> str:
         if gang.entry.anchor:
             return default_name
         return f"{replica}-{int(gang.entry.key) + zlib.crc32(f'{gang.group}-{gang.index}'.encode()) + 1}"
@@ -179,7 +179,7 @@ def _gang_labels_move_first() -> None:
 def _label_restored_late() -> None:
     right = CliqueReconciler._relabel
 
-    async def relabel(self: CliqueReconciler, place: Place) -> None:
+    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
         astray = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
         if astray:
             await asyncio.sleep(1)
@@ -290,7 +290,7 @@ def _less(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
 def _unlabeled_pods_replaced() -> None:
     right = CliqueReconciler._relabel
 
-    async def relabel(self: CliqueReconciler, place: Place) -> None:
+    async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
         for pod in self._cache.pods_of(place.clique) if len(place.shares) == 1 else ():
             if pod.active and not pod.metadata.label(labels.PODGANG):
                 await self._writer.delete(self._cache.pods, pod)
@@ -326,7 +326,7 @@ def _gangs_controlled_by_their_maps() -> None:
         for write in writes:
             name = names.gang_map(pcs.metadata.name, index)
             owner = self._cache.maps.get(pcs.metadata.namespace, name)
-            if not isinstance(child, desired.Gang) or write.func != self._writer.create or owner is None:
+            if not isinstance(child, desired.DesiredGang) or write.func != self._writer.create or owner is None:
                 yield write
                 continue
             informer, manifest = write.args

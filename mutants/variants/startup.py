@@ -7,7 +7,7 @@ from typing import Any
 from mutants.profiles import startup
 from mutants.registry import variant
 from mutants.replacement import alter
-from reference_impl.control.podclique import Place
+from reference_impl.control.podclique import CliqueContext
 from reference_impl.plan import children
 from reference_impl.plan.children import Manifest
 
@@ -39,11 +39,11 @@ def _parents_not_listed() -> None:
     exempt=("START-014",),
 )
 def _replacements_start_at_once() -> None:
-    def waits(result: dict[str, int], place: Place, gang: str) -> dict[str, int]:
+    def waits(result: dict[str, int], place: CliqueContext, gang: str) -> dict[str, int]:
         status = place.clique.status
         return {} if status is not None and status.ready_replicas else result
 
-    alter(Place, "waits", waits)
+    alter(CliqueContext, "waits", waits)
 
 
 @variant(

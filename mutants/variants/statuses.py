@@ -26,7 +26,7 @@ from reference_impl.control.last_errors import EVENT
 from reference_impl.control.writer import Writer
 from reference_impl.plan import labels, part_errors, statuses, topology, update_clique_pods
 from reference_impl.plan.reconcile_error import ReconcileError
-from reference_impl.plan.update_clique_pods import Step
+from reference_impl.plan.update_clique_pods import CliqueUpdateStep
 
 
 @variant("selectors-reordered", "operator", "writes the terms of selectors in another order", "CORE-013")
@@ -127,7 +127,9 @@ def _scaled_to_zero_in_silence() -> None:
 def _completed_kept() -> None:
     right = update_clique_pods._advanced
 
-    def advanced(clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str) -> Step:
+    def advanced(
+        clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str
+    ) -> CliqueUpdateStep:
         step, selection = right(clique, progress, members, current, now), progress.ready_pods_selected_to_update
         if step.progress is None or step.progress.update_ended_at is None or selection is None:
             return step

@@ -13,7 +13,7 @@ from reference_impl.api.models import Condition, PodCliqueSet
 from reference_impl.plan import gangs, topology
 from reference_impl.plan.children import group_configs
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import Gang
+from reference_impl.plan.layout import EntryGang
 
 
 @variant(
@@ -28,7 +28,9 @@ from reference_impl.plan.layout import Gang
     exempt=("RES-062",),
 )
 def _nothing_inherited() -> None:
-    def planned(right: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: Gang, *_: Any, **__: Any) -> Any:
+    def planned(
+        right: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
+    ) -> Any:
         of_groups = [config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)]
         inherits = not gang.entry.anchor and not any(of_groups)
         return dataclasses.replace(right, topology=None) if inherits else right

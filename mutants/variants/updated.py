@@ -72,8 +72,8 @@ def _last_replica_of_a_group_first() -> None:
     "UPD-025",
 )
 def _available_replica_before_lost_ones() -> None:
-    def turned(step: update_group_replicas.Step, *rest: Any) -> update_group_replicas.Step:
-        return update_group_replicas.Step(step.progress, [*step.waves[2:], *step.waves[:2]])
+    def turned(step: update_group_replicas.GroupUpdateStep, *rest: Any) -> update_group_replicas.GroupUpdateStep:
+        return update_group_replicas.GroupUpdateStep(step.progress, [*step.waves[2:], *step.waves[:2]])
 
     alter(update_group_replicas, "_advanced", turned)
 
@@ -96,11 +96,11 @@ def _youngest_pod_first() -> None:
     *("UPD-014", "UPD-015", "UPD-016", "UPD-018", "UPD-021", "UPD-022"),
 )
 def _ready_pods_wait_for_all_others() -> None:
-    def waiting(step: update_clique_pods.Step, clique: Any, progress: Any, members: Any, *rest: Any) -> Any:
+    def waiting(step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, *rest: Any) -> Any:
         ready = sum(pod.ready for pod in members if pod.active)
         if step.selected is None or step.progress is progress or ready >= clique.spec.replicas:
             return step
-        return update_clique_pods.Step(progress, step.forced)
+        return update_clique_pods.CliqueUpdateStep(progress, step.forced)
 
     alter(update_clique_pods, "_advanced", waiting)
 
@@ -114,12 +114,12 @@ def _ready_pods_wait_for_all_others() -> None:
 )
 def _unready_pods_one_at_a_time() -> None:
     def one(
-        step: update_clique_pods.Step, clique: Any, progress: Any, members: Any, current: Any, _: Any
-    ) -> update_clique_pods.Step:
+        step: update_clique_pods.CliqueUpdateStep, clique: Any, progress: Any, members: Any, current: Any, _: Any
+    ) -> update_clique_pods.CliqueUpdateStep:
         new = [pod for pod in members if pod.active and not update_clique_pods.outdated(pod, current)]
         if any(not pod.ready for pod in new):
-            return update_clique_pods.Step(progress)
-        return update_clique_pods.Step(progress, step.forced[:1]) if step.forced else step
+            return update_clique_pods.CliqueUpdateStep(progress)
+        return update_clique_pods.CliqueUpdateStep(progress, step.forced[:1]) if step.forced else step
 
     alter(update_clique_pods, "_advanced", one)
 
@@ -161,7 +161,9 @@ def _members_counted_as_well() -> None:
     exempt=("UPD-056",),
 )
 def _last_selection_kept() -> None:
-    def keep_selection(step: update_clique_pods.Step, pcs: Any, clique: Any, *rest: Any) -> update_clique_pods.Step:
+    def keep_selection(
+        step: update_clique_pods.CliqueUpdateStep, pcs: Any, clique: Any, *rest: Any
+    ) -> update_clique_pods.CliqueUpdateStep:
         old = clique.status.update_progress if clique.status else None
         if step.progress is None or old is None or update_progress.on_delete(pcs):
             return step

@@ -18,9 +18,9 @@ from reference_impl.control.workload_api import WorkloadBackend
 from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api import difference, manifests, names, standing
-from reference_impl.plan.workload_api.difference import Change, Difference
+from reference_impl.plan.workload_api.difference import Change, GangDifference
 from reference_impl.plan.workload_api.planned import Planned
-from reference_impl.plan.workload_api.tree import MAX_ENTRIES, Leaf, Node, Tree, prefers
+from reference_impl.plan.workload_api.tree import MAX_ENTRIES, Leaf, Tree, TreeNode, prefers
 
 permitted = PERMITTED.add
 WAITS = "test_operator:test_the_minimum_waits_alone_and_the_other_pods_follow"
@@ -29,7 +29,7 @@ TREE = "test_tree:test_a_gang_becomes_a_root_with_a_node_for_each_replica_and_a_
 
 @permitted("wl-other-names", "names groups after nothing that people know", WAITS)
 def _other_names() -> None:
-    def leaf(gang: PodGang, of: Tree, one: Leaf, parent: Node | None) -> str:
+    def leaf(gang: PodGang, of: Tree, one: Leaf, parent: TreeNode | None) -> str:
         above = None if parent is None else names.composite(gang, parent)
         return f"g-{names.digest(gang.metadata.uid, one.clique, above, one.key, of.priority_class, length=20)}"
 
@@ -46,9 +46,9 @@ def _other_template_names() -> None:
 def _leaves_first() -> None:
     right = difference.difference
 
-    def reversed_order(gang: PodGang, objects: Iterable[Manifest], observed: Any) -> Difference:
+    def reversed_order(gang: PodGang, objects: Iterable[Manifest], observed: Any) -> GangDifference:
         result = right(gang, objects, observed)
-        return Difference(tuple(reversed(result.changes)), result.waits_for)
+        return GangDifference(tuple(reversed(result.changes)), result.waits_for)
 
     replace(difference, "difference", reversed_order)
 
@@ -97,7 +97,7 @@ def _one_child_once_placed() -> None:
 def _members_evicted_singly() -> None:
     right = manifests._node
 
-    def node(of: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+    def node(of: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
         return right(of, node, least, whole=False)
 
     replace(manifests, "_node", node)

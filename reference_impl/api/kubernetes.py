@@ -70,7 +70,7 @@ class Claim(msgspec.Struct):
     metadata: ObjectMeta
 
 
-class ClaimTemplate(msgspec.Struct):
+class ResourceClaimTemplate(msgspec.Struct):
     """A ResourceClaimTemplate; `spec.spec` is that of its claims."""
 
     metadata: ObjectMeta

@@ -103,7 +103,7 @@ class Cache:
             client, kubernetes.AUTOSCALERS, typed(kubernetes.Autoscaler), label_selector=managed
         )
         self.claims = Informer(client, kubernetes.CLAIMS, typed(kubernetes.Claim), label_selector=managed)
-        self.claim_templates = Informer(client, kubernetes.CLAIM_TEMPLATES, typed(kubernetes.ClaimTemplate))
+        self.claim_templates = Informer(client, kubernetes.CLAIM_TEMPLATES, typed(kubernetes.ResourceClaimTemplate))
         self.topologies = Informer(client, models.TOPOLOGY_BINDINGS, typed(ClusterTopologyBinding))
         self.domains = Informer(
             client, kubernetes.COMPUTE_DOMAINS, typed(kubernetes.ComputeDomain), label_selector=managed

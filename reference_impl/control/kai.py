@@ -94,7 +94,7 @@ class KaiBackend:
         owned = gang.metadata.controller is not None
         try:
             desired = kai.pod_group(gang, kai.queue(gang, self._set_of(gang) if owned else None))
-        except kai.MappingError as error:
+        except kai.KaiMappingError as error:
             await self._writer.warn(models.PODGANGS, gang, kai.MAPPING_FAILED, str(error))
             return None
         existing = self._pod_groups.get(*key)

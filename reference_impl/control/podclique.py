@@ -57,7 +57,7 @@ once. Writing a status costs the API server about twice as much as creating a po
 
 
 @dataclass(frozen=True)
-class Place:
+class CliqueContext:
     """A clique, its set, and the gangs of its replica."""
 
     pcs: PodCliqueSet
@@ -137,7 +137,7 @@ class CliqueReconciler:
         pcs, placement = self._cache.set_of(clique), self._layouts.of(clique)
         if pcs is None or placement is None or not self._migration.settled(pcs, clique):
             return None
-        place = Place(pcs, clique, placement)
+        place = CliqueContext(pcs, clique, placement)
         try:
             await self._claims(place)
             try:
@@ -159,7 +159,7 @@ class CliqueReconciler:
         cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
         await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
 
-    async def _claims(self, place: Place) -> None:
+    async def _claims(self, place: CliqueContext) -> None:
         """Create the resource claims of the clique's own level, and delete those that no pod has or will have."""
         pcs, clique, template = place.pcs, place.clique, place.template
         if template is None or not template.resource_sharing:
@@ -173,7 +173,7 @@ class CliqueReconciler:
         ]
         await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, clique.metadata.uid))
 
-    async def _relabel(self, place: Place) -> None:
+    async def _relabel(self, place: CliqueContext) -> None:
         """Give pods their gang that name none which can exist, if they can be in one only (GM-62)."""
         shares = place.shares
         if len(shares) != 1:
@@ -188,7 +188,7 @@ class CliqueReconciler:
         body = {"metadata": {"labels": {labels.PODGANG: gang}}}
         await together(self._writer.patch(self._cache.pods, pod, body) for pod in astray)
 
-    async def _balance(self, place: Place) -> None:
+    async def _balance(self, place: CliqueContext) -> None:
         """Create missing pods in gangs that exist, and delete surplus ones."""
         clique, target = place.clique, place.clique.metadata.label(labels.TEMPLATE_HASH)
         await self._writer.make_sure(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
@@ -212,10 +212,10 @@ class CliqueReconciler:
         await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
         await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
 
-    def _gang(self, place: Place, name: str) -> PodGang | None:
+    def _gang(self, place: CliqueContext, name: str) -> PodGang | None:
         return self._cache.gangs.get(place.clique.metadata.namespace, name)
 
-    def _may_create(self, place: Place, name: str) -> bool:
+    def _may_create(self, place: CliqueContext, name: str) -> bool:
         """Whether pods may be created in a gang: it exists (GREP-375, OBJ-372; its arrival triggers the clique again),
         and they would be of its version."""
         gang = self._gang(place, name)
@@ -223,7 +223,7 @@ class CliqueReconciler:
             return False
         return self._layouts.may_refill(place.pcs, place.placement.gangs[name].entry, place.clique)
 
-    def _manifests(self, place: Place, missing: list[tuple[int, str]]) -> list[Manifest]:
+    def _manifests(self, place: CliqueContext, missing: list[tuple[int, str]]) -> list[Manifest]:
         """The pods to create, from their indices and gangs."""
         if not missing:
             return []
@@ -238,14 +238,14 @@ class CliqueReconciler:
         manifests = [self._marked(builders[gang].pod(index, gang)) for index, gang in missing]
         return manifests if vacancy is None else [update_clique_pods.in_place_of(manifests[0], vacancy), *manifests[1:]]
 
-    async def _update(self, place: Place) -> None:
+    async def _update(self, place: CliqueContext) -> None:
         """Take the next step of an update. The progress is written before any pod is deleted."""
         pcs = place.pcs
         if update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
         clique = self._cache.cliques.get(*place.clique.metadata.key) or place.clique
         if update.coherent(pcs):
-            step = update_clique_pods.Step(self._coherent_progress(place))
+            step = update_clique_pods.CliqueUpdateStep(self._coherent_progress(place))
         else:
             step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
@@ -255,7 +255,7 @@ class CliqueReconciler:
         if step.selected is not None:
             await self._writer.delete(self._cache.pods, step.selected)
 
-    def _coherent_progress(self, place: Place) -> CliqueUpdateProgress | None:
+    def _coherent_progress(self, place: CliqueContext) -> CliqueUpdateProgress | None:
         """The progress of a standalone clique whose pods follow the layout in an update."""
         clique, template = place.clique, place.template
         if template is None or clique.metadata.label(labels.SCALING_GROUP):
@@ -264,7 +264,7 @@ class CliqueReconciler:
         complete = update.clique_complete(clique, self._cache.pods_of(clique), place.shares, current)
         return update.of_clique(place.pcs, clique, current.hash, complete, now())
 
-    async def _release(self, place: Place) -> None:
+    async def _release(self, place: CliqueContext) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
         namespace, by_gang = place.clique.metadata.namespace, dict[str, list[Pod]]()
         current_pods = self._cache.pods_of(place.clique)
@@ -284,7 +284,7 @@ class CliqueReconciler:
                 )
         await self._ungate_all(self._plans.startable(ready))
 
-    def _awaited(self, place: Place, name: str) -> list[PodGang | None]:
+    def _awaited(self, place: CliqueContext, name: str) -> list[PodGang | None]:
         """The gangs that have to be scheduled before the pods of a gang may be."""
         return [self._gang(place, other) for other in place.placement.awaited(name)]
 

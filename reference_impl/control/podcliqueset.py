@@ -173,7 +173,7 @@ class SetReconciler:
             if pcs is not None and pcs.metadata.generation == began.metadata.generation and not update.coherent(pcs):
                 await self._write_status(pcs, generation, observed=False)
 
-    def _topology(self, pcs: PodCliqueSet) -> topology.Topology:
+    def _topology(self, pcs: PodCliqueSet) -> topology.SetTopology:
         """The topology that the set refers to."""
         enabled, name = self._features.topology, topology.binding_name(pcs)
         return topology.of_set(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
@@ -202,13 +202,13 @@ class SetReconciler:
         await together(write() for write in list(self._surplus(target)))
 
     def _writes(
-        self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.Topology, current: Mapping[str, Revision]
+        self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.SetTopology, current: Mapping[str, Revision]
     ) -> Iterator[Write]:
         """The writes that bring one replica to its desired state, in order. `current` are the present revisions of the
         standalone cliques' templates. Name conflicts are raised after all other writes."""
         conflicts: list[Write] = []
         for child in replica.objects:
-            if isinstance(child, desired.Autoscaler):
+            if isinstance(child, desired.DesiredAutoscaler):
                 if child.name_taken:
                     conflicts.append(self._conflict(pcs, child))
                 else:
@@ -231,7 +231,7 @@ class SetReconciler:
         index: int,
         child: Child,
         existing: Any,
-        levels: topology.Topology,
+        levels: topology.SetTopology,
         current: Mapping[str, Revision],
     ) -> Iterator[Write]:
         """The writes that create or correct one object of a replica; none if it is as desired."""
@@ -244,7 +244,7 @@ class SetReconciler:
                     yield partial(writer.create, cache.groups, children.scaling_group(pcs, index, config))
                 elif change := template_drift.group(config, existing):
                     yield partial(writer.patch, cache.groups, existing, change)
-            case desired.Gang(planned=gang):
+            case desired.DesiredGang(planned=gang):
                 if existing is None:
                     manifest = gangs.manifest(pcs, gang, self._scheduler, levels.binding)
                     yield partial(writer.create, cache.gangs, manifest)

@@ -104,7 +104,7 @@ class GroupReconciler:
         group = self._cache.groups.get(*group.metadata.key) or group
         cliques = self._cache.cliques
         if update.coherent(pcs):
-            step = update_group_replicas.Step(self._coherent_progress(pcs, group))
+            step = update_group_replicas.GroupUpdateStep(self._coherent_progress(pcs, group))
         else:
             step = update_group_replicas.step(
                 pcs, group, self._cache.child(cliques, group), self._cache.pods_of, now(), self._policy

@@ -19,7 +19,7 @@ from reference_impl.plan.claims import PlannedClaim
 from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.lines import Line, Placement
-from reference_impl.plan.topology import Topology
+from reference_impl.plan.topology import SetTopology
 
 T = TypeVar("T", bound=Object)
 PlacementOf = Callable[[int], Placement]
@@ -49,7 +49,7 @@ class ScalingGroup(Child):
 
 
 @dataclass(frozen=True)
-class Gang(Child):
+class DesiredGang(Child):
     """A PodGang, without its pod references."""
 
     planned: PlannedGang
@@ -61,7 +61,7 @@ class Map(Child):
 
 
 @dataclass(frozen=True)
-class Autoscaler(Child):
+class DesiredAutoscaler(Child):
     """A HorizontalPodAutoscaler."""
 
     manifest: Manifest
@@ -112,7 +112,7 @@ class DesiredSet:
 
 
 def of_set(
-    pcs: PodCliqueSet, placement: PlacementOf, line: Line, levels: Topology, *, domains: bool = False
+    pcs: PodCliqueSet, placement: PlacementOf, line: Line, levels: SetTopology, *, domains: bool = False
 ) -> DesiredSet:
     """The desired state of a set. `domains` says whether ComputeDomains are enabled."""
     indices = range(pcs.spec.replicas)
@@ -127,7 +127,7 @@ def of_set(
 
 
 def _replica(
-    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: Topology, autoscaler_names: set[str]
+    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: SetTopology, autoscaler_names: set[str]
 ) -> DesiredReplica:
     """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `autoscaler_names` are
     those of the autoscalers of the replicas before it."""
@@ -144,11 +144,11 @@ def _replica(
             ScalingGroup("PodCliqueScalingGroup", names.scaling_group(name, index, config.name), config)
             for config in children.group_configs(pcs)
         ),
-        *(Gang("PodGang", gang.name, gang) for gang in planned),
+        *(DesiredGang("PodGang", gang.name, gang) for gang in planned),
     ]
     for manifest in autoscalers.of_replica(pcs, index):
         own = manifest["metadata"]["name"]
-        objects.append(Autoscaler(manifest["kind"], own, manifest, own in autoscaler_names))
+        objects.append(DesiredAutoscaler(manifest["kind"], own, manifest, own in autoscaler_names))
         autoscaler_names.add(own)
     return DesiredReplica(index, tuple(objects))
 

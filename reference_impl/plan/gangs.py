@@ -32,12 +32,12 @@ from reference_impl.plan.children import (
     standalone_templates,
     template,
 )
-from reference_impl.plan.layout import Gang
+from reference_impl.plan.layout import EntryGang
 from reference_impl.plan.lines import Line, Placement
-from reference_impl.plan.topology import Topology
+from reference_impl.plan.topology import SetTopology
 
 INITIALIZED = "Initialized"
-NO_TOPOLOGY = Topology()
+NO_TOPOLOGY = SetTopology()
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class PlannedGang:
 
 
 def planned(
-    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: Topology = NO_TOPOLOGY
+    pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
 ) -> list[PlannedGang]:
     """The gangs of a replica of a set."""
     oldest = next((entry.key for entry in placement.layout if entry.anchor), None)
@@ -79,9 +79,9 @@ def _planned(
     pcs: PodCliqueSet,
     index: int,
     name: str,
-    gang: Gang,
+    gang: EntryGang,
     line: Line,
-    topology: Topology,
+    topology: SetTopology,
     undivided: Collection[str],
 ) -> PlannedGang:
     """A gang. A standalone clique that is `undivided`, all of it in this gang, needs its minimum even if it was scaled
@@ -278,7 +278,7 @@ def complete(
     return bool(groups)
 
 
-def standalone_pods(pcs: PodCliqueSet, index: int, gang: Gang) -> dict[str, int]:
+def standalone_pods(pcs: PodCliqueSet, index: int, gang: EntryGang) -> dict[str, int]:
     """Standalone clique → how many of its pods a gang holds."""
     return {names.clique(pcs.metadata.name, index, name): count for name, count in gang.cliques.items()}
 

@@ -33,7 +33,7 @@ TOPOLOGY = "kai.scheduler/topology"
 MAPPING_FAILED = "KAIBackendMappingFailed"
 
 
-class MappingError(Exception):
+class KaiMappingError(Exception):
     """A gang that cannot be written as a PodGroup; `str()` is the note of the event about it."""
 
 
@@ -44,25 +44,25 @@ def queue_of(own_labels: Mapping[str, str] | None, annotations: Mapping[str, str
 
 def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
     """The queue of a gang: that of its set, or else the only one among the clique templates (OBJ-528). A gang without a
-    set names its queue itself. Raises MappingError."""
+    set names its queue itself. Raises KaiMappingError."""
     if pcs is None:
         if own := queue_of(gang.metadata.labels, gang.metadata.annotations):
             return own
-        raise MappingError(f"no KAI queue is configured on PodGang {'/'.join(gang.metadata.key)}")
+        raise KaiMappingError(f"no KAI queue is configured on PodGang {'/'.join(gang.metadata.key)}")
     if own := queue_of(pcs.metadata.labels, pcs.metadata.annotations):
         return own
     queues = {queue_name for c in pcs.spec.template.cliques if (queue_name := queue_of(c.labels, c.annotations))}
     set_name = f"PodCliqueSet {'/'.join(pcs.metadata.key)}"
     if not queues:
-        raise MappingError(f"no KAI queue is configured on {set_name} or its PodClique templates")
+        raise KaiMappingError(f"no KAI queue is configured on {set_name} or its PodClique templates")
     if len(queues) > 1:
-        raise MappingError(f"conflicting KAI queues on {set_name} PodClique templates: [{' '.join(sorted(queues))}]")
+        raise KaiMappingError(f"conflicting KAI queues on {set_name} PodClique templates: [{' '.join(sorted(queues))}]")
     return queues.pop()
 
 
 def pod_group(gang: PodGang, of_queue: str) -> Manifest:
     """The PodGroup of a gang: a subgroup for each group of PodGroups, then one for each PodGroup, below its group if it
-    has one (OBJ-526). Raises MappingError if a constraint names no topology (OBJ-530)."""
+    has one (OBJ-526). Raises KaiMappingError if a constraint names no topology (OBJ-530)."""
     spec = gang.spec
     configs = [config for config in spec.topology_constraint_group_configs or () if config.pod_group_names]
     parents = {name: config.name for config in configs for name in config.pod_group_names}
@@ -101,7 +101,7 @@ def _constraint(gang: PodGang, constraint: GangTopology | None) -> Manifest:
     notes = gang.metadata.annotations or {}
     name = notes.get(labels.TOPOLOGY_NAME) or notes.get(TOPOLOGY)
     if not name:
-        raise MappingError("topology name cannot be empty when topology constraints are defined")
+        raise KaiMappingError("topology name cannot be empty when topology constraints are defined")
     keys = {"requiredTopologyLevel": pack.required, "preferredTopologyLevel": pack.preferred}
     return {"topologyConstraint": {"topology": name, **{field: key for field, key in keys.items() if key}}}
 

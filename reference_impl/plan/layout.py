@@ -68,7 +68,7 @@ Layout = tuple[Entry, ...]
 
 
 @dataclass(frozen=True)
-class Gang:
+class EntryGang:
     """One gang of an entry."""
 
     entry: Entry
@@ -87,16 +87,16 @@ class Gang:
         return self.entry.groups if self.entry.anchor else {self.group: (self.index,)}
 
 
-def gangs(entry: Entry) -> Iterator[Gang]:
+def gangs(entry: Entry) -> Iterator[EntryGang]:
     """The gangs of an entry."""
     if entry.empty:
         return
     if entry.anchor:
-        yield Gang(entry)
+        yield EntryGang(entry)
         return
     for group, indices in entry.groups.items():
         for index in indices:
-            yield Gang(entry, group, index)
+            yield EntryGang(entry, group, index)
 
 
 def first(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from reference_impl.plan import labels, layout, names
 from reference_impl.plan.components import Component, Kind
 from reference_impl.plan.hashing import fnv
-from reference_impl.plan.layout import Entry, Gang, Layout
+from reference_impl.plan.layout import Entry, EntryGang, Layout
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Line:
     stored: bool
     """Whether the layout of a replica is stored in a PodGangMap. Otherwise it follows from the replicas that cliques
     and scaling groups have now."""
-    gang_name: Callable[[str, Layout, Gang], str]
+    gang_name: Callable[[str, Layout, EntryGang], str]
     """The name of a gang in a replica `<set>-<index>` with this layout."""
     knows: Callable[[str, str], bool]
     """Whether a name can be that of a gang of a replica on this line."""
@@ -38,7 +38,7 @@ class Line:
     """The labels of a standalone PodClique, from the name of its replica."""
 
 
-def _name_by_index(replica: str, gangs: Layout, gang: Gang) -> str:
+def _name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
     if gang.entry.anchor:
         return replica
     below = len(gangs[0].groups.get(gang.group, ()))
@@ -51,7 +51,7 @@ LABEL_LIMIT = 63
 _EPOCH = re.compile(rf"(.+)-([0-9]{{{EPOCH_DIGITS}}})(?:-.*)?")
 
 
-def _name_by_epoch(replica: str, gangs: Layout, gang: Gang) -> str:
+def _name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
     member = "" if gang.entry.anchor else f"-{gang.group}-{gang.index}"
     name = f"{replica}-{gang.entry.key}{member}"
     if len(name) <= LABEL_LIMIT:

@@ -16,7 +16,7 @@ from reference_impl.plan.lines import Placement
 
 
 @dataclass(frozen=True)
-class Difference:
+class CliqueDifference:
     """Cliques to delete, then cliques to create."""
 
     surplus: list[PodClique]
@@ -25,7 +25,7 @@ class Difference:
 
 def difference(
     desired: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
-) -> Difference:
+) -> CliqueDifference:
     """The cliques to delete and to create so that the cliques of a group are in their gangs. `desired` are manifests by
     name."""
 
@@ -33,7 +33,7 @@ def difference(
         manifest = desired.get(name)
         return manifest is None or gang_of(manifest) != clique.metadata.label(labels.PODGANG)
 
-    return Difference(
+    return CliqueDifference(
         [
             clique
             for name, clique in present.items()

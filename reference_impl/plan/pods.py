@@ -35,7 +35,7 @@ def free_indices(active: list[Pod], count: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PodDifference:
     """Pods to delete, then pods to create: (index, gang)."""
 
     surplus: list[Pod]
@@ -44,7 +44,7 @@ class Difference:
 
 def difference(
     shares: Mapping[str, int], pods: list[Pod], target: str, may_create: Callable[[str], bool]
-) -> Difference:
+) -> PodDifference:
     """The pods to delete and to create so that the pods of a clique are in its gangs.
 
     `shares` says how many pods each gang holds, `may_create` whether pods may be created in a gang, `target` is the
@@ -65,7 +65,7 @@ def difference(
     ]
     removed = {pod.metadata.uid for pod in surplus}
     remaining = [pod for pod in active if pod.metadata.uid not in removed]
-    return Difference(surplus, list(zip(free_indices(remaining, len(gangs_to_fill)), gangs_to_fill, strict=True)))
+    return PodDifference(surplus, list(zip(free_indices(remaining, len(gangs_to_fill)), gangs_to_fill, strict=True)))
 
 
 _PHASES = {"Unknown": 1, "Running": 2}

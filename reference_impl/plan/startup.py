@@ -8,7 +8,7 @@ from typing import Any
 
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig, StartupType
 from reference_impl.plan import labels, names
-from reference_impl.plan.layout import Entry, Gang
+from reference_impl.plan.layout import Entry, EntryGang
 
 CONTAINER = "grove-initc"
 RESTRICTED: Mapping[str, Any] = {
@@ -35,12 +35,12 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
     return names.member_clique(names.scaling_group(pcs.metadata.name, index, group.name), j, name)
 
 
-def base(pcs: PodCliqueSet) -> Gang:
+def base(pcs: PodCliqueSet) -> EntryGang:
     """The first gang of a new replica: all standalone cliques and `minAvailable` replicas of each group. A
     standalone clique, whose pods may be in several gangs later, starts after its predecessors there."""
     groups = pcs.spec.template.pod_clique_scaling_groups or ()
     grouped = {name for config in groups for name in config.clique_names}
-    return Gang(
+    return EntryGang(
         Entry(
             "",
             "",
@@ -50,7 +50,7 @@ def base(pcs: PodCliqueSet) -> Gang:
     )
 
 
-def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: Gang) -> dict[str, int]:
+def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGang) -> dict[str, int]:
     """Parent → how many of its pods have to be ready, for the pods of a template in a gang. Only parents in the same
     gang are waited for: the others may be elsewhere, or of another version (COH-263, COH-264)."""
     counts: dict[str, int] = {}
@@ -59,7 +59,7 @@ def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: Gang) -
     return counts
 
 
-def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: Gang) -> list[str]:
+def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGang) -> list[str]:
     """The names of the templates that a template starts after in a gang."""
     match pcs.spec.template.clique_startup_type:
         case StartupType.EXPLICIT:
@@ -72,7 +72,7 @@ def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang:
     return []
 
 
-def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: Gang) -> dict[str, int]:
+def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) -> dict[str, int]:
     """The clique objects of a template of which a gang has pods, and how many have to be ready."""
     minimum = next((t.spec.minimum for t in pcs.spec.template.cliques if t.name == name), 1)
     group = _group_of(pcs, name)

@@ -20,7 +20,7 @@ CONDITION = "TopologyLevelsUnavailable"
 
 
 @dataclass(frozen=True)
-class Topology:
+class SetTopology:
     """The topology that a set refers to. `levels` are node label keys by domain; empty if the feature is disabled, the
     set names no binding, or the binding does not exist."""
 
@@ -62,15 +62,15 @@ def binding_name(pcs: PodCliqueSet) -> str:
     return next((c.topology_name for c in constraints(pcs) if c.topology_name), "")
 
 
-def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> Topology:
+def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> SetTopology:
     """The topology of a set. `binding` is the object named by `binding_name`, None if it does not exist."""
     name = binding_name(pcs)
     if not enabled or binding is None:
-        return Topology(enabled=enabled, binding=name)
-    return Topology(True, name, True, {level.domain: level.key for level in binding.spec.levels})
+        return SetTopology(enabled=enabled, binding=name)
+    return SetTopology(True, name, True, {level.domain: level.key for level in binding.spec.levels})
 
 
-def condition(pcs: PodCliqueSet, topology: Topology, now: str) -> Condition | None:
+def condition(pcs: PodCliqueSet, topology: SetTopology, now: str) -> Condition | None:
     """The condition of the set's status about its constraints; None if it has none."""
     domain_names = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
     unknown = [domain for domain in domain_names if domain not in (topology.levels or {})]

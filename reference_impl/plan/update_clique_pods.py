@@ -20,7 +20,7 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 
 
 @dataclass
-class Step:
+class CliqueUpdateStep:
     """The next step: the progress to write, then the pods to delete, first those that are not Ready, then the selected
     one."""
 
@@ -31,31 +31,33 @@ class Step:
     """Ready pods that are deleted beside the selected one, as far as `maxUnavailable` permits."""
 
 
-def step(pcs: PodCliqueSet, clique: PodClique, clique_pods: list[Pod], now: str, policy: Policy = STANDARD) -> Step:
+def step(
+    pcs: PodCliqueSet, clique: PodClique, clique_pods: list[Pod], now: str, policy: Policy = STANDARD
+) -> CliqueUpdateStep:
     """The next step of a clique's update. If there is nothing to do, it has the present progress and no pods."""
     old = clique.status.update_progress if clique.status else None
     current = update_progress.revision(pcs, clique, policy)
     if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
-        return Step(_closed(pcs, old, now))  # the new template has not been written yet
+        return CliqueUpdateStep(_closed(pcs, old, now))  # the new template has not been written yet
     if update_progress.on_delete(pcs):
         if update_progress.announced(pcs, clique, old):
-            return Step(update_progress.ended(_begun(pcs, current.hash, now), now))
-        return Step(_closed(pcs, old, now))
+            return CliqueUpdateStep(update_progress.ended(_begun(pcs, current.hash, now), now))
+        return CliqueUpdateStep(_closed(pcs, old, now))
     if clique.metadata.label(labels.SCALING_GROUP) or not update_progress.has_turn(pcs, clique):
-        return Step(old)
+        return CliqueUpdateStep(old)
     generation = update_progress.generation(pcs)
     if old is None or old.pod_clique_set_generation_hash != generation:
         selection = carried(clique, old, clique_pods)
         old = msgspec.structs.replace(_begun(pcs, current.hash, now), ready_pods_selected_to_update=selection)
     if old.update_ended_at is not None:
-        return Step(old)
+        return CliqueUpdateStep(old)
     next_step = _advanced(clique, old, clique_pods, current, now)
     next_step.further = further(next_step, clique, clique_pods, current, update_progress.clique_budget(pcs, clique))
     return next_step
 
 
 def further(
-    next_step: Step, clique: PodClique, clique_pods: list[Pod], current: revisions.Revision, budget: int
+    next_step: CliqueUpdateStep, clique: PodClique, clique_pods: list[Pod], current: revisions.Revision, budget: int
 ) -> list[Pod]:
     """The old Ready pods that may be deleted beside those that a step takes, the oldest first: at most `budget` of the
     desired pods are not Ready then, whatever `minAvailable` is (GM-103)."""
@@ -91,23 +93,27 @@ def carried(clique: PodClique, old: CliqueUpdateProgress | None, clique_pods: li
 
 def _advanced(
     clique: PodClique, progress: CliqueUpdateProgress, clique_pods: list[Pod], current: revisions.Revision, now: str
-) -> Step:
+) -> CliqueUpdateStep:
     active = [pod for pod in clique_pods if pod.active]
     old = [pod for pod in active if outdated(pod, current)]
     forced_pods = forced(old)
     rest = [pod for pod in old if pod not in forced_pods]
     selection = progress.ready_pods_selected_to_update
     if selection is not None and not replaced(clique, selection, clique_pods):
-        return Step(progress, forced_pods, next((pod for pod in rest if pod.metadata.name == selection.current), None))
+        return CliqueUpdateStep(
+            progress, forced_pods, next((pod for pod in rest if pod.metadata.name == selection.current), None)
+        )
     chosen = chosen_pod(rest)
     enough = sum(pod.ready for pod in active) >= update_progress.minimum(clique)
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = PodSelection(current=chosen.metadata.name, completed=completed)
-        return Step(msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), forced_pods, chosen)
+        return CliqueUpdateStep(
+            msgspec.structs.replace(progress, ready_pods_selected_to_update=selection), forced_pods, chosen
+        )
     if not old and _whole(clique, active):
         progress = update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
-    return Step(progress, forced_pods)
+    return CliqueUpdateStep(progress, forced_pods)
 
 
 def _whole(clique: PodClique, active: list[Pod]) -> bool:

@@ -29,7 +29,7 @@ PodsOf = Callable[[PodClique], list[Pod]]
 
 
 @dataclass
-class Step:
+class GroupUpdateStep:
     """The next step: the progress to write, then the cliques to delete, one list after the other."""
 
     progress: GroupUpdateProgress | None
@@ -61,21 +61,21 @@ def step(
     pods_of: PodsOf,
     now: str,
     policy: Policy = STANDARD,
-) -> Step:
+) -> GroupUpdateStep:
     """The next step of a group's update. If there is nothing to do, it has the present progress and no cliques."""
     old = group.status.update_progress if group.status else None
     if update_progress.on_delete(pcs):
         if update_progress.announced(pcs, group, old):
-            return Step(update_progress.ended(_begun(pcs, now), now))
+            return GroupUpdateStep(update_progress.ended(_begun(pcs, now), now))
         if old is not None and old.update_ended_at is None:
             old = update_progress.ended(
                 msgspec.structs.replace(old, ready_replica_indices_selected_to_update=None), now
             )
-        return Step(old)
+        return GroupUpdateStep(old)
     if not update_progress.has_turn(pcs, group):
-        return Step(old)
+        return GroupUpdateStep(old)
     if old is not None and update_progress.finished(old, update_progress.generation(pcs)):
-        return Step(old)
+        return GroupUpdateStep(old)
     replicas = [observe_replica(pcs, group, index, clique, pods_of, policy) for index in range(group.spec.replicas)]
     if old is None or old.pod_clique_set_generation_hash != update_progress.generation(pcs):
         selection = carried(old, replicas)
@@ -85,7 +85,7 @@ def step(
     return next_step
 
 
-def further(next_step: Step, replicas: list[Replica], budget: int) -> list[Replica]:
+def further(next_step: GroupUpdateStep, replicas: list[Replica], budget: int) -> list[Replica]:
     """The old available replicas that may be deleted beside those that a step takes, the lowest index first: at most
     `budget` of the desired replicas are not available then, whatever `minAvailable` is (GM-103)."""
     deleted_names = {clique.metadata.name for wave in next_step.waves for clique in wave}
@@ -145,24 +145,26 @@ def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> Replica
     return ReplicaSelection(current=selection.current)
 
 
-def _advanced(group: PodCliqueScalingGroup, progress: GroupUpdateProgress, replicas: list[Replica], now: str) -> Step:
+def _advanced(
+    group: PodCliqueScalingGroup, progress: GroupUpdateProgress, replicas: list[Replica], now: str
+) -> GroupUpdateStep:
     forced_replicas = forced(replicas)
     selection = progress.ready_replica_indices_selected_to_update
     if selection is not None and not complete(selection, replicas):
         selected = [r for r in replicas if r.index == selection.current and r.old and r.ready]
-        return Step(progress, [*waves(forced_replicas), *waves(selected)])
+        return GroupUpdateStep(progress, [*waves(forced_replicas), *waves(selected)])
     chosen = chosen_replica([replica for replica in replicas if replica.old and replica.ready])
     enough = sum(r.ready for r in replicas) >= min(group.spec.min_available, len(replicas))
     if chosen is not None and enough:
         completed = [*(selection.completed or ()), selection.current] if selection is not None else None
         selection = ReplicaSelection(current=chosen.index, completed=completed)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
-        return Step(progress, [*waves(forced_replicas), *waves([chosen])])
+        return GroupUpdateStep(progress, [*waves(forced_replicas), *waves([chosen])])
     if all(replica.updated for replica in replicas):  # also those above minAvailable (GM-106)
         progress = update_progress.ended(
             msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now
         )
-    return Step(progress, waves(forced_replicas))
+    return GroupUpdateStep(progress, waves(forced_replicas))
 
 
 def forced(replicas: list[Replica]) -> list[Replica]:

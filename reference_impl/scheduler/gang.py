@@ -29,7 +29,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Scope:
+class ConstraintScope:
     """A topology constraint over some groups of a gang: keys of node labels, empty for none (GS-34 to GS-38)."""
 
     groups: tuple[int, ...]
@@ -44,7 +44,7 @@ class Gang:
 
     name: str
     groups: list[Group]
-    scopes: tuple[Scope, ...] = ()
+    scopes: tuple[ConstraintScope, ...] = ()
     """From the widest to the narrowest: the gang's own constraint, those of group configs, those of single groups."""
     priority: int = 0
     base: str = ""
@@ -87,11 +87,11 @@ def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
     return sum(parts) / len(parts) if parts else 1.0
 
 
-def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[Scope, ...]:
+def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[ConstraintScope, ...]:
     """Build scopes from (names of groups, required key, preferred key); those without keys or groups are omitted."""
     index = {name: i for i, name in enumerate(groups)}
     candidates = (
-        Scope(tuple(index[name] for name in names if name in index), required, preferred)
+        ConstraintScope(tuple(index[name] for name in names if name in index), required, preferred)
         for names, required, preferred in levels
     )
     return tuple(scope for scope in candidates if scope.groups and (scope.required or scope.preferred))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reference_impl.scheduler.capacity import Capacity
-from reference_impl.scheduler.gang import Gang, Scope
+from reference_impl.scheduler.gang import ConstraintScope, Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 
@@ -79,13 +79,15 @@ def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[
     return required
 
 
-def settled_domains(gang: Gang, scope: Scope, key: str, capacity: Capacity) -> frozenset[str]:
+def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capacity) -> frozenset[str]:
     """The domains in which a scope has pods; pods on deleted nodes do not count."""
     nodes = (capacity.index.get(node) for group in scope.groups for _, node in gang.groups[group].members)
     return frozenset(capacity.domain(key, node) for node in nodes if node is not None)
 
 
-def _preferences(gang: Gang, scope: Scope, needs: Sequence[Need], capacity: Capacity) -> Iterator[list[Restriction]]:
+def _preferences(
+    gang: Gang, scope: ConstraintScope, needs: Sequence[Need], capacity: Capacity
+) -> Iterator[list[Restriction]]:
     """Ways to meet a preference, the best first: one domain, few domains within one of the next level, few domains."""
     indices = _needs_in(scope, needs)
     settled = settled_domains(gang, scope, scope.preferred, capacity) - {""}
@@ -100,12 +102,14 @@ def _preferences(gang: Gang, scope: Scope, needs: Sequence[Need], capacity: Capa
     yield from (_within(gang, scope, key, indices, capacity) for key in wider)
 
 
-def _within(gang: Gang, scope: Scope, key: str, indices: tuple[int, ...], capacity: Capacity) -> list[Restriction]:
+def _within(
+    gang: Gang, scope: ConstraintScope, key: str, indices: tuple[int, ...], capacity: Capacity
+) -> list[Restriction]:
     settled = settled_domains(gang, scope, key, capacity) - {""}
     return [Restriction(key, indices, settled, 0 if settled else 1)]
 
 
-def _wider(gang: Gang, scope: Scope) -> list[str]:
+def _wider(gang: Gang, scope: ConstraintScope) -> list[str]:
     """Label keys between the preferred and the required one, the narrowest first."""
     levels = gang.levels
     if scope.preferred not in levels:
@@ -114,7 +118,7 @@ def _wider(gang: Gang, scope: Scope) -> list[str]:
     return list(reversed(levels[begin : levels.index(scope.preferred)]))
 
 
-def _needs_in(scope: Scope, needs: Sequence[Need]) -> tuple[int, ...]:
+def _needs_in(scope: ConstraintScope, needs: Sequence[Need]) -> tuple[int, ...]:
     return tuple(n for n, need in enumerate(needs) if need.group in scope.groups)
 
 

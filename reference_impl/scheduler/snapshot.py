@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from reference_impl.api.models import GangTopology, PodGang
 from reference_impl.plan import gangs, labels
 from reference_impl.scheduler.cycle import OtherPods
-from reference_impl.scheduler.gang import Gang, Group, Scope, scopes
+from reference_impl.scheduler.gang import ConstraintScope, Gang, Group, scopes
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.requests import Resources
 
@@ -71,7 +71,7 @@ def gang(
     return Gang(name, groups, _scopes(item), priority or 0, base, levels, preempts)
 
 
-def _scopes(item: PodGang) -> tuple[Scope, ...]:
+def _scopes(item: PodGang) -> tuple[ConstraintScope, ...]:
     """The constraints of all three levels, the widest first."""
     spec = item.spec
     names = [group.name for group in spec.podgroups]

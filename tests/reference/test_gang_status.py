@@ -8,7 +8,7 @@ import pytest
 from reference_impl.api.models import PodGang
 from reference_impl.plan import conditions
 from reference_impl.scheduler import gang_status
-from reference_impl.scheduler.gang import Gang, Group, Scope, score
+from reference_impl.scheduler.gang import ConstraintScope, Gang, Group, score
 from tests.reference.examples import gpu_pod
 
 ITEM = msgspec.convert(
@@ -44,7 +44,7 @@ def test_a_gang_that_is_evicted_says_so_until_it_is_placed_again():
 )
 def test_the_score_is_one_by_the_domains_that_are_used(racks, expected):
     item = gang(2)
-    item.scopes = (Scope((0,), "", "rack"),)
+    item.scopes = (ConstraintScope((0,), "", "rack"),)
     assert score(item, lambda key, node: racks.get(node, node)) == expected
 
 

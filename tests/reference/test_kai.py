@@ -88,7 +88,9 @@ def test_a_gang_becomes_a_pod_group_with_subgroups():
 
 
 def test_a_constraint_without_a_topology_cannot_be_translated():
-    with pytest.raises(kai.MappingError, match="topology name cannot be empty when topology constraints are defined"):
+    with pytest.raises(
+        kai.KaiMappingError, match="topology name cannot be empty when topology constraints are defined"
+    ):
         kai.pod_group(gang(group("a", 1, **packed(preferred="rack"))), "q")
     named = gang(group("a", 1, **packed(preferred="rack")), notes={kai.TOPOLOGY: "own"})
     assert kai.pod_group(named, "q")["spec"]["subGroups"][0]["topologyConstraint"]["topology"] == "own"
@@ -107,11 +109,11 @@ def test_the_queue_is_that_of_the_set_or_of_its_cliques(pod_clique_set: PodCliqu
 
 
 def test_without_one_queue_a_gang_cannot_be_translated():
-    with pytest.raises(kai.MappingError, match="no KAI queue is configured on PodCliqueSet ns/s"):
+    with pytest.raises(kai.KaiMappingError, match="no KAI queue is configured on PodCliqueSet ns/s"):
         kai.queue(gang(), pcs(None, None, {}))
-    with pytest.raises(kai.MappingError, match=r"conflicting KAI queues .*: \[c d\]"):
+    with pytest.raises(kai.KaiMappingError, match=r"conflicting KAI queues .*: \[c d\]"):
         kai.queue(gang(), pcs(None, None, {"labels": {kai.QUEUE: "d"}}, {"labels": {kai.QUEUE: "c"}}))
-    with pytest.raises(kai.MappingError, match="no KAI queue is configured on PodGang ns/g"):
+    with pytest.raises(kai.KaiMappingError, match="no KAI queue is configured on PodGang ns/g"):
         kai.queue(gang(), None)
     assert kai.queue(gang(notes={kai.QUEUE: "own"}), None) == "own"
 

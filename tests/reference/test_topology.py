@@ -85,7 +85,7 @@ def test_the_condition_says_what_became_of_the_constraints(pcs, enabled, binding
 
 
 def test_a_set_without_constraints_says_nothing_where_topology_is_off():
-    assert topology.condition(disaggregated(), topology.Topology(), "now") is None
+    assert topology.condition(disaggregated(), topology.SetTopology(), "now") is None
 
 
 def gang_of(pcs, planned):

@@ -17,14 +17,14 @@ MIXED = "all topologyConstraint.topologyName values within a PodCliqueSet must m
 
 
 @dataclass(frozen=True)
-class Place:
+class ConstraintLocation:
     """The path of a constraint, and the places from which it may inherit a name, nearest first."""
 
     path: str
     owner: str
     """The name of the place in messages: `PodCliqueSet`, `PodClique 'a'`."""
     constraint: TopologyConstraint
-    above: tuple[Place, ...] = ()
+    above: tuple[ConstraintLocation, ...] = ()
 
     @property
     def own_name(self) -> str:
@@ -54,25 +54,27 @@ def preferred_domain(constraint: TopologyConstraint | None) -> str:
     return (constraint.pack.preferred if constraint and constraint.pack else None) or ""
 
 
-def places(pcs: PodCliqueSet) -> list[Place]:
+def places(pcs: PodCliqueSet) -> list[ConstraintLocation]:
     """Every constraint of a set: its own, those of groups, those of cliques. A clique inherits from its group if that
     has a constraint, else from the set (VTC-03)."""
     template = pcs.spec.template
     constraint = template.topology_constraint
-    top = (Place(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", constraint),) if constraint else ()
+    top = (
+        (ConstraintLocation(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", constraint),) if constraint else ()
+    )
     all_places = list(top)
-    of_clique: dict[str, tuple[Place, ...]] = {}
+    of_clique: dict[str, tuple[ConstraintLocation, ...]] = {}
     for i, group in enumerate(template.pod_clique_scaling_groups or []):
         if group.topology_constraint:
             owner = f"PodCliqueScalingGroup '{group.name}'"
-            place = Place(f"{paths.group(i)}.topologyConstraint", owner, group.topology_constraint, top)
+            place = ConstraintLocation(f"{paths.group(i)}.topologyConstraint", owner, group.topology_constraint, top)
             all_places.append(place)
             of_clique |= dict.fromkeys(group.clique_names, (place, *top))
     for i, clique in enumerate(template.cliques):
         if clique.topology_constraint:
             above = of_clique.get(clique.name, top)
             path = f"{paths.clique(i)}.topologyConstraint"
-            all_places.append(Place(path, f"PodClique '{clique.name}'", clique.topology_constraint, above))
+            all_places.append(ConstraintLocation(path, f"PodClique '{clique.name}'", clique.topology_constraint, above))
     return all_places
 
 
@@ -135,7 +137,7 @@ def deprecations(pcs: PodCliqueSet) -> Iterator[str]:
             yield f"{place.path}.packDomain is deprecated; use {place.path}.pack.required instead"
 
 
-def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
+def _unknown_domains(place: ConstraintLocation, levels: Levels) -> Iterator[FieldError]:
     """Refuse domains that the binding does not have (VTC-07)."""
     pack = place.constraint.pack
     domains = [
@@ -149,7 +151,7 @@ def _unknown_domains(place: Place, levels: Levels) -> Iterator[FieldError]:
             yield invalid(f"{place.path}.{field}", domain, detail)
 
 
-def _inversions(parent: Place, pcs: PodCliqueSet, levels: Levels) -> Iterator[FieldError]:
+def _inversions(parent: ConstraintLocation, pcs: PodCliqueSet, levels: Levels) -> Iterator[FieldError]:
     """Refuse parents that are narrower than their children, required against required and preferred against preferred
     (VTC-08 to VTC-10)."""
     for child in places(pcs):

@@ -13,7 +13,7 @@ from reference_impl.plan.coherent import progress
 from reference_impl.plan.coherent.moves import moved
 from reference_impl.plan.coherent.planner import Advance, Complete, Step, Wait
 from reference_impl.plan.coherent.slots import Slot, slots
-from reference_impl.plan.coherent.steps import Phase
+from reference_impl.plan.coherent.steps import SubStepKind
 from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.epochs import Epochs
 from reference_impl.plan.layout import Entry, Layout, Role
@@ -31,7 +31,7 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
         members = {key: numbers[counts[key] :] for key, numbers in members.items()}
         pods = {key.name: len(numbers) for key, numbers in batch.items() if key.kind is Kind.CLIQUE}
         indices = {key.name: tuple(numbers) for key, numbers in batch.items() if key.kind is Kind.GROUP}
-        role = Role.ANCHOR if phase is Phase.ANCHOR else Role.TAIL
+        role = Role.ANCHOR if phase is SubStepKind.ANCHOR else Role.TAIL
         entries.append(Entry("", generation, role, pods, indices))
     keys = epochs(len(entries))
     keyed_entries = [replace(entry, key=key) for key, entry in zip(keys, entries, strict=True)]
@@ -39,7 +39,7 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
     return tuple(entry if entry.anchor else replace(entry, depends_on=anchors) for entry in keyed_entries)
 
 
-def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[Phase, dict[Key, int]]:
+def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[SubStepKind, dict[Key, int]]:
     """The members that the next iteration moves: `minAvailable` members of each component, and all standalone pods with
     the last anchor; or else all that is left."""
     if _whole(components, left):
@@ -47,9 +47,9 @@ def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple
         rest = {key: left[key] - count for key, count in counts.items()}
         if not _whole(components, rest):
             counts |= {key: count for key, count in left.items() if key.kind is Kind.CLIQUE}
-        return Phase.ANCHOR, counts
+        return SubStepKind.ANCHOR, counts
     pods_left = any(count for key, count in left.items() if key.kind is Kind.CLIQUE)
-    return Phase.ANCHOR if pods_left else Phase.LEFTOVER, dict(left)
+    return SubStepKind.ANCHOR if pods_left else SubStepKind.LEFTOVER, dict(left)
 
 
 def _whole(components: Sequence[Component], left: Mapping[Key, int]) -> bool:
@@ -67,7 +67,7 @@ def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, ge
         return Complete()
     phase, counts = iteration(components, {key: len(component_slots) for key, component_slots in places.items()})
     batch = {key: component_slots[: counts[key]] for key, component_slots in places.items()}
-    result, touched = moved(layout, own, batch, None, generation, epochs, opens=phase is Phase.ANCHOR)
+    result, touched = moved(layout, own, batch, None, generation, epochs, opens=phase is SubStepKind.ANCHOR)
     return Advance(
         result, touched, phase, {key: len(component_slots) for key, component_slots in batch.items() if component_slots}
     )

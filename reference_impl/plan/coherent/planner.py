@@ -9,7 +9,7 @@ from reference_impl.api.coherent import GangLayout
 from reference_impl.plan.coherent import budget, progress, steps
 from reference_impl.plan.coherent.moves import moved
 from reference_impl.plan.coherent.slots import slots
-from reference_impl.plan.coherent.steps import Phase
+from reference_impl.plan.coherent.steps import SubStepKind
 from reference_impl.plan.components import Component, Key
 from reference_impl.plan.epochs import Epochs
 from reference_impl.plan.layout import Layout
@@ -23,7 +23,7 @@ class Advance:
     layout: Layout
     in_flight: tuple[str, ...]
     """Entries that this sub-step waits for: the new one, or the anchor that pods have joined."""
-    phase: Phase
+    phase: SubStepKind
     batch: dict[Key, int] = field(default_factory=dict)
     """Members that move, by component; no zeros."""
 
@@ -70,7 +70,7 @@ def next_step(
     anchor = progress.open_anchor(own)
     if anchor is None and steps.takes_pods(sub_step.counts):
         sub_step = steps.beginning(components, left)
-    opens = sub_step.phase is Phase.ANCHOR
+    opens = sub_step.phase is SubStepKind.ANCHOR
     batch = budget.affordable(components, places, sub_step.counts, whole=opens)
     if not any(batch.values()):
         return Wait(budget.exhausted(components, places, sub_step.counts))

@@ -14,7 +14,7 @@ from enum import StrEnum
 from reference_impl.plan.components import Component, Key, Kind, groups
 
 
-class Phase(StrEnum):
+class SubStepKind(StrEnum):
     """The kind of a sub-step."""
 
     ANCHOR = "anchor"
@@ -29,7 +29,7 @@ class Phase(StrEnum):
 class SubStep:
     """The members that the next sub-step should move."""
 
-    phase: Phase
+    phase: SubStepKind
     counts: dict[Key, int]
     """Members to move of each component, before the budget is applied."""
 
@@ -55,16 +55,16 @@ def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Map
     step = min(covered[key] // targets[key] for key in targets)
     within = {key: covered[key] - step * targets[key] for key in targets}
     if step == steps:
-        return SubStep(Phase.LEFTOVER, {c.key: min(c.budget, left[c.key]) for c in components})
+        return SubStep(SubStepKind.LEFTOVER, {c.key: min(c.budget, left[c.key]) for c in components})
     if any(within[component.key] < component.minimum for component in components):
         return beginning(components, left)
     missing = {key: max(0, targets[key] - within[key]) for key in targets}
-    return SubStep(Phase.TAIL, {c.key: min(c.budget, missing[c.key], left[c.key]) for c in components})
+    return SubStep(SubStepKind.TAIL, {c.key: min(c.budget, missing[c.key], left[c.key]) for c in components})
 
 
 def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
     """The first sub-step of a step."""
-    return SubStep(Phase.ANCHOR, {c.key: min(c.minimum, left[c.key]) for c in components})
+    return SubStep(SubStepKind.ANCHOR, {c.key: min(c.minimum, left[c.key]) for c in components})
 
 
 def takes_pods(counts: Mapping[Key, int]) -> bool:

@@ -38,7 +38,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Difference:
+class GangDifference:
     """The changes for a gang. It is in place if there is nothing to do and nothing to wait for."""
 
     changes: tuple[Change, ...] = ()
@@ -51,7 +51,7 @@ class Difference:
         return not self.waits_for and all(change.verb is Verb.DELETE for change in self.changes)
 
 
-def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -> Difference:
+def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -> GangDifference:
     """Compare the objects of a gang with those that exist. Raises MappingError if another controller's object has a
     name that is needed, or if the API server does not keep a field."""
     changes: list[Change] = []
@@ -78,7 +78,7 @@ def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -
         for (kind, name), existing in observed.items()
         if (kind, name) not in names and controls(gang, existing) and existing.metadata.deletion_timestamp is None
     ]
-    return Difference(tuple(changes), tuple(waits))
+    return GangDifference(tuple(changes), tuple(waits))
 
 
 def controls(gang: PodGang, existing: WorkloadObject) -> bool:

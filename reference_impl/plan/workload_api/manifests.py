@@ -10,7 +10,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.children import Manifest, owner_reference
 from reference_impl.plan.workload_api import names
 from reference_impl.plan.workload_api.mode import Form
-from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+from reference_impl.plan.workload_api.tree import Leaf, Tree, TreeNode
 
 WHOLE: Manifest = {"all": {}}
 """Disruption mode of the root: a gang is evicted as a whole, or it would be left below its minimum (GS-31, WL37-P03,
@@ -56,12 +56,12 @@ def desired(
     return manifests
 
 
-def _template_of(node: Node, root: Node) -> str:
+def _template_of(node: TreeNode, root: TreeNode) -> str:
     return names.ROOT if node is root else names.template("group", node.name)
 
 
 def _workload(gang: PodGang, tree: Tree) -> Manifest:
-    def template(node: Node) -> Manifest:
+    def template(node: TreeNode) -> Manifest:
         manifest = {"name": _template_of(node, tree.root), **_node(tree, node, node.count, whole=node is tree.root)}
         if node.leaves:
             manifest["podGroupTemplates"] = [
@@ -75,7 +75,7 @@ def _workload(gang: PodGang, tree: Tree) -> Manifest:
     return _object(gang, api.WORKLOADS.api_version, "Workload", gang.metadata.name, spec)
 
 
-def _node(tree: Tree, node: Node, least: int, *, whole: bool) -> Manifest:
+def _node(tree: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
     """The common fields of a composite and its template. All parts of a tree have one priority class (WL37-V13)."""
     mode = {"disruptionMode": WHOLE} if whole else {}
     return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(tree, node.key), **mode}

@@ -12,7 +12,7 @@ import hashlib
 import re
 
 from reference_impl.api.models import PodGang
-from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+from reference_impl.plan.workload_api.tree import Leaf, Tree, TreeNode
 
 MAX_NAME = 253
 MAX_LABEL = 63
@@ -32,12 +32,12 @@ def _with(base: str, *parts: str | None) -> str:
     return f"{base[: MAX_NAME - len(end) - 1]}-{end}"
 
 
-def composite(gang: PodGang, node: Node) -> str:
+def composite(gang: PodGang, node: TreeNode) -> str:
     """The name of the CompositePodGroup of a node."""
     return _with(node.name, gang.metadata.uid, node.name)
 
 
-def leaf(gang: PodGang, tree: Tree, one: Leaf, parent: Node | None) -> str:
+def leaf(gang: PodGang, tree: Tree, one: Leaf, parent: TreeNode | None) -> str:
     """The name of the PodGroup of a leaf. `parent` is None in the flat form."""
     above = None if parent is None else composite(gang, parent)
     return _with(one.clique, gang.metadata.uid, above, one.key, tree.priority_class)

@@ -14,7 +14,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.coherent.conditions import SCHEDULED
 from reference_impl.plan.workload_api import difference as differences
 from reference_impl.plan.workload_api import manifests, names, standing, tree
-from reference_impl.plan.workload_api.difference import LEAVES, TREES, Difference, Observed, controls
+from reference_impl.plan.workload_api.difference import LEAVES, TREES, GangDifference, Observed, controls
 from reference_impl.plan.workload_api.mode import Mode
 from reference_impl.plan.workload_api.standing import Standing
 from reference_impl.plan.workload_api.tree import MappingError
@@ -26,7 +26,7 @@ PREFERRED = "KubeBackendPreferredTopologyIgnored"
 PREFERRED_NOTE = "kube-scheduler has no preferred topology: it is ignored, and required topology is enforced"
 
 
-NOTHING = Difference()
+NOTHING = GangDifference()
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Planned:
     """Clique → how many of its pods the gang needs, at least 1."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Clique → the PodGroup that its pods name; empty if the gang cannot be mapped."""
-    difference: Difference = NOTHING
+    difference: GangDifference = NOTHING
     refusal: str = ""
     """The reason why the gang cannot be mapped; empty if it can."""
 

@@ -30,13 +30,13 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Node:
+class TreeNode:
     """A group of leaves. The root has the name of the gang."""
 
     name: str
     key: str | None = None
     leaves: tuple[Leaf, ...] = ()
-    children: tuple[Node, ...] = ()
+    children: tuple[TreeNode, ...] = ()
 
     @property
     def count(self) -> int:
@@ -48,11 +48,11 @@ class Node:
 class Tree:
     """A gang, and the priority class that its root and its pods share."""
 
-    root: Node
+    root: TreeNode
     priority_class: str | None = None
 
     @property
-    def leaves(self) -> Iterable[tuple[Leaf, Node]]:
+    def leaves(self) -> Iterable[tuple[Leaf, TreeNode]]:
         """All leaves, each with its parent, in the order of creation: those of the gang, then those of its nodes."""
         for node in (self.root, *self.root.children):
             for leaf in node.leaves:
@@ -68,7 +68,7 @@ def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None,
     if len(groups) < len(spec.podgroups):
         raise MappingError("two PodGroups of the PodGang have the same name")
     parents: dict[str, str] = {}
-    children: list[Node] = []
+    children: list[TreeNode] = []
     for config in spec.topology_constraint_group_configs or ():
         if not config.pod_group_names:
             continue
@@ -79,9 +79,9 @@ def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None,
                 raise MappingError(f'PodGroup "{name}" is in two topology constraint groups')
             parents[name] = config.name
         leaves = tuple(_leaf(groups[name], minimums) for name in config.pod_group_names)
-        children.append(Node(config.name, required(config.topology_constraint), leaves))
+        children.append(TreeNode(config.name, required(config.topology_constraint), leaves))
     alone = tuple(_leaf(group, minimums) for name, group in groups.items() if name not in parents)
-    root = Node(gang.metadata.name, required(spec.topology_constraint), alone, tuple(children))
+    root = TreeNode(gang.metadata.name, required(spec.topology_constraint), alone, tuple(children))
     if form is Form.FLAT:
         return Tree(_flat(root), priority_class)
     for node in (root, *root.children):
@@ -110,7 +110,7 @@ def prefers(gang: PodGang) -> bool:
     return any(c is not None and c.pack_constraint is not None and c.pack_constraint.preferred for c in constraints)
 
 
-def _within_limits(node: Node) -> None:
+def _within_limits(node: TreeNode) -> None:
     for kind, entries in (("PodGroups", node.leaves), ("topology constraint groups", node.children)):
         if len(entries) > MAX_ENTRIES:
             raise MappingError(
@@ -118,7 +118,7 @@ def _within_limits(node: Node) -> None:
             )
 
 
-def _flat(root: Node) -> Node:
+def _flat(root: TreeNode) -> TreeNode:
     """One leaf with the narrowest key: it has no parent that could have another one."""
     nodes = [(leaf, node) for node in (root, *root.children) for leaf in node.leaves]
     if len(nodes) > 1:
@@ -126,7 +126,7 @@ def _flat(root: Node) -> Node:
             f"the PodGang has {len(nodes)} PodGroups: Kubernetes 1.36 has no gang of several PodGroups, 1.37 has"
         )
     [(leaf, node)] = nodes
-    return Node(root.name, None, (Leaf(leaf.clique, leaf.minimum, leaf.key or node.key or root.key),))
+    return TreeNode(root.name, None, (Leaf(leaf.clique, leaf.minimum, leaf.key or node.key or root.key),))
 
 
 def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:

@@ -16,7 +16,7 @@ from reference_impl.plan import layout as layouts
 from reference_impl.plan.coherent.planner import Advance, Complete
 from reference_impl.plan.components import Key as ReferenceKey
 from reference_impl.plan.components import Kind
-from reference_impl.plan.layout import Gang
+from reference_impl.plan.layout import EntryGang
 from reference_impl.plan.layout import Layout as ReferenceLayout
 from tests.coherent.histories import reproduction
 from tests.coherent.histories.model import (
@@ -47,7 +47,7 @@ def read(layout: ReferenceLayout) -> Layout:
     )
 
 
-def _name(gang: Gang) -> str:
+def _name(gang: EntryGang) -> str:
     return gang.entry.key if gang.entry.anchor else f"{gang.entry.key}/{gang.group}/{gang.index}"
 
 

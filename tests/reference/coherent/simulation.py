@@ -17,7 +17,7 @@ from reference_impl.plan.coherent.scope import ReplicaState, scope
 from reference_impl.plan.components import Component, Key, Kind, clique, group
 from reference_impl.plan.epochs import EpochSource
 from reference_impl.plan.fitting import fitted
-from reference_impl.plan.layout import Entry, Gang, Layout
+from reference_impl.plan.layout import Entry, EntryGang, Layout
 from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
 
 
@@ -32,7 +32,7 @@ def components(text: str) -> list[Component]:
     return result
 
 
-def written(gang: Gang) -> str:
+def written(gang: EntryGang) -> str:
     """The contents of a gang in the notation of the specification: `F2 P0 D0,1`."""
     pods = [f"{name}{count}" for name, count in sorted(gang.cliques.items())]
     indices = [f"{name}{','.join(map(str, members))}" for name, members in sorted(gang.groups.items())]

@@ -9,7 +9,7 @@ from reference_impl.api.models import PodCliqueScalingGroup, PodGang, PodGangMap
 from reference_impl.plan import children, desired, gangs, labels, lines, maps, members, pods, startup
 from reference_impl.plan.coherent import conditions, versions
 from reference_impl.plan.components import Key, Kind
-from reference_impl.plan.layout import Entry, Gang, Role
+from reference_impl.plan.layout import Entry, EntryGang, Role
 from reference_impl.plan.lines import MAPS, NAMES, Placement, epoch_of
 from reference_impl.plan.maps import Stored
 from tests.reference.examples import clique, disaggregated, pod
@@ -179,10 +179,10 @@ def test_lines_tell_their_own_gangs_from_those_of_the_other(line):
 @pytest.mark.parametrize("name", ["s", "a-name-with-30-characters-in-it", "n" * 45])
 def test_names_of_gangs_are_values_of_labels(name):
     replica = f"{name}-12"
-    for gang in (Gang(ANCHOR), Gang(TAIL, "prefill-and-decode", 1)):
+    for gang in (EntryGang(ANCHOR), EntryGang(TAIL, "prefill-and-decode", 1)):
         gang_name = MAPS.gang_name(replica, LAYOUT, gang)
         assert len(gang_name) <= 63 and epoch_of(replica, gang_name) == gang.entry.key
-        assert gang_name != MAPS.gang_name(replica, LAYOUT, Gang(TAIL, "prefill-and-decode", 2))
+        assert gang_name != MAPS.gang_name(replica, LAYOUT, EntryGang(TAIL, "prefill-and-decode", 2))
 
 
 def router_pods(count, gang=FIRST, start=0, **how):

@@ -11,7 +11,7 @@ from reference_impl.plan import labels
 from reference_impl.plan.workload_api import names
 from reference_impl.plan.workload_api.difference import Verb
 from reference_impl.plan.workload_api.mode import Form, Mode
-from reference_impl.plan.workload_api.tree import Leaf, Node, Tree
+from reference_impl.plan.workload_api.tree import Leaf, Tree, TreeNode
 from tests.reference.workload_api import builders
 from tests.reference.workload_api.builders import disaggregated, gang, group, packed, pcs, planned
 
@@ -228,17 +228,19 @@ def test_a_gang_that_is_created_again_shares_no_group_with_the_former_one():
 @pytest.mark.parametrize(
     ("leaf", "parent", "of_class"),
     [
-        (Leaf("a", 1, "rack"), Node("dis-0"), None),
-        (Leaf("a", 1), Node("r0"), None),
+        (Leaf("a", 1, "rack"), TreeNode("dis-0"), None),
+        (Leaf("a", 1), TreeNode("r0"), None),
         (Leaf("a", 1), None, None),
-        (Leaf("a", 1), Node("dis-0"), "high"),
-        (Leaf("b", 1), Node("dis-0"), None),
+        (Leaf("a", 1), TreeNode("dis-0"), "high"),
+        (Leaf("b", 1), TreeNode("dis-0"), None),
     ],
 )
-def test_a_leaf_has_another_name_if_the_api_could_not_change_it(leaf: Leaf, parent: Node | None, of_class: str | None):
-    usual = names.leaf(gang(), Tree(Node("dis-0")), Leaf("a", 1), Node("dis-0"))
-    assert names.leaf(gang(), Tree(Node("dis-0")), Leaf("a", 2), Node("dis-0")) == usual
-    assert names.leaf(gang(), Tree(Node("dis-0"), of_class), leaf, parent) != usual
+def test_a_leaf_has_another_name_if_the_api_could_not_change_it(
+    leaf: Leaf, parent: TreeNode | None, of_class: str | None
+):
+    usual = names.leaf(gang(), Tree(TreeNode("dis-0")), Leaf("a", 1), TreeNode("dis-0"))
+    assert names.leaf(gang(), Tree(TreeNode("dis-0")), Leaf("a", 2), TreeNode("dis-0")) == usual
+    assert names.leaf(gang(), Tree(TreeNode("dis-0"), of_class), leaf, parent) != usual
 
 
 # -- priority (WL37-B34, WL37-V13) -------------------------------------------------------------------------------------
