@@ -32,7 +32,7 @@ class Binder(StrEnum):
     GANG = "gang"
 
 
-Played = tuple[list[rounds.Round], list[str]]
+RoundResults = tuple[list[rounds.Round], list[str]]
 """Rounds, and warnings about them."""
 Settings = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a parameter (repeatable).")]
 
@@ -140,7 +140,7 @@ def _measured(
     limits: validity.Limits,
     report: progress.ProgressReporter,
     counts_only: bool,
-) -> Played:
+) -> RoundResults:
     """Play the rounds of a plan; only its head if the base is known."""
     session.remember(plan, folder)
     runner = session.subprocess_runner(plan.scenario, plan.scheduler)
@@ -151,7 +151,7 @@ def _measured(
     return _paired(known, sides.StoredSide(heads, plan.head.name), limits)
 
 
-def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Limits) -> Played:
+def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Limits) -> RoundResults:
     return rounds.paired(base.results, head.results, limits), _warnings(base, head)
 
 

@@ -30,7 +30,7 @@ REPLAYS = 3
 """Number of times that a plan must end in the same way before it counts as a finding."""
 
 
-class Tried(msgspec.Struct, rename="camel", frozen=True):
+class PlanTrial(msgspec.Struct, rename="camel", frozen=True):
     """One plan that was played: how often it ended badly, of how many times, and whether only on the way."""
 
     plan: FaultPlan
@@ -56,22 +56,22 @@ class ScenarioResults:
     course: FaultlessRuns | None = None
     refused: str = ""
     plans: int = 0
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[PlanTrial] = field(default_factory=list)
     confirmed: set[tuple[str, ...]] = field(default_factory=set)
     """The ways of ending badly that were looked for without a fault."""
     unprovoked: set[str] = field(default_factory=set)
     """Lines that differed before a fault was injected."""
 
-    def finding(self, tried: Tried) -> bool:
+    def finding(self, tried: PlanTrial) -> bool:
         """Return whether a plan counts: it ended badly each time, and not only by lines that come and go in another
         plan, which may be chance here, too."""
         return tried.always and not self.by_chance() >= set(tried.lines)
 
-    def unstable(self, tried: Tried) -> bool:
+    def unstable(self, tried: PlanTrial) -> bool:
         """Return whether a plan ended badly, and does not count."""
         return tried.bad > 0 and not self.finding(tried)
 
-    def findings(self) -> list[Tried]:
+    def findings(self) -> list[PlanTrial]:
         """Return the plans that count."""
         return [tried for tried in self.tried if self.finding(tried)]
 
@@ -95,7 +95,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         whole = bounded.content(path, bounded.LOG, str(path)).rpartition(b"\n")[0] if path.exists() else b""
-        decode, hint = msgspec.json.Decoder(Tried).decode, "give a new folder"
+        decode, hint = msgspec.json.Decoder(PlanTrial).decode, "give a new folder"
         lines = [
             bounded.decoded(decode, line, f"{path}:{number}", hint=hint)
             for number, line in enumerate(whole.splitlines(), 1)
@@ -105,7 +105,7 @@ class Journal:
             with path.open("r+b") as file:
                 file.truncate(len(whole) + 1)
 
-    def add(self, tried: Tried) -> None:
+    def add(self, tried: PlanTrial) -> None:
         """Append the result of a plan."""
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(tried) + b"\n")
@@ -197,17 +197,19 @@ class Campaign:
             if self._first and played.finding(tried):
                 self._over.set()
 
-    def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> Tried:
+    def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
         """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew. Its ends
         have to have something in common."""
         begin = time.monotonic()
         outcome = self._once(bed, played, plan)
         if outcome.verdict not in BROKEN:
-            return Tried(plan, outcome.verdict, outcome.seconds)
+            return PlanTrial(plan, outcome.verdict, outcome.seconds)
         with self._lock:
             self._keep(outcome)
             if played.by_chance() >= set(outcome.lines):  # it would not count, however often it ends so
-                return Tried(plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1, outcome.way)
+                return PlanTrial(
+                    plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1, outcome.way
+                )
         bad, count, is_bad, same = 1, 1, True, set(outcome.lines)
         while count < REPLAYS and is_bad:
             bed.restart()
@@ -225,7 +227,7 @@ class Campaign:
             except NotAtRest as error:
                 played.confirmed.discard(outcome.lines)  # nothing was confirmed
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
-        return Tried(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count, outcome.way)
+        return PlanTrial(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count, outcome.way)
 
     def _once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
         assert played.course is not None, "no plan is played before its scenario is learned"

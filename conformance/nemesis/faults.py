@@ -16,7 +16,7 @@ from conformance.nemesis import corruption
 from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.proxy.events import WatchEvent
 from conformance.nemesis.proxy.interference import Cut, Deliver, ProxyReply, ProxyRequest, Send
-from conformance.nemesis.watching import Watching
+from conformance.nemesis.watching import PointWatcher
 
 SLOW, LATE, STALE, HELD, PAUSED = 3.0, 2.0, 3.0, 1.0, 40.0
 """Seconds: of a slow answer, a late watch, a stale API server, of a write that waits for another one, and of a leader
@@ -47,7 +47,7 @@ class Processes(Protocol):
 
 
 @dataclass
-class FaultInjector(Watching):
+class FaultInjector(PointWatcher):
     """Strikes once, at the point of a plan. `role` kills, starts or suspends its processes."""
 
     plan: FaultPlan

@@ -22,7 +22,7 @@ from conformance.nemesis.faults import TWO_LEADERS, FaultInjector
 from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.rest import GONE, LEARNT_REST, Abandoned, NotAtRest, changing, delete_set, learnt_rest, waiting
 from conformance.nemesis.scenario import FaultScenario, ScenarioStep
-from conformance.nemesis.watching import Watching
+from conformance.nemesis.watching import PointWatcher
 from kube.errors import ApiError
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
@@ -147,7 +147,7 @@ def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Re
     points: list[FaultPoint] = []
     with _stage(bed, scenario, namespace) as history:
         for step in scenario.steps:
-            watching = Watching(step.name, namespace)
+            watching = PointWatcher(step.name, namespace)
             bed.interfere(watching)
             begin, since = time.monotonic(), history.mark()
             _act(bed, scenario, step, history)
@@ -176,7 +176,7 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
     with _stage(bed, scenario, namespace, plan) as history:
         past = bed.revision()
         for step in scenario.steps:
-            watching = Watching(step.name, namespace)
+            watching = PointWatcher(step.name, namespace)
             if step.name == plan.point.step:
                 watching = striking = FaultInjector(step.name, namespace, plan, bed, past)
             bed.interfere(watching)
@@ -207,7 +207,7 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
 
 
 def _ends(
-    bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watching: Watching
+    bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watching: PointWatcher
 ) -> tuple[FaultVerdict, list[str]]:
     """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned."""
     deadline, calm_since = time.monotonic() + LONGEST, time.monotonic()

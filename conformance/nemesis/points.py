@@ -54,7 +54,7 @@ class FaultPlan:
         return f"{self.scenario}: {self.fault} at {self.point}"
 
 
-class Counting:
+class PointCounter:
     """Gives each write and each event of a step its point."""
 
     def __init__(self, step: str, namespace: str) -> None:

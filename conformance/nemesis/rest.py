@@ -8,7 +8,7 @@ from conformance.history.query import History, Unmet, WaitTimeout
 from conformance.history.view import View
 from conformance.nemesis import normal_form
 from conformance.nemesis.bed import FaultTestbed
-from conformance.nemesis.watching import Watching
+from conformance.nemesis.watching import PointWatcher
 
 LEARNT_REST = 8.0
 """Seconds without a change after which a step without a fault has ended: longer than the five seconds after which
@@ -85,7 +85,7 @@ def waiting(view: View) -> list[str]:
 
 def delete_set(bed: FaultTestbed, history: History, set_name: str) -> list[str]:
     """Delete a set. Return the objects that are still in its namespace after a while."""
-    bed.interfere(Watching("clean", history.namespace))
+    bed.interfere(PointWatcher("clean", history.namespace))
     bed.api.delete("podcliquesets", history.namespace, [set_name])
 
     def deleted(view: View) -> bool:

@@ -15,7 +15,7 @@ import yaml
 
 from conformance import disk, documents
 from conformance.errors import UsageError
-from conformance.nemesis.campaign import ScenarioResults, Tried
+from conformance.nemesis.campaign import PlanTrial, ScenarioResults
 from conformance.nemesis.points import FaultPlan
 from conformance.nemesis.sides import ChangeRow
 from conformance.pages.render import render
@@ -101,7 +101,7 @@ def _scenario(played: ScenarioResults) -> dict[str, Any]:
     }
 
 
-def _tried(number: int, tried: Tried) -> dict[str, Any]:
+def _tried(number: int, tried: PlanTrial) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "plan": msgspec.to_builtins(tried.plan),
         "text": str(tried.plan),

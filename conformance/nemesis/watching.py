@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from conformance.nemesis import names
-from conformance.nemesis.points import Counting, FaultPoint
+from conformance.nemesis.points import FaultPoint, PointCounter
 from conformance.nemesis.proxy.events import WatchEvent
 from conformance.nemesis.proxy.interference import Deliver, Interference, ProxyReply, ProxyRequest, Send
 
@@ -19,7 +19,7 @@ PRECONDITIONS = frozenset({"metadata.uid", "metadata.resourceVersion"})
 
 
 @dataclass
-class Watching(Interference):
+class PointWatcher(Interference):
     """Counts the points of a step in one namespace, and changes nothing."""
 
     step: str
@@ -27,7 +27,7 @@ class Watching(Interference):
     points: list[FaultPoint] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._counting = Counting(self.step, self.namespace)
+        self._counting = PointCounter(self.step, self.namespace)
         self._written: list[float] = []
 
     @property

@@ -16,7 +16,7 @@ from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.nemesis import campaign, catalog, scenario
 from conformance.nemesis.bed import FaultTestbed
-from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, ScenarioResults, Tried
+from conformance.nemesis.campaign import REPLAYS, Campaign, Journal, PlanTrial, ScenarioResults
 from conformance.nemesis.play import FaultlessRuns, FaultOutcome, FaultVerdict, Rest
 from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.rest import NotAtRest
@@ -77,7 +77,7 @@ class Lane:
 
 def played(
     monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes
-) -> tuple[ScenarioResults, dict[str, Tried]]:
+) -> tuple[ScenarioResults, dict[str, PlanTrial]]:
     for name in ("learn", "learn_more", "play"):
         monkeypatch.setattr(campaign, name, getattr(implementation, name))
     monkeypatch.setattr(campaign, "unmet", lambda judged, scenario: "")
@@ -121,8 +121,8 @@ def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.
 
 def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
     plans = [FaultPlan("create", "conflict", point) for point in POINTS]
-    shaky = Tried(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
-    chance = Tried(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)
+    shaky = PlanTrial(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
+    chance = PlanTrial(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)
     more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
     done = ScenarioResults(scenario.load("create"), tried=[shaky, chance, more])
     assert ScenarioResults(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []

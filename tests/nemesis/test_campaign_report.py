@@ -10,7 +10,7 @@ from conformance.errors import UsageError
 from conformance.history.log import Log
 from conformance.history.query import History
 from conformance.nemesis import results, scenario
-from conformance.nemesis.campaign import Journal, ScenarioResults, Tried
+from conformance.nemesis.campaign import Journal, PlanTrial, ScenarioResults
 from conformance.nemesis.play import FaultlessRuns, Rest
 from conformance.nemesis.points import FaultPlan, FaultPoint
 from conformance.nemesis.sides import ObjectChange, side_by_side
@@ -20,11 +20,11 @@ PLAN = FaultPlan("create", "killed-after", POINT)
 ABOUT = results.About("mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run")
 
 
-def tried(bad: int, played: int, verdict: str = "different", line: str = "+ phase: <script>") -> Tried:
-    return Tried(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, played)
+def tried(bad: int, played: int, verdict: str = "different", line: str = "+ phase: <script>") -> PlanTrial:
+    return PlanTrial(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, played)
 
 
-def played(*all_tried: Tried) -> ScenarioResults:
+def played(*all_tried: PlanTrial) -> ScenarioResults:
     course = FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
     return ScenarioResults(scenario.load("create"), course, plans=2, tried=list(all_tried))
 
@@ -67,7 +67,7 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b'{"plan": {"scen')
     journal = Journal(path)
     assert set(journal.known) == {PLAN}
-    other = Tried(FaultPlan("create", "slow", POINT), "same", 1.0)
+    other = PlanTrial(FaultPlan("create", "slow", POINT), "same", 1.0)
     journal.add(other)
     assert set(Journal(path).known) == {PLAN, other.plan}
 

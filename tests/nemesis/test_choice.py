@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.nemesis import choice
 from conformance.nemesis.catalog import Fault, all_faults
-from conformance.nemesis.points import Counting, FaultPlan, FaultPoint
+from conformance.nemesis.points import FaultPlan, FaultPoint, PointCounter
 from conformance.nemesis.proxy.calls import Call
 
 KILLED, LATE = Fault("killed", "", "write", True, ""), Fault("late", "", "event", True, "")
@@ -38,10 +38,10 @@ def test_a_fault_strikes_only_where_it_can() -> None:
 
 
 def test_a_point_is_found_again_in_another_namespace_and_by_its_number() -> None:
-    counting = Counting("create", "n1")
+    counting = PointCounter("create", "n1")
     first, second = (counting.of_write(Call("create", "pods", "n1"), "s-a-*") for _ in range(2))
     assert (first.occurrence, second.occurrence) == (1, 2)
-    assert Counting("create", "n2").of_write(Call("create", "pods", "n2"), "s-a-*") == first
+    assert PointCounter("create", "n2").of_write(Call("create", "pods", "n2"), "s-a-*") == first
 
 
 def test_every_fault_has_a_name_a_text_and_a_place() -> None:

@@ -8,14 +8,14 @@ import orjson
 
 from conformance.nemesis.proxy.calls import Call
 from conformance.nemesis.proxy.interference import ProxyReply, ProxyRequest
-from conformance.nemesis.watching import Watching
+from conformance.nemesis.watching import PointWatcher
 
 
 def fields_of(verb: str, body: object) -> tuple[str, ...]:
     async def send(request: ProxyRequest) -> ProxyReply:
         return ProxyReply(200)
 
-    watching = Watching("update", "n1")
+    watching = PointWatcher("update", "n1")
     call = Call(verb, "podcliques.grove.io", "n1", "s-0-a", "status")
     asyncio.run(watching.write(ProxyRequest(call, "", "", "", {}, orjson.dumps(body)), send))
     [point] = watching.points
