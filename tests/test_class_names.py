@@ -1,0 +1,38 @@
+"""Names of public classes: one name has one meaning in a root package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("conformance", "reference_impl", "mutants", "kube")
+SCENES = ROOT / "conformance" / "tests"
+"""Scenes are named in the ids of tests, together with their module."""
+SAME_MEANING = {
+    "conformance.ExpectedFailure": "The ledger repeats the entry of the descriptor.",
+    "reference_impl.Condition": "A condition of the API: of Grove's objects, and of a pod for the scheduler.",
+    "reference_impl.ContainerStatus": "The API type: the fields that the operator reads, and those of the scheduler.",
+    "reference_impl.NodeAffinity": "The API type, and the plugin with the name that kube-scheduler gives it in events.",
+    "reference_impl.Pod": "The API type: the fields that the operator reads, and those of the scheduler.",
+}
+
+
+def doubles(root: Path) -> dict[str, list[str]]:
+    """Return the public classes that several modules of one root package define, with these modules."""
+    modules = defaultdict(list)
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            if not path.is_relative_to(SCENES):
+                for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                        modules[f"{package}.{node.name}"].append(str(path.relative_to(root)))
+    return {name: paths for name, paths in modules.items() if len(paths) > 1}
+
+
+def test_the_name_of_a_public_class_has_one_meaning() -> None:
+    doubled = doubles(ROOT)
+    ambiguous = {name: modules for name, modules in doubled.items() if name not in SAME_MEANING}
+    assert not ambiguous
+    assert set(SAME_MEANING) <= set(doubled), "listed in SAME_MEANING, and defined once or not at all"
