@@ -49,6 +49,7 @@ def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:
     assert altered({"conditions": conditions(PodScheduled="False")}, {"phase": "Pending"}) == []
     assert altered({"conditions": [{"type": "Ready", "reason": "x"}]}, {"phase": "Pending"}) == []
     assert altered({}, STORED, SENT) == []  # the first one has changed nothing
+    assert altered({**SENT, "startTime": "2026-01-01T14:00:00.123456789+14:00"}, STORED) == []
 
 
 @pytest.mark.parametrize(

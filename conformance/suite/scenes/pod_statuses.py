@@ -4,6 +4,7 @@ otherwise than the suite or a component of the cluster has sent them, because ad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 import orjson
 
@@ -16,7 +17,6 @@ CONDITIONS = ("Ready", "ContainersReady", "Initialized", "PodReadyToStartContain
 CONTAINERS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 KUBELETS = ("phase", *CONTAINERS, "podIP", "startTime")
 """The other parts of a status that only a kubelet knows."""
-_SECOND = len("2026-01-01T00:00:00")
 
 Parts = dict[str, object]
 
@@ -68,9 +68,18 @@ def _alike(part: str, sent: object, stored: object) -> bool:
     if part in CONTAINERS:
         one, other = ([_container(container) for container in items({part: value}, part)] for value in (sent, stored))
         return one == other
-    if part == "startTime" and isinstance(sent, str) and isinstance(stored, str):
-        return sent[:_SECOND] == stored[:_SECOND]
+    if part == "startTime":
+        return _second(sent) == _second(stored)
     return sent == stored
+
+
+def _second(timestamp: object) -> object:
+    """Return the second of a timestamp: the API server stores no fractions, and in UTC what a kubelet sends with the
+    offset of its time zone."""
+    try:
+        return int(datetime.fromisoformat(str(timestamp)).timestamp())
+    except ValueError:
+        return timestamp
 
 
 def _container(status: Mapping[str, object]) -> tuple[object, ...]:
