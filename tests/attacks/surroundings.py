@@ -1,0 +1,56 @@
+"""A verdict does not depend on what surrounds a run: time zone, locale, proxies, limits of the shell.
+
+Each is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.suite.left import left
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+ENVIRONMENTS = {
+    "another-time-zone": {"TZ": "Pacific/Kiritimati"},
+    "locale-without-utf-8": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "narrow-terminal": {"COLUMNS": "20", "TERM": "dumb"},
+    "proxies-that-do-not-answer": dict.fromkeys(PROXIES, "http://127.0.0.1:9"),
+}
+SHELLS = {"umask-000": "umask 000", "umask-077": "umask 077", "256-descriptors": "ulimit -n 256"}
+
+
+def start(folder: Path, environment: dict[str, str], shell: str = ":", state: str = "state") -> subprocess.Popen[str]:
+    """Start a run of one requirement from a shell that has executed a command."""
+    command = [sys.executable, "-m", "conformance", "run", "--implementation", "reference", "--id", "CORE-006"]
+    command += ["--workers", "1", "--report-dir", str(folder / "reports")]
+    return subprocess.Popen(
+        ["sh", "-c", f'{shell}; exec "$@"', "sh", *command],
+        env={**os.environ, "GROVE_CONFORMANCE_STATE": str(folder / state), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+@pytest.mark.parametrize("surroundings", [*ENVIRONMENTS, *SHELLS])
+def test_the_reference_passes_in(surroundings: str, tmp_path: Path) -> None:
+    run = start(tmp_path, ENVIRONMENTS.get(surroundings, {}), SHELLS.get(surroundings, ":"))
+    terminal, _ = run.communicate()
+    assert run.returncode == 0, terminal
+    assert left(tmp_path / "state") == []
+
+
+def test_two_runs_at_once_share_a_folder_of_reports(tmp_path: Path) -> None:
+    runs = [start(tmp_path, {}, state=state) for state in ("first", "second")]
+    terminals = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], "\n".join(terminals)
+    assert len(list(tmp_path.glob("reports/*/report.yaml"))) == 2
