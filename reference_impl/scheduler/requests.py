@@ -66,7 +66,7 @@ def usage_from_1_37(pod: Pod) -> Resources:
 
 
 def _sum(pod: Pod, amount: Amount) -> Resources:
-    """Sum up an amount over the containers of a pod, whose init containers run one after the other (KEP-753)."""
+    """Sum up an amount over the containers of a pod, whose init containers run one after the other."""
     container_statuses = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
     statuses = {status.name: status for status in container_statuses}
     total: Resources = {}
