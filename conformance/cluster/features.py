@@ -30,7 +30,7 @@ Known = Callable[[str], frozenset[str]]
 
 @dataclass(frozen=True)
 class Requested:
-    """The features that a user asks for, as on the command line: names of sets, gates such as `Gate=true` or
+    """The features that a user asks for, as on the command line: presets, gates such as `Gate=true` or
     `kube-scheduler:Gate=true`, and API versions such as `scheduling.k8s.io/v1beta1=true`."""
 
     presets: tuple[str, ...] = ()

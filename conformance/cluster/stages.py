@@ -64,7 +64,8 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
 
 
 def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
-    """Yield a stage for each behavior that it names, or just itself, with `${…}` replaced."""
+    """Yield a stage for each behavior that a stage lists, for pods without one if it lists none, or the stage itself;
+    `${…}` is replaced."""
     known = pod_behaviors.known()
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in known.patterns().items())
     named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)

@@ -98,12 +98,14 @@ def up(
     if pods and pods not in (known := pod_behaviors.known().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
     enforced = policies.load(policies.chosen(policy or ()))
-    playing = _playing(implementation, setting or [], scheduler_name if scheduler else "")
+    descriptors = _descriptors(implementation, setting or [], scheduler_name if scheduler else "")
     if policies.RBAC in enforced.words:
-        if playing is None:
+        if descriptors is None:
             raise UsageError("rbac needs --implementation NAME", where=policies.OPTION, hint="leave rbac out")
-        rights.require_declared(playing[0])
-    scheduler_name = scheduler_name or (scheduler_names.kube_scheduler(*playing) if playing else DEFAULT_SCHEDULER)
+        rights.require_declared(descriptors[0])
+    scheduler_name = scheduler_name or (
+        scheduler_names.kube_scheduler(*descriptors) if descriptors else DEFAULT_SCHEDULER
+    )
     settings = ClusterSettings(
         scheduler=scheduler,
         scheduler_name=scheduler_name,
@@ -123,8 +125,8 @@ def up(
             if manifests:
                 report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
                 cluster_nodes.create(cluster, manifests)
-            if playing:
-                deployment.start(cluster, *playing, report)
+            if descriptors:
+                deployment.start(cluster, *descriptors, report)
             for entry in chosen:
                 report(f"sample {entry.name}", "applying its manifests")
                 cluster_samples.apply(cluster, entry)
@@ -135,7 +137,7 @@ def up(
     typer.echo(f"export KUBECONFIG={cluster.kubeconfig}")
 
 
-def _playing(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:
+def _descriptors(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:
     """Return the requested implementation and the one that supplies its missing roles. Raises UsageError."""
     if not name:
         if settings:
@@ -202,9 +204,9 @@ def list_(
         record = cluster.record
         owner = f"process {record.owner.pid}" if record.owner else "-"
         folder = [str(cluster.directory)] if everywhere else []
-        playing = record.implementation or "-"
+        judged = record.implementation or "-"
         version = " ".join([cluster.versions.get(pins.KUBERNETES, "-"), *record.features])
-        table.add_row(cluster.name, state_of(cluster), version, cluster.server, playing, owner, record.created, *folder)
+        table.add_row(cluster.name, state_of(cluster), version, cluster.server, judged, owner, record.created, *folder)
     output.console().print(table)
     for cluster in list_clusters():
         if cluster.record.phase == "ready" and (cluster.monitor.missing() or dead_role(cluster)):

@@ -258,7 +258,7 @@ def _requested(records: list[Record]) -> Iterator[TimelineMark]:
 
 
 def _nodes(fleet: list[Record], begin: float) -> Iterator[TimelineMark]:
-    """Yield added nodes (at `begin` before the first object of the namespace) and removed nodes, grouped by time."""
+    """Yield a mark for each time at which nodes were added or removed. Nodes of before `begin` count as added then."""
     known: set[str] = set()
     came: dict[float, int] = defaultdict(int)
     went: dict[float, int] = defaultdict(int)

@@ -1,7 +1,7 @@
-"""PodGangMaps of the line `maps`: what their entries say, and what a replica must have by them (gang-maps.md).
+"""PodGangMaps of the line `maps`: what their entries say, and what a replica must therefore contain (gang-maps.md).
 
-Pure. Members are found by controllers and specs, gangs by the labels of their entry, so that a wrong name fails nothing
-but what is about names.
+Members are found by owner and spec, gangs by the labels of their entry, and none by its name: a wrong name fails only
+the checks of names.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class RoleProcess:
         return ProcessFailure(self.role, self._process.name, self._descriptor.name, ended, output)
 
     def _environment(self) -> dict[str, str]:
-        """Return the environment of the program."""
+        """Return the environment of the program: inherited variables, then those of cluster and descriptor."""
         own = {name: self._fill(value) for name, value in self._process.env.items()}
         return inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own
 

@@ -1,4 +1,4 @@
-"""GANG-005: pods are created with Grove's scheduling gate, unless their set is updated coherently (OBJ-501)."""
+"""GANG-005: pods are created with Grove's scheduling gate (OBJ-501), except those of sets that are Coherent."""
 
 from __future__ import annotations
 

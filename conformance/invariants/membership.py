@@ -28,7 +28,7 @@ def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | No
     known: dict[str, Mapping[str, str]] = {}
     """The labels of each object, by uid, as they were when it last had the decisive one."""
     lacking: dict[str, list[int]] = {}
-    """Indices of the records of objects that were created without it, by uid."""
+    """Uid of an object that was created without its identifying label → indices of its records."""
     for number, record in enumerate(records):
         key = _KEYS.get(record.resource)
         if key is None:

@@ -34,7 +34,7 @@ class ParentsReadyFirst(Invariant):
         self._dependants: defaultdict[str, set[str]] = defaultdict(set)
         """Clique → uids of those that wait for it."""
         self._unready: set[str] = set()
-        """Pods of cliques with parents that have not been Ready yet."""
+        """Uids of pods that have not been Ready yet, and whose clique has parents."""
         self._known: set[str] = set()
         self._owners = PodOwners()
         self._judged = 0

@@ -42,8 +42,8 @@ def _totals(listed: list[ReportCase]) -> Counts:
 
 
 def _case(suite: ET.Element, case: ReportCase) -> None:
-    where = ".".join(filter(None, (case.group, case.scene)))
-    element = ET.SubElement(suite, "testcase", classname=where, name=clean(case.name), time=f"{case.seconds:.3f}")
+    class_name = ".".join(filter(None, (case.group, case.scene)))
+    element = ET.SubElement(suite, "testcase", classname=class_name, name=clean(case.name), time=f"{case.seconds:.3f}")
     if case.result is not None:
         _properties(element, _of_requirement(case))
     if case.state is not CaseState.PASSED:

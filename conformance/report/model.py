@@ -184,7 +184,7 @@ class Report:
 
     @property
     def as_selected(self) -> bool:
-        """Return whether everything that was selected has been judged, and nothing of it failed."""
+        """Return whether everything that was selected has been judged, and none of it failed."""
         wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
         return all(r.reason in LEFT_OUT for p in self.profiles for r in p.results if r.outcome in wrong)
 

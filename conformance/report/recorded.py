@@ -40,7 +40,7 @@ class Run:
     supplied: Mapping[str, str] = field(default_factory=dict)
     """Roles that another implementation played."""
     withdrawn: Mapping[str, str] = field(default_factory=dict)
-    """Failures of the run that were the suite's errors, with what was wrong. They have no outcome."""
+    """Requirement → the error of the suite that caused its failure. Such requirements have no outcome."""
 
     @property
     def date(self) -> str:

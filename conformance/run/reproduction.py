@@ -43,7 +43,7 @@ def other_version(settings: RunSettings) -> str:
 
 
 def _program() -> str:
-    """Return this program as it can be called from here: its bare name only if a shell would find it."""
+    """Return the command that starts this program: its path if it was started from a file outside PATH."""
     name = "grove-conformance"
     path = shutil.which(name)
     started = Path(sys.argv[0])

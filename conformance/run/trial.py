@@ -118,7 +118,7 @@ def _own(judged: Descriptor, supplied: Descriptor | None, report: ProgressReport
 def _existing(
     judged: Descriptor, supplied: Descriptor | None, on: Chosen, report: ProgressReporter, stack: ExitStack
 ) -> _Place:
-    """Occupy an existing cluster. What is made there has a label, and is removed at the end."""
+    """Reserve an existing cluster. Objects that are created there have a label, and are deleted at the end."""
     name = f"try-{secrets.token_hex(3)}"
     existing.admit(on.path)
     scheduler = judged.scheduler_name if scheduler_names.started(judged, supplied) else ""

@@ -377,8 +377,10 @@ def keep_generations_of_gangs() -> None:
     right = gangs.drift
 
     def drift(pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:
-        own = current.metadata.label(labels.GENERATION_HASH)
-        return right(pcs, gang, current, {**tags, **({labels.GENERATION_HASH: own} if own else {})}, *rest)
+        generation = current.metadata.label(labels.GENERATION_HASH)
+        return right(
+            pcs, gang, current, {**tags, **({labels.GENERATION_HASH: generation} if generation else {})}, *rest
+        )
 
     replace(gangs, "drift", drift)
 

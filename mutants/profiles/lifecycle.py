@@ -200,7 +200,7 @@ def _secondary_resources_unwatched() -> None:
 
 
 async def adopt_nothing(self: Adoption, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
-    """Leave objects without a controller to the garbage collector."""
+    """Adopt nothing: leave objects without a controller as they are."""
 
 
 @mutant(

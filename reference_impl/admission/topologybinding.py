@@ -37,7 +37,8 @@ def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
 
 
 def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
-    """Validate the scheduler names (CTV-03 to CTV-05). Errors name the field that is present (DFT-07)."""
+    """Validate the scheduler names (CTV-03 to CTV-05). Errors name the
+    field that the API has; upstream names another one (DFT-07)."""
     earlier_names: set[str] = set()
     for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
         path = f"spec.schedulerTopologyBindings[{i}].schedulerName"

@@ -17,7 +17,7 @@ _WHOLE = ("selector", "rules", "subjects", "roleRef")
 
 def correction(manifest: Manifest, existing: Object) -> Manifest:
     """The merge patch that corrects the object; empty if it matches. Additions of other clients (labels, defaults) are
-    kept. A field that the object's type leaves out cannot be changed, and is not compared."""
+    kept. Fields that the model does not have are immutable, and are not compared."""
     current = models.wire(existing)
     fields = msgspec.structs.fields(cast(msgspec.Struct, existing))
     compared = {field.encode_name for field in fields} - {"metadata", "status"}

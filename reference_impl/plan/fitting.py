@@ -156,7 +156,7 @@ class _Fitting:
         return list(self.entries.values())[::-1]
 
     def _homeless(self, key: Key) -> dict[str, int]:
-        """Entry → pods of a clique that are in it, and for which the layout has no place there."""
+        """Entry → how many more pods of a clique it has than the layout has places for."""
         present = Counter(pod.entry for pod in self._observed.pods.get(key.name, ()))
         for entry in self.entries.values():
             present[entry.key] -= entry.count(key)

@@ -32,8 +32,8 @@ def groups(pcs: PodCliqueSet) -> list[str]:
 
 
 def former_domains(pcs: PodCliqueSet) -> list[str]:
-    """The names that ComputeDomains had before groups: pods may still use them, so they stay with their replica
-    (OBJ-848)."""
+    """The names of ComputeDomains from before there were groups. Pods may still use these domains, so each is kept as
+    long as its replica exists (OBJ-848)."""
     return [f"{pcs.metadata.name}-{index}" for index in range(pcs.spec.replicas)]
 
 

@@ -79,7 +79,7 @@ class Capacity:
         return pod.sociable or bool(self._terms.profile(pod))
 
     def shape(self, pod: Pod) -> Shape:
-        """The shape of a pod."""
+        """The shape that a pod shares with all pods of the same requests and placement rules."""
         profile = self._terms.profile(pod)
         requests = tuple(sorted(pod.requests.items()))
         key = (pod.signature, requests, profile, tuple(term.identity for term in pod.terms))

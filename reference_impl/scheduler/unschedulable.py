@@ -83,8 +83,12 @@ class Unschedulable:
             await self._changed.wait()
             await asyncio.sleep(TICK_SECONDS)
             self._changed.clear()
-            begun = asyncio.get_running_loop().time() - PATIENCE_SECONDS
-            due = [(key, uid, reason) for key, (uid, reason, since) in self._reasons.items() if since <= begun]
+            cutoff = asyncio.get_running_loop().time() - PATIENCE_SECONDS
+            due = [
+                (key, uid, reason)
+                for key, (uid, reason, waiting_since) in self._reasons.items()
+                if waiting_since <= cutoff
+            ]
             if len(due) < len(self._reasons):
                 self._changed.set()
             await asyncio.gather(*(one(*entry) for entry in due))

@@ -59,7 +59,7 @@ def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> Non
 
 
 def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
-    """Call each new pod Ready, long before it starts."""
+    """Mark each new pod Ready, long before it starts."""
 
     def forged(pod: Any) -> None:
         known = pod["status"].get("conditions", [])
@@ -72,13 +72,13 @@ def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
 
 @mode
 def forge_readiness(kubeconfig: Path, folder: Path) -> None:
-    """Call each new pod Ready, as the operator."""
+    """Mark each new pod Ready, as the operator."""
     forge(kubeconfig, kubeconfig)
 
 
 @mode
 def forge_readiness_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
-    """Call each new pod Ready, with the token of an applied Secret."""
+    """Mark each new pod Ready, with a token of the garbage collector that an applied Secret has yielded."""
     forge(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
 
 

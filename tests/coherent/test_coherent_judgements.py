@@ -183,7 +183,7 @@ def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, A
 
 
 def scaled(refused: Callable[[str], bool]) -> list[str]:
-    """The requirements that fail where changes of these objects are refused."""
+    """Return the requirements that fail if changes of the objects that `refused` names are refused."""
     story, scene = Story(), NeverReady()
     no = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
     scene.refused = {key: no if refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}

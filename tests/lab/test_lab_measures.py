@@ -46,7 +46,7 @@ def test_units_of_one_version_count() -> None:
 
 
 def test_what_is_evicted() -> None:
-    """A pod of a new gang that was Ready, and is not the operator's to delete."""
+    """A Ready pod of a new gang counts as evicted when it is deleted: the operator has no reason to delete it."""
 
     def lose(played: Played) -> None:
         played.delete(played.of("M1", "P-0-p")[0])

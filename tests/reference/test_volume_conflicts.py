@@ -1,5 +1,5 @@
-"""Another scheduler or a provisioner decides on a volume at the same time: the gang is planned anew, and its pod bound
-to no other node than the volume."""
+"""Another scheduler or a provisioner decides on a volume at the same time: the gang is planned anew, and its pod is
+bound to a node that the volume can be used on."""
 
 from __future__ import annotations
 

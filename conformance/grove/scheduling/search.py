@@ -98,8 +98,8 @@ def _sure(
 def distributions(
     instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains
 ) -> Iterator[dict[str, Spread]]:
-    """Yield every way to place `counts` pods (by group), each once. `domains` are those that bound pods have
-    settled."""
+    """Yield every way to place `counts` pods (by group), each once. `domains` are fixed already, by pods that are
+    bound."""
     groups = [group for group in gang.groups if counts.get(group.name)]
     yield from _groups(instance, gang, groups, counts, capacity, dict(domains))
 

@@ -14,7 +14,7 @@ from conformance.invariants.invariant import Violation
 STALE = 5.0
 """Seconds for which an operator may act on a map that it has seen."""
 SETTLED = 5.0
-"""Seconds after the last change of a map or pod of a set from which on the two agree."""
+"""Seconds after the last change of its map or pods within which the map and the pods of a set have to agree."""
 
 
 class NoSurge(CoherentRule):

@@ -25,7 +25,7 @@ ANCHORS = Path(__file__).parent / "anchors.json"
 
 
 class BasisKind(StrEnum):
-    """The kind of a basis. Only the first two carry a MUST."""
+    """The basis of a requirement. Only a document or a convention can justify a MUST."""
 
     DOCUMENT = "document"
     """A proposal, a user guide, a comment of an API type, or a CRD's schema."""

@@ -19,9 +19,9 @@ from conformance.errors import HarnessError
 from conformance.grove.fields import label
 from conformance.history.query import History
 from conformance.history.record import DELETED
-from conformance.suite.scenes.writers import CHANGES, WITHIN, note
+from conformance.suite.scenes.writers import UPDATE_VERBS, WITHIN, note
 
-DELETIONS = frozenset({"delete", "deletecollection"})
+DELETE_VERBS = frozenset({"delete", "deletecollection"})
 
 
 class Premises:
@@ -60,13 +60,13 @@ class Premises:
             return mutator
         lost, deleted = self.deleted_nodes(), True
         if lost:
-            writers = self._writers("nodes", lost, DELETIONS, certain=True)
+            writers = self._writers("nodes", lost, DELETE_VERBS, certain=True)
             more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
             what = f"node {lost[0]}{more} of the test was deleted"
-        elif writers := self._writers("namespaces", [self._namespace], DELETIONS):
+        elif writers := self._writers("namespaces", [self._namespace], DELETE_VERBS):
             what = f"the namespace {self._namespace} of the test was deleted"
         else:
-            writers, deleted = self._writers("nodes", unusable, CHANGES) if unusable else [], False
+            writers, deleted = self._writers("nodes", unusable, UPDATE_VERBS) if unusable else [], False
             what = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
         if strangers := self._strangers(writers):
             return f"{what} by {_described(strangers[0])}"
@@ -91,7 +91,7 @@ class Premises:
     def _behind(self, deleted_nodes: Collection[str]) -> list[Writer]:
         """Return who can be behind a deletion by a component: those who changed the nodes, so that the garbage
         collector takes them for garbage."""
-        return self._strangers(self._writers("nodes", deleted_nodes, CHANGES)) if deleted_nodes else []
+        return self._strangers(self._writers("nodes", deleted_nodes, UPDATE_VERBS)) if deleted_nodes else []
 
     def _writers(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False

@@ -47,9 +47,9 @@ class Span:
         return _state(self._history, self._end)
 
     def states(self, *, known: bool = False) -> Iterator[View]:
-        """Yield the state at the beginning of the span, then after each of its records in the order of the server's
-        writes; if `known`, without those of which a broken watch of any resource may have missed a part. It is one view
-        that changes: keep `copy()` of it."""
+        """Yield the state at the beginning of the span, then after each of its records, in the order of the server's
+        writes. With `known`, skip states that may be incomplete because a watch was broken. The same view is yielded
+        each time: call `copy()` to keep it."""
         view = self.begin()
         yield view
         own = self.records()

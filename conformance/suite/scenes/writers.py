@@ -13,7 +13,7 @@ from conformance.history.record import DELETED, Record
 from conformance.implementation.descriptor import Role
 from conformance.suite.scenes import pod_statuses
 
-CHANGES = frozenset({"update", "patch"})
+UPDATE_VERBS = frozenset({"update", "patch"})
 EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
 """Verb and resource of the requests that delete one pod."""
 EVICTORS = frozenset({"kube-controller-manager", "kube-scheduler"})
@@ -43,7 +43,11 @@ def note(history: History, audit: AuditLog, since: int) -> None:
             evicts = (request.verb, request.resource) in EVICTIONS and _decides(request)
             if evicts and request.namespace == history.namespace and request.name in pods:
                 deleted_by.setdefault(request.name, set()).add(request.user)
-            if request.resource in ("nodes", "nodes/status") and request.verb in CHANGES and _foreign(request.user):
+            if (
+                request.resource in ("nodes", "nodes/status")
+                and request.verb in UPDATE_VERBS
+                and _foreign(request.user)
+            ):
                 nodes.add(request.name)
             if request.namespace != history.namespace:
                 continue

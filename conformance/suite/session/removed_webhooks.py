@@ -10,7 +10,7 @@ from conformance.cluster.audit import AuditLog
 from conformance.errors import HarnessError
 from conformance.implementation.installation import WEBHOOKS
 from conformance.suite.scenes.api import Api, NotServed
-from conformance.suite.scenes.premises import DELETIONS
+from conformance.suite.scenes.premises import DELETE_VERBS
 from kube.errors import ApiError
 
 
@@ -22,7 +22,7 @@ def removed(api: Api, installed: Collection[tuple[str, str]], audit: AuditLog | 
             plural = WEBHOOKS[kind].plural
             present = api.names(plural)
             for name in sorted(name for other, name in installed if other == kind and name not in present):
-                who = audit.writers(plural, [name], DELETIONS, 0) if audit is not None else []
+                who = audit.writers(plural, [name], DELETE_VERBS, 0) if audit is not None else []
                 removers = [other.user for other in who if other.user != users.SUITE]
                 result.append(f"the {kind} {name} was removed" + (f" by the user {removers[-1]}" if removers else ""))
     return "; ".join(result)

@@ -117,7 +117,7 @@ class _Stored:
         self._names: list[tuple[dict[str, Any], str]] = []
         self._bindings: list[str] = []
 
-    def name_of(self, template: Mapping[str, Any]) -> str:
+    def ensure_created(self, template: Mapping[str, Any]) -> str:
         obj = manifests.filled(template, self._words)
         for existing, name in self._names:
             if existing == obj:
@@ -142,7 +142,9 @@ def _request(case: Case, manifest: Manifest, words: Mapping[str, str], stored: _
     obj = manifests.filled(manifest.object, words)
     if manifest.stored is None:
         return case.dry_run.create(obj, bare=manifest.bare)
-    return case.dry_run.replace_spec({**obj, "metadata": {**obj["metadata"], "name": stored.name_of(manifest.stored)}})
+    return case.dry_run.replace_spec(
+        {**obj, "metadata": {**obj["metadata"], "name": stored.ensure_created(manifest.stored)}}
+    )
 
 
 def _expected(manifest: Manifest) -> str:

@@ -64,19 +64,19 @@ def _judge(
     expected: Sequence[Sequence[Violation]],
     replies: Sequence[Reply],
 ) -> None:
-    judged_by = _judged_by()
-    refused = sum(any(violation.rule in judged_by for violation in violations) for violations in expected)
+    requirement_by_rule = _requirements_by_rule()
+    refused = sum(any(violation.rule in requirement_by_rule for violation in violations) for violations in expected)
     coherent = "coherent" in case.implementation.features
     complaints = [
         {"because": complaint, "set": pcs}
         for pcs, violations, reply in zip(sets, expected, replies, strict=True)
-        if (complaint := _complaint(pcs, violations, reply, judged_by, coherent=coherent))
+        if (complaint := _complaint(pcs, violations, reply, requirement_by_rule, coherent=coherent))
     ]
     subject = f"{len(sets)} {title}, of which the rules refuse {refused}: those judged otherwise"
     case.expect("ADM-037", subject, [0], [len(complaints), *complaints[:SHOWN]] if complaints else [0])
 
 
-def _judged_by() -> dict[str, str]:
+def _requirements_by_rule() -> dict[str, str]:
     """Return the ids of the mandatory requirements by the rules that they cite."""
     entries = load().requirements.values()
     binding = [entry for entry in entries if entry.profile == "admission" and entry.level is Level.MUST]
@@ -84,13 +84,18 @@ def _judged_by() -> dict[str, str]:
 
 
 def _complaint(
-    pcs: dict[str, Any], violations: Sequence[Violation], reply: Reply, judged_by: Mapping[str, str], *, coherent: bool
+    pcs: dict[str, Any],
+    violations: Sequence[Violation],
+    reply: Reply,
+    requirement_by_rule: Mapping[str, str],
+    *,
+    coherent: bool,
 ) -> str:
     """Return why a reply is wrong, or an empty string for a right one."""
     broken = [
-        f"{judged_by[violation.rule]} ({violation.rule} at {violation.leaf})"
+        f"{requirement_by_rule[violation.rule]} ({violation.rule} at {violation.leaf})"
         for violation in violations
-        if violation.rule in judged_by
+        if violation.rule in requirement_by_rule
     ]
     if broken:
         return "" if judging.refused(reply) else f"broken is {', '.join(broken)}, yet {reply}"

@@ -1,4 +1,4 @@
-"""The kinds of Grove are served as they are documented: by these names, with these columns and fields."""
+"""Grove's kinds are served with the names, printer columns and fields that are documented."""
 
 from __future__ import annotations
 

@@ -97,9 +97,10 @@ ALIKE, BLOCKED = "s-0", "s-0-0"
 
 
 class AnchorWithoutRoom(Scene):
-    """A coherent set `s`, f1/1 d3/1. The pod of f, and so the anchor, fits on no node at first, pods of d do. Two sets
-    have names that are prefixes of names of gangs: `s-0`, f1/1 d2/1, all pods of which fit, and, created before it,
-    `s-0-0`, whose only pod, and so the anchor, does not fit either. Then nodes for the anchors are added."""
+    """A coherent set `s` (f1/1 d3/1, as replicas/minAvailable). The pod of f fits on no node at first, so the anchor
+    does not fit; pods of d do. Two more sets have names that are prefixes of names of gangs. `s-0-0` is created first;
+    its only pod does not fit. `s-0` (f1/1 d2/1) is created next; all its pods fit. Then nodes for the anchors are
+    added."""
 
     def play(self, env: SceneEnvironment) -> None:
         def pods_exist(counts: Mapping[str, int]) -> Predicate:

@@ -77,7 +77,7 @@ def warning_of_set(view: View, name: str, words: str) -> bool | Unmet:
 
 
 def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
-    """Return the object of an event, its type, reason and text, in either of the two APIs of events."""
+    """Return the object that an event is about, and the event's type, reason and message. Both event APIs are read."""
     about = obj.get("regarding") or obj.get("involvedObject")
     message = text(obj, "note") or text(obj, "message")
     return f"{text(about, 'kind')}/{text(about, 'name')}", text(obj, "type"), text(obj, "reason"), message

@@ -13,7 +13,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 
 
 class ServiceThatDoesNotFit(Scene):
-    """A service that the scheduler has tried, and a later set without GPUs that is bound."""
+    """A service that does not fit. A later set without GPUs is bound: the scheduler has considered the service."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
         """Create the service, then a later set, which proves that the scheduler had its chance."""

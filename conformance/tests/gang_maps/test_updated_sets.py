@@ -165,7 +165,7 @@ def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> N
 
 @requirement("MAP-045", reaches=FURTHER_HASHES)
 def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
-    """Gangs survive both updates, and with OnDelete so do the pods of the old generation."""
+    """The gangs outlive the update with either strategy, so their label must change. OnDelete keeps the old pods."""
 
 
 @requirement("MAP-043", reaches=(f"{ROLLED}: added pods Ready", f"{ON_DELETE}: added pods Ready"))

@@ -88,7 +88,7 @@ def test_foreign_changes_of_a_gang_spec_are_reverted(run: Recorded[GangsThatSome
 
 @requirement("RES-027", reaches="minimums are those of the templates")
 def test_minimums_are_reset(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The order of a group's cliques is reversed as well, which means nothing."""
+    """The scene also reverses the order of a group's cliques. It has no meaning, and need not be restored."""
 
 
 @requirement("RES-024")

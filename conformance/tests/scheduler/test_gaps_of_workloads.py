@@ -92,7 +92,7 @@ class RoomForOneOfEach(Scene):
 
 @requirement("SCHED-061")
 def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
-    """Nothing of the base gang is bound before two workers fit, and nothing of the third before it fits."""
+    """No pod of the base gang is bound before two workers fit, none of the third worker before that one fits."""
     run.given("service ungated")
     run.always("no pod of two workers is bound", predicates.none_bound(run.scene.waiting), until="service tried")
     run.given("third worker ungated")

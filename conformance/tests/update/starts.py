@@ -26,7 +26,7 @@ PARTS_OF_O = [
 ]
 """Resource and name of each standalone clique and scaling group of the set with two replicas."""
 CHANGED_PARTS_OF_O = [(kind, part) for kind, part in PARTS_OF_O if part.endswith(("-a", "-g"))]
-"""The standalone cliques and groups that the change under OnDelete is about. UPD-056 judges the reports of others."""
+"""The standalone cliques and groups that the change under OnDelete affects. UPD-056 judges the status of the rest."""
 
 
 class ChangesOfAllKinds(Scene):

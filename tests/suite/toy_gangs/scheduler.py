@@ -168,9 +168,9 @@ class Scheduler:
     def _placed_pods(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
         members, placement = self._members(group), Placement()
         for pod in members:
-            left = [node for node in nodes if name(node) not in {node for _, node in placement}]
+            unused = [node for node in nodes if name(node) not in {node for _, node in placement}]
             one_each = self.broken("a node gets one Pod of a gang")
-            if self._mine(pod) and (node := room.take(pod, left if one_each else nodes)):
+            if self._mine(pod) and (node := room.take(pod, unused if one_each else nodes)):
                 placement.append((pod, node))
         least = len(members) if self.broken("all Pods of a gang are required") else minimum(group)
         if self.broken("a gang is placed in part"):
