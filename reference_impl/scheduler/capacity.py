@@ -193,9 +193,11 @@ class Capacity:
                 guard.update(pod, self.nodes[node], count)
 
     def release(self, pod: Pod, node: str) -> None:
-        """Release the capacity of a pod, if its node still exists."""
+        """Release the capacity of a pod, if its node still exists. One that was placed in this cycle is known to the
+        filters by the first pod of its shape, as `take` is given that."""
         if (index := self.index.get(node)) is not None:
-            self.take(index, tuple(pod.usage.items()), -1, pod)
+            bound = pod.spec.node_name or pod.metadata.uid in self.state.assumed
+            self.take(index, tuple(pod.usage.items()), -1, pod if bound else self.shape(pod).pod)
 
     def mark(self) -> int:
         """The present state, for `undo`."""

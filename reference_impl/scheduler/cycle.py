@@ -209,7 +209,7 @@ class Cycle:
         placed_now = {pod.metadata.uid for pod, _ in self.result.bindings}
         self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in evicted]
         self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_now]
-        self.result.nominated[gang.name] = [(pod, capacity.name(node)) for pod, node in placement]
+        self.result.nominated[gang.name] = _named(placement, capacity)
         for index, requests in reserved:
             capacity.take(index, requests, 1)
         for pod, index in placement:  # filters look at it, as if it were placed
@@ -285,12 +285,15 @@ def yield_extra_pods(this: Cycle) -> bool:
             continue
         if this.result.reserved_for or (form := _form(gang, this.capacity)) not in worth:
             continue
+        mark = this.capacity.mark()
         chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.capacity, this.budget)
-        if chosen is None:
+        given_up, placement = chosen or (set(), [])
+        bindings = [bound for bound in this.result.bindings if bound[0].metadata.uid not in given_up]
+        if chosen is None or not _consistent([*bindings, *_named(placement, this.capacity)], this.capacity):
+            this.capacity.undo(mark)
             worth.discard(form)  # a gang placed later in this pass may yield to it in the next
             continue
-        given_up, placement = chosen
-        this.result.bindings = [bound for bound in this.result.bindings if bound[0].metadata.uid not in given_up]
+        this.result.bindings = bindings
         for other in this.gangs:
             for group in other.groups:
                 group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in given_up]
@@ -301,6 +304,24 @@ def yield_extra_pods(this: Cycle) -> bool:
     return placed
 
 
+def _consistent(bindings: Iterable[Bound], capacity: Capacity) -> bool:
+    """Whether the filters accept each pod beside all others. A pod may have been placed because of one that is given up
+    again: near to it, or spread with it."""
+    for pod, name in bindings:
+        shape, node, mark = capacity.shape(pod), capacity.index[name], capacity.mark()
+        if shape.guard is not None:
+            capacity.take(node, shape.requests, -1, shape.pod)
+            refusal = shape.guard.refusal(capacity.nodes[node])
+            capacity.undo(mark)
+            if refusal:
+                return False
+    return True
+
+
+def _named(placement: Placement, capacity: Capacity) -> list[Bound]:
+    return [(pod, capacity.name(node)) for pod, node in placement]
+
+
 def _fresh(result: Plan) -> set[str]:
     """Pods (by uid) that this cycle has placed."""
     return {pod.metadata.uid for pod, _ in result.bindings}
@@ -308,7 +329,7 @@ def _fresh(result: Plan) -> set[str]:
 
 def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> None:
     """Add a placement to the result and to the gang."""
-    nodes = {pod.metadata.uid: capacity.name(node) for pod, node in placement}
+    nodes = {pod.metadata.uid: name for pod, name in _named(placement, capacity)}
     for group in gang.groups:
         fresh = [(pod, nodes[pod.metadata.uid]) for pod in group.waiting if pod.metadata.uid in nodes]
         if fresh:
