@@ -42,7 +42,7 @@ class Obedient:
     """A driver whose processes do what they are told."""
 
     descriptor = SimpleNamespace(roles=frozenset())
-    failures, logs = tuple, dict
+    failures, failures_at_start, logs = tuple, 0, dict
 
     @property
     def operators(self) -> Obedient:

@@ -19,7 +19,7 @@ from conformance.suite.scenes.roles import Roles
 def test_an_operator_that_ended_with_its_supervisor_is_not_blamed(unsupervised: bool) -> None:
     deaths: list[ProcessFailure] = []
     anything: Any = None
-    driver: Any = SimpleNamespace(failures=lambda: deaths, logs=dict)
+    driver: Any = SimpleNamespace(failures=lambda: deaths, failures_at_start=0, logs=dict)
     roles = Roles(driver, "n", anything, anything, lambda: None, Machine())
     deaths.append(ProcessFailure(Role.OPERATOR, "", "mine", Ended(-9, 0.0, unsupervised), "its log ends with: nothing"))
     if not unsupervised:
