@@ -48,7 +48,6 @@ def _minimums_released() -> None:
         body: dict[str, Any],
         self: SetReconciler,
         pcs: PodCliqueSet,
-        _: int,
         planned: PlannedGang,
         current: PodGang,
         *__: Any,

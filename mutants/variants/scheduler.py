@@ -157,8 +157,8 @@ def _pods_bound_in_another_order() -> None:
     "TOPO-034",
 )
 def _last_node_first() -> None:
-    def of_reversed(nodes: Iterable[Node], used: Any) -> Capacity:
-        return Capacity(list(nodes)[::-1], used)
+    def of_reversed(nodes: Iterable[Node], used: Any, state: Any) -> Capacity:
+        return Capacity(list(nodes)[::-1], used, state)
 
     replace(scheduler, "Capacity", of_reversed)
 

@@ -39,9 +39,28 @@ UNCLAIMED = {
 """Requirements that are not seen failing by a mutant, with what else shows that they can fail."""
 
 EACH = """
-import os, pathlib, sys, tempfile
+import inspect, os, pathlib, sys, tempfile
 from mutants import registry, replacement
 
+
+def function(item):
+    return getattr(item, "__func__", None) or getattr(item, "fget", None) or getattr(item, "func", item)
+
+
+def checked(replace, results):
+    def check(target, name, wrong, *more, **named):
+        right = function(inspect.getattr_static(target, name))
+        if callable(right):
+            parameters = inspect.signature(right).parameters.values()
+            plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            own = {p.name: None for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
+            inspect.signature(function(wrong)).bind(*[None] * (results + len(plain)), **own)
+        return replace(target, name, wrong, *more, **named)
+
+    return check
+
+
+replacement.replace, replacement.alter = checked(replacement.replace, 0), checked(replacement.alter, 1)
 bad = []
 notes = pathlib.Path(tempfile.mkdtemp())
 for name, switch in getattr(registry, sys.argv[1]).all().items():
@@ -57,6 +76,7 @@ sys.exit(" ".join(bad) or 0)
 
 @CATALOGS
 def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> None:
+    """Each takes the arguments of the function that it replaces."""
     done = subprocess.run([sys.executable, "-c", EACH, f"{catalog.word.upper()}S"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
