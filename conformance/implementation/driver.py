@@ -50,7 +50,7 @@ class Driver:
                     where=descriptor.document.where("roles"),
                     hint="supply it from the reference",
                 )
-            if (player := self._play(role, owner)) is not None:
+            if (player := self._runner(role, owner)) is not None:
                 self._players[role] = player
         self.installer = Installer(descriptor, supplied, self._values)
         self.operators = Operators(descriptor, self._players, self._values, self.installer, self._operator)
@@ -154,7 +154,7 @@ class Driver:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied
 
-    def _play(self, role: Role, owner: Descriptor) -> RoleRunner | None:
+    def _runner(self, role: Role, owner: Descriptor) -> RoleRunner | None:
         """Return the player of a role in the way that a descriptor says; None if it cannot be stopped and started."""
         if role in owner.processes:
             return ProcessRunner(role, role, owner, self._values, self._failures)

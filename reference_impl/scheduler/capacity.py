@@ -193,8 +193,8 @@ class Capacity:
                 guard.update(pod, self.nodes[node], count)
 
     def release(self, pod: Pod, node: str) -> None:
-        """Release the capacity of a pod, if its node still exists. One that was placed in this cycle is known to the
-        filters by the first pod of its shape, as `take` is given that."""
+        """Release the capacity of a pod, if its node still exists. The filters know a pod that was placed in this cycle
+        by the first pod of its shape."""
         if (index := self.index.get(node)) is not None:
             bound = pod.spec.node_name or pod.metadata.uid in self.state.assumed
             self.take(index, tuple(pod.usage.items()), -1, pod if bound else self.shape(pod).pod)

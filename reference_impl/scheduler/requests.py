@@ -18,7 +18,7 @@ PODS = "pods"
 
 
 Amount = Callable[["Container", "ContainerStatus | None"], Resources]
-"""The resources of a container: requested ones or, by its status, allocated ones or those in use."""
+"""The resources of a container, in a new dict: requested ones or, by its status, allocated ones or those in use."""
 
 
 def requests(pod: Pod, *, bound: bool) -> Resources:
@@ -81,7 +81,7 @@ def _sum(pod: Pod, amount: Amount) -> Resources:
             _add(sidecars, own)
             _most(peak, sidecars)
         else:
-            own = dict(amount(container, None))  # it is not resized
+            own = amount(container, None)  # it is not resized
             _add(own, sidecars)
             _most(peak, own)
     _most(total, peak)

@@ -82,7 +82,7 @@ def read(path: Path) -> list[Manifest]:
     document = documents.read(path, folder() / SCHEMA)
     manifests = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
     for i, manifest in enumerate(manifests):
-        if manifest.name in {other.name for other in manifests[:i]}:
+        if manifest.name in {earlier.name for earlier in manifests[:i]}:
             where = document.where("manifests", i, "name")
             raise UsageError(f"{manifest.name} is a duplicate", where=where, hint="give one another name")
     return manifests

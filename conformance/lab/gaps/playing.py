@@ -83,7 +83,7 @@ def play(
     folder: Path,
     report: Report,
 ) -> Generator[GapResult]:
-    """Play the instances and mappings in each form as often as asked, all at once on nodes of their own, and write
+    """Play the instances and mappings in each form, all at once on nodes of their own, and write
     their recordings to a folder. A form that cannot be played does not keep the others from it. Raises HarnessError
     where the suite is at fault."""
     for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
