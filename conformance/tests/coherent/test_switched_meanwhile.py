@@ -73,9 +73,13 @@ class SwitchedMeanwhile(Scene):
         env.mark("end")
 
     def _add_replica(self, env: SceneEnvironment, set_name: str) -> None:
-        """Scale the scaling group of a set out, and let the pod of the replica that is added become Ready."""
-        clique = f"{set_name}-0-d-2-dm"
-        env.patch(GROUPS, f"{set_name}-0-d", {"spec": {"replicas": 3}})
+        """Scale the scaling group of a set out, and let the pod of the replica that is added become Ready. An operator
+        may refuse to scale during an update: then the group keeps its size."""
+        clique, patch = f"{set_name}-0-d-2-dm", {"spec": {"replicas": 3}}
+        [reply] = env.dry_run.all([env.dry_run.patch(GROUPS, f"{set_name}-0-d", patch)])
+        if not reply.accepted:
+            return
+        env.patch(GROUPS, f"{set_name}-0-d", patch)
         env.settle(f"{set_name}: pod added", _bound(clique), 30)
         sets.release(env, set_name, [name(pod) for pod in pods_of(env.history.view(), clique)])
         env.settle(f"{set_name}: added pod is Ready", _bound(clique, ready=True), 30)
