@@ -14,7 +14,7 @@ from reference_impl.api.models import PodClique, PodCliqueSet, PodGang, PodGroup
 from reference_impl.plan import gangs, idle, names
 from reference_impl.plan.children import standalone_templates
 from reference_impl.plan.gangs import PlannedGang
-from reference_impl.plan.layout import EntryGang
+from reference_impl.plan.lines import Placement
 
 
 @mutant(
@@ -39,16 +39,22 @@ def idle_groups(*, keep_minimum: bool) -> None:
     """Let anchors have a PodGroup for each standalone clique, with its minimum or with 0 if it is scaled to zero."""
 
     def planned(
-        plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
-    ) -> Any:
-        missing = {
+        plans: list[PlannedGang], pcs: PodCliqueSet, index: int, placement: Placement, *_: Any
+    ) -> list[PlannedGang]:
+        placed = {clique for gang in placement.gangs.values() for clique in gang.cliques}
+        idle_minimums = {
             names.clique(pcs.metadata.name, index, template.name): template.spec.minimum if keep_minimum else 0
             for template in standalone_templates(pcs)
-            if gang.entry.anchor and template.name not in gang.cliques
+            if template.name not in placed
         }
-        return dataclasses.replace(plan, minimums=missing | plan.minimums)
+        return [
+            dataclasses.replace(plan, minimums=idle_minimums | plan.minimums)
+            if placement.gangs[plan.name].entry.anchor
+            else plan
+            for plan in plans
+        ]
 
-    alter(gangs, "_planned", planned)
+    alter(gangs, "planned", planned)
 
 
 @mutant("woken-without-minimum", "operator", "requires one pod of a clique that wakes up from zero", "SCALE-019")
