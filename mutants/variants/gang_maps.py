@@ -113,15 +113,20 @@ def _epochs_far_apart() -> None:
     "MAP-004",
     "MAP-005",
     profiles=("gang-maps",),
-    exempt=("MAP-021", "MAP-046", "MAP-065", "MAP-066"),
+    exempt=("MAP-021", "MAP-065"),
 )
 def _gangs_named_by_numbers() -> None:
     def name_by_number(default_name: str, replica: str, entries: Layout, gang: EntryGang) -> str:
         if gang.entry.anchor:
             return default_name
-        return f"{replica}-{int(gang.entry.key) + zlib.crc32(f'{gang.group}-{gang.index}'.encode()) + 1}"
+        return f"{replica}-{gang.entry.key}{zlib.crc32(f'{gang.group}-{gang.index}'.encode()):010}"
+
+    def epoch_in_number(epoch: str, replica: str, gang: str) -> str:
+        number = gang.removeprefix(f"{replica}-")
+        return number[: lines.EPOCH_DIGITS] if number.isdigit() else epoch
 
     alter(lines, "_name_by_epoch", name_by_number)
+    alter(lines, "epoch_of", epoch_in_number)
 
 
 @variant(
