@@ -40,9 +40,10 @@ def _references_reversed() -> None:
     "sets minReplicas of standalone cliques to 0 once their gang is scheduled, as GREP-393 has it",
     "GANG-001",
     "SCALE-005",
+    exempt=("SCALE-019",),
 )
 def _minimums_released() -> None:
-    released: set[str] = set()
+    released: set[tuple[str, str]] = set()
 
     def drift(
         body: dict[str, Any],
@@ -52,17 +53,22 @@ def _minimums_released() -> None:
         current: PodGang,
         *__: Any,
     ) -> dict[str, Any]:
-        namespace, cliques = pcs.metadata.namespace, self._cache.cliques
-        if all(self._cache.scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
-            released.add(current.metadata.uid)
-        if update.coherent(pcs) or current.metadata.uid not in released:
-            return body
-        members = {
-            n for n in planned.minimums if (c := cliques.get(namespace, n)) and c.metadata.label(labels.SCALING_GROUP)
+        namespace, uid = pcs.metadata.namespace, current.metadata.uid
+        standalone = {
+            name
+            for name in planned.minimums
+            if (clique := self._cache.cliques.get(namespace, name)) is not None
+            and not clique.metadata.label(labels.SCALING_GROUP)
         }
+        required = {(uid, name) for name in standalone if planned.minimums[name]}
+        released.difference_update([pair for pair in released if pair[0] == uid and pair not in required])
+        if all(self._cache.scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
+            released.update(required)
+        if update.coherent(pcs):
+            return body
         stored, spec = wire(current.spec.podgroups), dict(body.get("spec", {}))
         groups = [
-            group if group["name"] in members else {**group, "minReplicas": 0}
+            {**group, "minReplicas": 0} if (uid, group["name"]) in released else group
             for group in spec.pop("podgroups", stored)
         ]
         if groups != stored:
