@@ -20,10 +20,11 @@ from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.plan import defaults, fitting, gangs, labels, maps
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.coherent import planner, slots, steps, update, versions
+from reference_impl.plan.coherent import planner, progress, slots, steps, update, versions
+from reference_impl.plan.coherent.planner import Step, Wait
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import SubStep, SubStepKind
-from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.components import Component, Key, Kind
 from reference_impl.plan.layout import Layout
 from reference_impl.plan.lines import Placement
 from reference_impl.plan.maps import Stored
@@ -240,7 +241,16 @@ def _sub_steps_follow_scheduling() -> None:
         every = {gang.entry.key for gang in placement.gangs.values()} if placement else set()
         return frozenset(every - waiting)
 
+    def with_newest_in_flight(
+        step: Step, layout: Layout, components: Sequence[Component], observed: Observed, generation: str, *_: Any
+    ) -> Step:
+        own = progress.own_entries(layout, generation, components, observed)
+        if not isinstance(step, Wait) or step.in_flight or not own:
+            return step
+        return dataclasses.replace(step, in_flight=(own[-1].key,))
+
     alter(Layouts, "_been_ready", scheduled)
+    alter(planner, "next_step", with_newest_in_flight)
 
 
 @variant(
