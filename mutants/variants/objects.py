@@ -145,7 +145,7 @@ def _service_of_the_whole_set() -> None:
         service = children.service(pcs, index)
         selector = {key: value for key, value in service["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
         owners = [{**owner, "controller": False} for owner in service["metadata"]["ownerReferences"]]
-        metadata = {"name": name, "namespace": pcs.metadata.namespace, "ownerReferences": owners}
+        metadata = {"name": name, "namespace": pcs.metadata.namespace, "labels": {}, "ownerReferences": owners}
         whole = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
         yield partial(self._writer.create, self._cache.services, whole)
 

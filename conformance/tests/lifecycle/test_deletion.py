@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.grove import labels
 from conformance.grove.expected import ExpectedObjects, expected
-from conformance.grove.fields import label, name, terminating
+from conformance.grove.fields import items, label, name, terminating
 from conformance.grove.restricted import restricted
 from conformance.history.query import Predicate, Unmet
 from conformance.history.record import ADDED, DELETED, Record
@@ -132,7 +132,7 @@ def _left(before: View, after: View, expected_set: ExpectedObjects) -> set[str]:
 
 
 def _parts(view: View, expected_set: ExpectedObjects) -> set[str]:
-    """Return the objects, as `resource/name`, that belong to the set by their label or by their name."""
+    """Return the objects, as `resource/name`, that belong to the set by their owner, their label or their name."""
     return {
         f"{record.resource}/{record.name}"
         for resource in RECORDED
@@ -149,7 +149,14 @@ def _part(record: Record, expected_set: ExpectedObjects) -> bool:
         "podgangs": expected_set.gangs,
         "services": expected_set.services,
     }
-    return record.name in named.get(record.resource, ()) or label(record.object, labels.PART_OF) == DOOMED
+    return (
+        record.name in named.get(record.resource, ())
+        or label(record.object, labels.PART_OF) == DOOMED
+        or any(
+            owner.get("kind") == "PodCliqueSet" and owner.get("name") == DOOMED
+            for owner in items(record.object, "metadata", "ownerReferences")
+        )
+    )
 
 
 def _uids(view: View) -> dict[str, str]:
