@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 
 from conformance.grove import template_pairs
-from conformance.grove.template_pairs import template
+from conformance.grove.template_pairs import TemplatePair, template
 from conformance.testing import sets
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
@@ -99,7 +99,7 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     before = [template(clique, spec) for clique, spec in zip("cab", specs, strict=False)]
     after = copy.deepcopy(before)
     if name == "lists":
-        keyed = template_pairs.read().keyed
+        keyed = _accepted(env, template_pairs.read().keyed)
         before, after = [pair.before for pair in keyed], [pair.after for pair in keyed]
     elif name in LISTS:
         for clique in after:
@@ -109,6 +109,14 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     else:
         after[0]["spec"]["replicas"] = 2  # counts for new replicas of the set only
     return _set(env, name, before, replicas=1), _set(env, name, after, replicas=2)
+
+
+def _accepted(env: SceneEnvironment, pairs: list[TemplatePair]) -> list[TemplatePair]:
+    """Return the pairs without scheduling gates, and those with gates if admission accepts them, which is open."""
+    gated = [pair for pair in pairs if "schedulingGates" in pair.before["spec"]["podSpec"]]
+    trial = _set(env, "gated", [pair.before for pair in gated], replicas=1)
+    [reply] = env.dry_run.all([env.dry_run.create(trial)])
+    return [pair for pair in pairs if reply.accepted or pair not in gated]
 
 
 def _set(env: SceneEnvironment, name: str, cliques: list[Object], *, replicas: int) -> Object:
