@@ -102,7 +102,7 @@ class ScaledAtEveryLevel(Scene):
         scale(env, SETS, "s", 0)
         view = env.history.view()
         rest = [
-            (kind, object_name) for kind in KINDS for object_name in view.names(kind) if object_name.startswith("s-")
+            (kind, object_name) for kind in KINDS for object_name in view.names(kind) if object_name.startswith("s-0")
         ]
         env.settle("nothing left of any replica", _all_deleted(rest), timeout=60)
         scale(env, SETS, "s", 2)
