@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from kube.objects import Key
 from kube.resource import PODS
 from mutants.profiles import scheduler_placement
 from mutants.registry import mutant
-from mutants.replacement import alter, replace
+from mutants.replacement import alter, replace, replace_unnoted
 from reference_impl.api.pods import Pod
 from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podgang import GangReconciler
@@ -91,14 +92,14 @@ def _labels_late() -> None:
     replace(Writer, "create", create)
 
 
-OTHER_GATE = "scheduling.example.org/gang-is-incomplete"
+OTHER_GATE, SECOND_GATE = "scheduling.example.org/gang-is-incomplete", "scheduling.example.org/gang-is-incomplete-too"
 
 
 @mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")
 def rename_gate() -> None:
     """Create pods with a gate of another name. Gates of both names are removed: earlier pods may have the usual one."""
 
-    _change_gates([{"name": OTHER_GATE}])
+    _change_gates(lambda gates: [{"name": OTHER_GATE} if gate["name"] == labels.GATE else gate for gate in gates])
 
     def gated_by(result: bool, pod: Pod, name: str) -> bool:
         gates = pod.spec.scheduling_gates or ()
@@ -109,24 +110,23 @@ def rename_gate() -> None:
 
 def add_gate() -> None:
     """Create pods with Grove's gate and a second one, which goes with it."""
-    _change_gates([{"name": labels.GATE}, {"name": OTHER_GATE}])
+    _change_gates(lambda gates: [*gates, {"name": SECOND_GATE}])
 
 
-def _change_gates(gates: list[Manifest]) -> None:
-    """Create pods with these gates, and remove all of Grove's together."""
+def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
+    """Create pods with other gates, and remove all of Grove's together."""
 
     def gated(pod: Manifest, *_: Any) -> Manifest:
-        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": change(pod["spec"]["schedulingGates"])}}
 
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
-        removed = [{"$patch": "delete", "name": name} for name in (labels.GATE, OTHER_GATE) if pod_has(pod, name)]
+        gates = [gate.name for gate in pod.spec.scheduling_gates or ()]
+        own = [name for name in (labels.GATE, OTHER_GATE, SECOND_GATE) if name in gates]
+        removed = [{"$patch": "delete", "name": name} for name in own]
         await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": removed}})
 
-    def pod_has(pod: Pod, name: str) -> bool:
-        return any(gate.name == name for gate in pod.spec.scheduling_gates or ())
-
     alter(PodBuilder, "pod", gated)
-    replace(CliqueReconciler, "_ungate", ungate)
+    replace_unnoted(CliqueReconciler, "_ungate", ungate)
 
 
 @mutant(
