@@ -56,7 +56,7 @@ class SetsInDifferentStates(Scene):
             before[set_name] = changes.change(env, workload, clique, tag="2")
         changes.require_held(env, "out-0-web", "out-1-web")
         env.settle("placed: turn of the replica without a node", _turn("placed", 2), 60)
-        env.settle("placed: pods without a node replaced", changes.deleted("placed-2-web", unplaced), 60)
+        env.settle("placed: pod without a node replaced", _any_deleted("placed-2-web", unplaced), 60)
         env.settle("sound: turn of the breached replica", _turn("sound", 1), 60)
         env.quiet(0.7)
         env.mark("placed: at rest")
@@ -107,7 +107,7 @@ class SetsInDifferentStates(Scene):
 def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
     """No node takes the new pods of the replica at first, so that others could be updated meanwhile."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
-    run.given("placed: pods without a node replaced")
+    run.given("placed: pod without a node replaced")
     lost = replay.sequence(run.between("change", "placed: at rest"), _of("placed"))
     run.expect("replicas that lost pods meanwhile", ["2"], lost)
     run.given("placed: update ended")
@@ -180,6 +180,16 @@ def _workload(env: SceneEnvironment, set_name: str, replicas: int) -> Object:
     changes.template(workload, "web").pop("annotations")
     workload["spec"]["replicas"] = replicas
     return workload
+
+
+def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
+    """One of these pods (uids) of a clique is deleted, or being deleted. Whether all are at once is UPD-014."""
+    gone = [changes.deleted(clique, [pod_uid]) for pod_uid in pod_uids]
+
+    def check(view: View) -> bool | Unmet:
+        return any(deleted(view) is True for deleted in gone) or Unmet(f"no pod of {clique} was replaced")
+
+    return check
 
 
 def _one_held(set_name: str, replicas: int) -> Predicate:
