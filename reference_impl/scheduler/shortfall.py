@@ -45,7 +45,7 @@ class Shortfall:
     possible: int = 0
     """Pods of the group: how many the minimum needs, and how many of them fit."""
     detail: str = ""
-    """The number of nodes that each filter refuses."""
+    """The number of nodes that each filter refuses, or how the search ran that was exhausted."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -75,7 +75,8 @@ class Shortfall:
             case "leaving":
                 return f"waits for {self.needed} pods to go"
             case "effort":
-                return "no placement was found with reasonable effort"
+                seen = f"; at first {self.detail}" if self.detail else ""
+                return f"no placement was found with reasonable effort{seen}"
             case "behind":
                 return f"room is kept for {self.domain} of higher priority, whose placement is not decided yet"
 
@@ -96,10 +97,11 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
     for restriction in required:
         if (shortfall := _no_domain(gang, needs, restriction, capacity)) is not None:
             return shortfall
-    if (shortfall := _refused(gang, needs, capacity)) is not None:
-        return shortfall
+    refused = _refused(gang, needs, capacity)
     if exhausted:
-        return Shortfall("effort")
+        return Shortfall("effort", detail=str(refused or ""))
+    if refused is not None:
+        return refused
     dearest = needs[0].shape.scarce
     narrowest = required[-1].key if required else ""
     return Shortfall("together", resource=dearest, key=narrowest)

@@ -221,3 +221,19 @@ def test_a_search_that_gives_up_keeps_the_room_from_gangs_of_lower_priority(monk
     assert [pod.metadata.name for pod, _ in plan.bindings] == ["harmless-0-0"] and plan.reserved_for == ["high"]
     assert plan.waiting["high"].kind == "effort" and "high" in str(plan.waiting["low"])
     assert placed(undecided(overdue={"high"}), "low") == 1
+
+
+def test_a_search_that_gives_up_because_of_filters_keeps_the_room(monkeypatch):
+    """The gang fits, but not with the pod that may run anywhere on the fullest node, where the other one needs its host
+    port."""
+    monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
+    high, low = gang("high", (1, 1, 1), (1, 1, 1)), gang("low", (1, 1, 4))
+    high.priority = 1
+    port = {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+    high.groups[0].waiting = [gpu_pod("high-0-0", 1, **port)]
+    high.groups[1].waiting = [gpu_pod("high-1-0", 1, nodeSelector={"only": "a"}, **port)]
+    nodes = [node("a", 4, labels={"only": "a"}), node("b", 4)]
+    plan = cycle.plan([low, high], Capacity(nodes, {}))
+    assert (plan.waiting["high"].kind, plan.reserved_for) == ("effort", ["high"])
+    assert "NodePorts" in str(plan.waiting["high"])
+    assert plan.waiting["low"].kind == "behind"
