@@ -124,10 +124,11 @@ class Cycle:
         self.budget.begin()
         if place_minimum(gang, self.capacity, self.result, self.budget):
             return True
-        undecided = self.result.waiting[gang.name].kind == "effort" and gang.name not in self.around.overdue
+        kind = self.result.waiting[gang.name].kind
+        undecided = kind == "effort" and gang.name not in self.around.overdue
         if undecided:  # no pod is evicted for a gang that may fit as it is
             self._undecided.append(gang)
-        if undecided or self._fits_in_kept_room(gang) or not self._clear_capacity(gang):
+        if undecided or kind == "nominated" or self._fits_in_kept_room(gang) or not self._clear_capacity(gang):
             self._failed[form] = (gang, self.result.waiting[gang.name])
         return False
 
@@ -232,9 +233,13 @@ def base_scheduled(gang: Gang, scheduled: dict[str, bool]) -> bool:
 
 def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
     """Place all pods that the groups lack to their minimums, or none; returns whether the minimums are now reached."""
+    mark = capacity.mark()
     placement = place(gang, gang.lacking, capacity, budget)
     if placement is None:
         result.waiting[gang.name] = explained(gang, capacity, exhausted=budget.exhausted)
+        return False
+    if (placement := _independent(placement, mark, gang, gang.lacking, capacity, result, budget)) is None:
+        result.waiting[gang.name] = Shortfall("nominated")
         return False
     bind(gang, placement, capacity, result)
     return True
@@ -246,7 +251,7 @@ def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Bud
     for index, group in enumerate(gang.groups):
         if 0 < group.lacking <= len(group.waiting):
             budget.begin()
-            placement = place(gang, [(index, group.waiting[: group.lacking])], capacity, budget)
+            placement = _place_some(gang, index, group.waiting[: group.lacking], capacity, result, budget)
             if placement is not None:
                 bind(gang, placement, capacity, result)
 
@@ -259,7 +264,7 @@ def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budge
             key = id(shape := capacity.shape(pod))
             if key not in hopeless:
                 budget.begin()
-                placement = place(gang, [(index, [pod])], capacity, budget) if shape.total else None
+                placement = _place_some(gang, index, [pod], capacity, result, budget) if shape.total else None
                 if placement is not None:
                     bind(gang, placement, capacity, result)
                     continue
@@ -289,7 +294,8 @@ def yield_extra_pods(this: Cycle) -> bool:
         chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.capacity, this.budget)
         given_up, placement = chosen or (set(), [])
         bindings = [bound for bound in this.result.bindings if bound[0].metadata.uid not in given_up]
-        if chosen is None or not _consistent([*bindings, *_named(placement, this.capacity)], this.capacity):
+        changed = [*bindings, *_named(placement, this.capacity)]
+        if chosen is None or not _consistent(changed, this.capacity, this.result):
             this.capacity.undo(mark)
             worth.discard(form)  # a gang placed later in this pass may yield to it in the next
             continue
@@ -304,18 +310,66 @@ def yield_extra_pods(this: Cycle) -> bool:
     return placed
 
 
-def _consistent(bindings: Iterable[Bound], capacity: Capacity) -> bool:
-    """Whether the filters accept each pod beside all others. A pod may have been placed because of one that is given up
-    again: near to it, or spread with it."""
-    for pod, name in bindings:
-        shape, node, mark = capacity.shape(pod), capacity.index[name], capacity.mark()
-        if shape.guard is not None:
-            capacity.take(node, shape.requests, -1, shape.pod)
-            refusal = shape.guard.refusal(capacity.nodes[node])
-            capacity.undo(mark)
-            if refusal:
-                return False
-    return True
+def _place_some(
+    gang: Gang, group: int, pods: list[Pod], capacity: Capacity, result: Plan, budget: Budget
+) -> Placement | None:
+    mark, needed = capacity.mark(), [(group, pods)]
+    placement = place(gang, needed, capacity, budget)
+    return placement and _independent(placement, mark, gang, needed, capacity, result, budget)
+
+
+def _independent(
+    placement: Placement,
+    mark: int,
+    gang: Gang,
+    needed: Sequence[tuple[int, list[Pod]]],
+    capacity: Capacity,
+    result: Plan,
+    budget: Budget,
+) -> Placement | None:
+    """The placement made since the mark, or another one, that filters accept both with and without the nominated pods:
+    these may never be bound, so kube-scheduler runs its filters twice, too. Without one, nothing stays placed."""
+    if not result.nominated or _consistent(_named(placement, capacity), capacity, result):
+        return placement
+    capacity.undo(mark)
+    _count_nominated(capacity, result, -1)
+    other = place(gang, needed, capacity, budget)
+    _count_nominated(capacity, result, 1)
+    if other is not None and _consistent(_named(other, capacity), capacity, result):
+        return other
+    capacity.undo(mark)
+    return None
+
+
+def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
+    """Show nominated pods to the filters, or with -1 hide them. Their capacity stays reserved."""
+    for nominated in result.nominated.values():
+        for pod, name in nominated:
+            capacity.take(capacity.index[name], (), count, capacity.shape(pod).pod)
+
+
+def _consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
+    """Whether the filters accept each pod beside all others, with and without the nominated ones. A pod may have been
+    placed because of one that is given up again: near to it, or spread with it."""
+    accepted = all(_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
+    if not accepted or not result.nominated:
+        return accepted
+    mark = capacity.mark()
+    _count_nominated(capacity, result, -1)
+    accepted = all(_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
+    capacity.undo(mark)
+    return accepted
+
+
+def _accepted(pod: Pod, node: int, capacity: Capacity) -> bool:
+    """Whether the filters accept a placed pod where it is."""
+    shape, mark = capacity.shape(pod), capacity.mark()
+    if shape.guard is None:
+        return True
+    capacity.take(node, shape.requests, -1, shape.pod)
+    refusal = shape.guard.refusal(capacity.nodes[node])
+    capacity.undo(mark)
+    return not refusal
 
 
 def _named(placement: Placement, capacity: Capacity) -> list[Bound]:

@@ -15,7 +15,18 @@ from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 from reference_impl.scheduler.stepwise import Stepwise
 
 Kind = Literal[
-    "nodes", "resource", "domain", "together", "torn", "filters", "volumes", "base", "leaving", "effort", "behind"
+    "nodes",
+    "resource",
+    "domain",
+    "together",
+    "torn",
+    "filters",
+    "volumes",
+    "base",
+    "leaving",
+    "nominated",
+    "effort",
+    "behind",
 ]
 
 
@@ -32,6 +43,7 @@ class Shortfall:
     - `torn`      the bound pods are in several domains of `key`, or in none
     - `base`      the minimum of the base gang `domain` is not scheduled
     - `leaving`   victims on the chosen nodes are still terminating
+    - `nominated` the gang fits only because of pods that wait for victims to go, and are not bound yet
     - `effort`    the search budget was exhausted
     - `behind`    the room is kept for gang `domain` of higher priority, whose search budget was exhausted
     """
@@ -74,6 +86,8 @@ class Shortfall:
                 return f"its base gang {self.domain} does not have its minimums placed"
             case "leaving":
                 return f"waits for {self.needed} pods to go"
+            case "nominated":
+                return "it can be placed only because of pods that are not bound yet"
             case "effort":
                 seen = f"; at first {self.detail}" if self.detail else ""
                 return f"no placement was found with reasonable effort{seen}"
