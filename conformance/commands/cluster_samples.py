@@ -24,7 +24,7 @@ def listing(
         typer.echo(samples.named(name, "SAMPLE").path.read_text("utf-8"), nl=False)
         return
     table = Table("sample", "nodes", "shows")
-    for sample in samples.known().values():
+    for sample in samples.load().values():
         table.add_row(sample.name, " ".join(sample.nodes), sample.about)
     output.console().print(table)
 

@@ -65,8 +65,8 @@ def _of(
             yield ExpectedClaim(names.shared_claim(owner[1], name), common, owner, name, place)
         else:
             for index in indices:
-                own = {**common, index_label: str(index)}
-                yield ExpectedClaim(names.replica_claim(owner[1], index, name), own, owner, name, place)
+                claim_labels = {**common, index_label: str(index)}
+                yield ExpectedClaim(names.replica_claim(owner[1], index, name), claim_labels, owner, name, place)
 
 
 def of_pod(workload: Document, clique: ExpectedClique, index: int) -> list[str]:

@@ -32,9 +32,9 @@ class Autoscaler(SecondaryResource):
 
     target: tuple[str, str]
     """Kind and name."""
-    least: int | None
+    minimum: int | None
     """None if the configuration does not say."""
-    most: int
+    maximum: int
     metrics: list[Document]
     """Empty if the API server chooses the value."""
 
@@ -85,7 +85,7 @@ def _autoscaler(set_template: SetTemplate, kind: str, name: str, scale: object) 
         name=name,
         labels=_labels(set_template.name, ComponentLabel.AUTOSCALER, name),
         target=(kind, name),
-        least=number(scale, "minReplicas"),
-        most=number(scale, "maxReplicas") or 0,
+        minimum=number(scale, "minReplicas"),
+        maximum=number(scale, "maxReplicas") or 0,
         metrics=items(scale, "metrics"),
     )

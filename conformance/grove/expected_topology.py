@@ -55,21 +55,21 @@ def _placement(workload: Document, objects: ExpectedObjects, gang: ExpectedGang,
     of_clique = {clique.name: translated(at(clique.template.entry, "topologyConstraint"), levels) for clique in cliques}
     of_set = translated(at(workload, "spec", "template", "topologyConstraint"), levels)
     bundles: list[tuple[list[str], Constraint]] = []
-    own, inherited = of_set, not gang.base
+    of_gang, inherited = of_set, not gang.base
     for group in set_template.groups:
         constraint = at(group.entry, "topologyConstraint")
         members = [c for c in cliques if c.group and c.template.name in group.cliques]
         if constraint is None or not members:
             continue
         if not gang.base:
-            own, inherited = translated(constraint, levels), False  # OBJ-453
+            of_gang, inherited = translated(constraint, levels), False  # OBJ-453
             continue
         for j in sorted({c.labels[labels.GROUP_INDEX] for c in members}):
             names = sorted(c.name for c in members if c.labels[labels.GROUP_INDEX] == j)
             if pack := translated(constraint, levels):
                 bundles.append((names, pack))
     of_groups = {name: pack for name, pack in of_clique.items() if pack}
-    return Placement(own, of_groups, sorted(bundles), inherited)
+    return Placement(of_gang, of_groups, sorted(bundles), inherited)
 
 
 def observed(gang: object) -> Placement:

@@ -133,7 +133,7 @@ def gangs(pcs: Document, replica: int, every: Iterable[MapEntry]) -> list[EntryG
     result: list[EntryGang] = []
     for entry in every:
         if entry.role == ANCHOR_ROLE:
-            alone = [names.clique(set_name, replica, clique) for clique in entry.cliques]
+            standalone = [names.clique(set_name, replica, clique) for clique in entry.cliques]
             inside = [
                 clique
                 for group, indices in entry.groups.items()
@@ -141,21 +141,25 @@ def gangs(pcs: Document, replica: int, every: Iterable[MapEntry]) -> list[EntryG
                 for clique in members(set_template, replica, group, index)
             ]
             result.append(
-                EntryGang(names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*alone, *inside])))
+                EntryGang(
+                    names.anchor_gang(set_name, replica, entry.epoch), entry, tuple(sorted([*standalone, *inside]))
+                )
             )
             continue
         for group, indices in entry.groups.items():
             for index in indices:
-                own = tuple(sorted(members(set_template, replica, group, index)))
-                result.append(EntryGang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, own))
+                member_cliques = tuple(sorted(members(set_template, replica, group, index)))
+                result.append(
+                    EntryGang(names.member_gang(set_name, replica, entry.epoch, group, index), entry, member_cliques)
+                )
     return [gang for gang in result if gang.cliques]
 
 
 def members(set_template: SetTemplate, replica: int, group: str, index: int) -> list[str]:
     """Return the full names of the PodCliques of one replica of a scaling group."""
-    own = names.scaling_group(set_template.name, replica, group)
+    group_name = names.scaling_group(set_template.name, replica, group)
     every = next((config.cliques for config in set_template.groups if config.name == group), ())
-    return [names.member_clique(own, index, clique) for clique in every]
+    return [names.member_clique(group_name, index, clique) for clique in every]
 
 
 def misplaced(every: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
@@ -177,12 +181,12 @@ def misplaced(every: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapp
 def unmet(every: Iterable[MapEntry]) -> list[str]:
     """Return the dependencies on entries that the map does not have: they are never met (GM-64, GM-72)."""
     listed = list(every)
-    known = {entry.epoch for entry in listed}
+    epochs = {entry.epoch for entry in listed}
     return [
         f"{entry.summary()} depends on {epoch or 'an empty epoch'}, which is no entry"
         for entry in listed
         for epoch in entry.depends_on
-        if epoch not in known
+        if epoch not in epochs
     ]
 
 

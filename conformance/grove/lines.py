@@ -52,16 +52,16 @@ def order(release: str) -> Order | None:
 
 def of(contract: str) -> tuple[str, str]:
     """Return line and release of a descriptor's `contract`, which is a line or a release."""
-    known = load()
-    if contract in known:
-        return contract, known[contract].newest
+    lines = load()
+    if contract in lines:
+        return contract, lines[contract].newest
     current = order(contract) or ()
-    line = next(line for line in reversed(known.values()) if (order(line.first) or ()) <= current)
+    line = next(line for line in reversed(lines.values()) if (order(line.first) or ()) <= current)
     return line.name, contract
 
 
-def holds(since: str, until: str, release: str) -> bool:
+def holds(begin: str, until: str, release: str) -> bool:
     """Return whether what holds from one release to another holds for a release. A text that is no release limits
     nothing, and everything holds if no release is known."""
-    current, first, last = order(release), order(since), order(until)
+    current, first, last = order(release), order(begin), order(until)
     return current is None or ((first is None or first <= current) and (last is None or current <= last))

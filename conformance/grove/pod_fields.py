@@ -26,7 +26,7 @@ BY_ITEM = "byItem"
 """A value whose entry depends on the index of the list item: the entries follow each other, null omits the field."""
 _QUANTITY, _INT_OR_STRING = "Quantity", "IntOrString"
 _WORD = re.compile(r"\$\{(list|n|item|alternative|name)\}")
-_MOST_NESTED = 40
+_MAX_DEPTH = 40
 
 
 @dataclass(frozen=True)
@@ -159,16 +159,18 @@ class _Generator:
     def _count(self, schema: Schema, place: _Place) -> int:
         """Return how many alternatives a value has, without those of lists in it."""
         kind = _reference(schema)
-        if not kind or kind in (_QUANTITY, _INT_OR_STRING) or place.depth > _MOST_NESTED:
+        if not kind or kind in (_QUANTITY, _INT_OR_STRING) or place.depth > _MAX_DEPTH:
             return 1
         if "properties" not in self._types[kind]:
             return 1
-        beside = [
+        alternatives = [
             self._count(schema, place.inside(field))
             for field, schema in self._fields(kind, (), place)
             if not any(key in self._template.values for key in _keys(kind, field, place))
         ]
-        return max(1, *beside, sum(self._count_of(kind, group, place) for group in self._alternatives(kind, place)))
+        return max(
+            1, *alternatives, sum(self._count_of(kind, group, place) for group in self._alternatives(kind, place))
+        )
 
     def _is_excluded(self, kind: str, field: str, place: _Place) -> bool:
         return any(key in self._template.excluded for key in _keys(kind, field, place))

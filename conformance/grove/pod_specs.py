@@ -64,9 +64,9 @@ def by_path(value: object, path: str = "") -> dict[str, object]:
 
 def _without_waits(pod_spec: Document, accepted: Document) -> dict[str, Any]:
     """Return a Pod's spec without further init containers that end, and without the volumes that only these mount."""
-    own = {text(container, "name") for container in items(accepted, "initContainers")}
+    accepted_names = {text(container, "name") for container in items(accepted, "initContainers")}
     containers = items(pod_spec, "initContainers")
-    waits = [c for c in containers if text(c, "name") not in own and text(c, "restartPolicy") != "Always"]
+    waits = [c for c in containers if text(c, "name") not in accepted_names and text(c, "restartPolicy") != "Always"]
     if not waits:
         return dict(pod_spec)
     rest = [container for container in containers if container not in waits]
@@ -103,9 +103,9 @@ def _container(container: Document, claims: set[str]) -> dict[str, Any]:
     if "env" in result:
         result["env"] = [v for v in items(result, "env") if not text(v, "name").startswith(VARIABLES)]
     if "claims" in result.get("resources", ()):
-        own = [claim for claim in items(result, "resources", "claims") if text(claim, "name") in claims]
+        granted = [claim for claim in items(result, "resources", "claims") if text(claim, "name") in claims]
         remaining = {key: value for key, value in result["resources"].items() if key != "claims"}
-        result["resources"] = {**remaining, **({"claims": own} if own else {})}
+        result["resources"] = {**remaining, **({"claims": granted} if granted else {})}
     return {key: value for key, value in result.items() if value or key != "env"}
 
 

@@ -44,14 +44,14 @@ def requested(pod: Document) -> Amounts:
     the sidecars; pod-level resources take precedence. The overhead and the pod itself (`pods`: 1) are added."""
     main = _sum(_requests(container) for container in items(pod, "spec", "containers"))
     going_on: Amounts = {}
-    most: Amounts = {}
+    peak: Amounts = {}
     for container in items(pod, "spec", "initContainers"):
-        own = _requests(container)
+        container_requests = _requests(container)
         if text(container, "restartPolicy") == "Always":
-            going_on = _sum([going_on, own])
-            own = {}
-        most = _larger(most, _sum([going_on, own]))
-    whole = _larger(_sum([main, going_on]), most) | _requests(at(pod, "spec"))
+            going_on = _sum([going_on, container_requests])
+            container_requests = {}
+        peak = _larger(peak, _sum([going_on, container_requests]))
+    whole = _larger(_sum([main, going_on]), peak) | _requests(at(pod, "spec"))
     return _sum([whole, amounts(mapping(pod, "spec", "overhead")), {"pods": Decimal(1)}])
 
 

@@ -78,13 +78,13 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
         yield FieldError(_INDEX.sub("", match["path"]), _KINDS[match["kind"]], match["path"])
 
 
-def by_cluster(answer: str, own: Collection[str], hooks: Collection[str]) -> bool:
+def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str]) -> bool:
     """Return whether the cluster has refused a request for a reason of its own: a quota, limits, the security of pods,
     or one of its webhooks and policies, `hooks`. `own`: kinds and names of what the test has made for that."""
     if (quota := _QUOTA.search(answer)) is not None:
-        return quota["name"] not in own
+        return quota["name"] not in test_objects
     if _LIMITS.search(answer) is not None:
-        return "LimitRange" not in own
+        return "LimitRange" not in test_objects
     if (denied := _DENIED.search(answer)) is not None:
         return (denied["hook"] or denied["policy"]) in hooks
     return _STANDARD.search(answer) is not None

@@ -12,8 +12,8 @@ CONTAINER: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities
 def restricted(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a pod spec that the standard admits, unless the spec itself asks for more."""
 
-    def context(holder: Mapping[str, Any], least: Mapping[str, Any]) -> dict[str, Any]:
-        return {**holder, "securityContext": {**least, **(holder.get("securityContext") or {})}}
+    def context(holder: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+        return {**holder, "securityContext": {**defaults, **(holder.get("securityContext") or {})}}
 
     kinds = [kind for kind in ("initContainers", "containers") if kind in spec]
     containers = {kind: [context(container, CONTAINER) for container in spec[kind]] for kind in kinds}

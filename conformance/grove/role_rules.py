@@ -15,8 +15,8 @@ def allowed(role: Document | None) -> list[str]:
         verbs, resources, groups = (texts(rule, part) for part in ("verbs", "resources", "apiGroups"))
         permissions.update(product(verbs, resources, groups, texts(rule, "resourceNames") or [""]))
     # A permission for all objects includes those for single ones.
-    least = {(*what, name) for *what, name in permissions if not name or (*what, "") not in permissions}
-    return sorted(_text(*permission) for permission in least)
+    needed = {(*scope, name) for *scope, name in permissions if not name or (*scope, "") not in permissions}
+    return sorted(_text(*permission) for permission in needed)
 
 
 def _text(verb: str, resource: str, group: str, name: str) -> str:

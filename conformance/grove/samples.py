@@ -23,7 +23,7 @@ class Sample:
 
 
 @cache
-def known() -> Mapping[str, Sample]:
+def load() -> Mapping[str, Sample]:
     """Return all samples by name. Raises UsageError."""
     return read(folder("fixtures") / "samples" / "samples.yaml")
 
@@ -40,8 +40,8 @@ def read(path: Path) -> dict[str, Sample]:
     return samples
 
 
-def named(name: str, where: str) -> Sample:
+def named(name: str, place: str) -> Sample:
     """Return the sample `name`. Raises UsageError if there is none."""
-    if name not in known():
-        raise UsageError(f"unknown sample {name!r}", where=where, hint=documents.suggestion(name, known()))
-    return known()[name]
+    if name not in load():
+        raise UsageError(f"unknown sample {name!r}", where=place, hint=documents.suggestion(name, load()))
+    return load()[name]

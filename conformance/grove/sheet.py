@@ -158,7 +158,7 @@ def page() -> str:
         ),
         _table(
             ("kind", "type", "status", "reason", "when"),
-            ((kind, f"`{of}`", status, f"`{reason}`", when) for kind, of, status, reason, when in CONDITIONS),
+            ((kind, f"`{of}`", status, f"`{reason}`", condition) for kind, of, status, reason, condition in CONDITIONS),
         ),
         "## Your process",
         _prose(
@@ -188,7 +188,7 @@ def _names() -> Iterable[tuple[str, str]]:
     of_set, group, clique = "<set>", "<set>-<i>-<group>", "<clique>"
     i, j, min_available, further = 7, 8, 3, 5
     words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # Numbers stand for words while names are formed.
-    for what, name in (
+    for description, name in (
         ("Service of a replica of the set", names.service(of_set, i)),
         ("PodGangMap of a replica of the set (line `maps`)", names.gang_map(of_set, i)),
         ("PodGang of an Anchor entry (line `maps`)", names.anchor_gang(of_set, i, "<epoch>")),
@@ -212,7 +212,7 @@ def _names() -> Iterable[tuple[str, str]]:
     ):
         for number, word in words.items():
             name = name.replace(f"-{number}", f"-{word}")
-        yield what, f"`{name}`"
+        yield description, f"`{name}`"
 
 
 def _last_pod(objects: expected.ExpectedObjects) -> expected_pods.ExpectedPod:

@@ -153,9 +153,9 @@ def _quantity(value: object) -> str:
     text = "" if value is None else str(value)
     digits = text.rstrip("mkKMGTi")
     suffix = text[len(digits) :]
-    most = 14 - _UNITS.get(suffix, 0) * 3 // 10 if suffix.endswith("i") else 12
+    max_digits = 14 - _UNITS.get(suffix, 0) * 3 // 10 if suffix.endswith("i") else 12
     zeros = digits.startswith("0") and text != "0"
-    if text and (not digits.isdigit() or len(digits) > most or suffix not in _UNITS or zeros):
+    if text and (not digits.isdigit() or len(digits) > max_digits or suffix not in _UNITS or zeros):
         raise NotReadable(f"the suite does not know the text of the quantity {text!r}")
     binary = suffix.endswith("i")
     power = _UNITS[suffix]

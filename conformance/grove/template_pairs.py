@@ -30,15 +30,16 @@ class TemplatePair:
 @dataclass(frozen=True)
 class Pairs:
     """Pairs by what the change means. `keyed`: lists without an order, no pod may change; `ordered` and `changed`: the
-    pods must be replaced; `open`: either is right; `beside`: changes beside the pod spec. `notations`: an amount as the
-    API machinery writes it, and in another notation; `foreign_notations`: in a notation that it does not rewrite."""
+    pods must be replaced; `open`: either is right; `outside_pod_spec`: changes outside the pod spec. `notations`: an
+    amount as the API machinery writes it, and in another notation; `foreign_notations`: in a notation that it does not
+    rewrite."""
 
     base: Spec
     keyed: list[TemplatePair]
     ordered: list[TemplatePair]
     open: list[TemplatePair]
     changed: list[TemplatePair]
-    beside: list[TemplatePair]
+    outside_pod_spec: list[TemplatePair]
     notations: list[TemplatePair]
     foreign_notations: list[TemplatePair]
 
@@ -179,5 +180,5 @@ def changed(chance: random.Random, pod_spec: Spec) -> Spec:
     return result
 
 
-def _names(chance: random.Random, least: int, most: int) -> list[str]:
-    return chance.sample(("ant", "bee", "cat", "dog", "eel", "fox", "gnu"), chance.randint(least, most))
+def _names(chance: random.Random, minimum: int, maximum: int) -> list[str]:
+    return chance.sample(("ant", "bee", "cat", "dog", "eel", "fox", "gnu"), chance.randint(minimum, maximum))

@@ -29,8 +29,8 @@ def _field(pod: Document, path: str) -> str:
     return text(pod, *path.split(".")) if path in _FIELDS else f"field {path}"
 
 
-def _expanded(value: str, known: Mapping[str, str]) -> str:
+def _expanded(value: str, values: Mapping[str, str]) -> str:
     def replaced(match: re.Match[str]) -> str:
-        return "$" if match[1] is None else known.get(match[1], match[0])
+        return "$" if match[1] is None else values.get(match[1], match[0])
 
     return _REFERENCE.sub(replaced, value)

@@ -49,8 +49,8 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
         for clique in manifest["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
     except (KeyError, TypeError, AttributeError) as error:
-        what = f"a clique of the manifest has no pod spec with containers: {error}"
-        raise UsageError(what, where=document.where("manifest", "spec", "template")) from error
+        problem = f"a clique of the manifest has no pod spec with containers: {error}"
+        raise UsageError(problem, where=document.where("manifest", "spec", "template")) from error
     return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **manifest}
 
 
@@ -76,8 +76,8 @@ def check(path: Path) -> None:
     """Read a workload file and check what its schema cannot: types of defaults, existing placeholders, unused
     parameters, and cliques of groups. Raises UsageError."""
     document = documents.read(path, folder() / SCHEMA)
-    known = document.value["parameters"]
-    for name, entry in known.items():
+    parameters = document.value["parameters"]
+    for name, entry in parameters.items():
         if type(entry["default"]) is not TYPES[entry["type"]]:
             raise UsageError(
                 f"the default is not of type {entry['type']}",
@@ -88,20 +88,20 @@ def check(path: Path) -> None:
     for field, words in document.strings("manifest"):
         for name in _PLACEHOLDER.findall(words):
             used.add(name)
-            if name not in known:
-                hint = documents.suggestion(name, known)
+            if name not in parameters:
+                hint = documents.suggestion(name, parameters)
                 raise UsageError(f"unknown parameter {name!r}", where=document.where(*field), hint=hint)
-    for name in known:
+    for name in parameters:
         if name not in used:
-            where = document.where("parameters", name)
-            raise UsageError("is used nowhere in the manifest", where=where, hint=f"use ${{{name}}} or drop it")
+            place = document.where("parameters", name)
+            raise UsageError("is used nowhere in the manifest", where=place, hint=f"use ${{{name}}} or drop it")
     set_template = template.read(_manifest(document, {}))
     for index, group in enumerate(set_template.groups):
         for member in group.cliques:
             if member not in {clique.name for clique in set_template.cliques}:
-                where = document.where("manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames")
+                place = document.where("manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames")
                 hint = documents.suggestion(member, [clique.name for clique in set_template.cliques])
-                raise UsageError(f"no clique is called {member!r}", where=where, hint=hint)
+                raise UsageError(f"no clique is called {member!r}", where=place, hint=hint)
 
 
 def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any]:
@@ -115,11 +115,11 @@ def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any
 
 
 def _check_value(name: str, document: Document, key: str, value: object) -> None:
-    known = document.value["parameters"]
-    if key not in known:
-        raise UsageError(f"workload {name} has no parameter {key!r}", hint=documents.suggestion(key, known))
-    if type(value) is not TYPES[known[key]["type"]]:
-        raise UsageError(f"parameter {key} of workload {name} got {value!r}", hint=f"give {known[key]['type']}")
+    parameters = document.value["parameters"]
+    if key not in parameters:
+        raise UsageError(f"workload {name} has no parameter {key!r}", hint=documents.suggestion(key, parameters))
+    if type(value) is not TYPES[parameters[key]["type"]]:
+        raise UsageError(f"parameter {key} of workload {name} got {value!r}", hint=f"give {parameters[key]['type']}")
 
 
 def _filled(value: Any, chosen: Mapping[str, object]) -> Any:

@@ -1,5 +1,5 @@
-"""Whose pods need no gate: GREP-393 draws pods of sets with the update strategy Coherent without one, and gates them in
-its prose."""
+"""Sets whose pods need no gate: GREP-393 draws pods of sets with the update strategy Coherent without one, and gates
+them in its prose."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ def _stands_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
     state: Literal["terminating", "finished"] = "finished" if breach.rule == "OR-1" else "terminating"
     running = [pod if pod.state == "running" else replace(pod, state=state) for pod in played.instance.running]
     names = {pod.name for pod in running if breach.rule == "OR-1"}
-    victims = [step for step in observed if isinstance(step, history.Gone) and step.pod in names]
+    victims = [step for step in observed if isinstance(step, history.PodGone) and step.pod in names]
     instance = replace(played.instance, running=tuple(running))
     steps = [*victims, *(step for step in observed if step not in victims)]
     if (instance, steps) == (played.instance, observed):
@@ -334,7 +334,7 @@ def proven(breach: Breach, played: ScenarioResult, beside: Iterable[ScenarioResu
     """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
     one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
     use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
-    evictions = [move.at for move in played.moves if move.step == history.Gone(breach.victim)]
+    evictions = [move.at for move in played.moves if move.step == history.PodGone(breach.victim)]
     if breach.rule != "GS-30" or not evictions:
         return breach
     priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)

@@ -15,7 +15,7 @@ from conformance.grove import labels
 from conformance.grove.fields import items, label, name, text
 from conformance.grove.health import HOLD_STATUS
 from conformance.grove.scheduling import manifests
-from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.history import Bound, PodGone
 from conformance.grove.scheduling.instance import HOST, Gang, Group, Instance, Node, SchedulingOutcome
 from conformance.grove.scheduling.manifests import Testbed
 from conformance.grove.scheduling.scenarios import Scenario
@@ -49,7 +49,7 @@ class Move:
     """A binding or eviction by the scheduler, and its time."""
 
     at: float
-    step: Bound | Gone
+    step: Bound | PodGone
 
 
 @dataclass
@@ -320,7 +320,7 @@ class ScenarioRunner:
 def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, ByHand]) -> Iterable[Move]:
     testbed, instance = part.testbed, part.instance
     before = {testbed.name(pod.name): pod.name for pod in instance.running}
-    again = {manifests.again(pod, testbed): pod.name for pod in instance.running}
+    again = {manifests.recreated_name(pod, testbed): pod.name for pod in instance.running}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     nodes = {testbed.node(node.name): node.name for node in instance.nodes}
     alive = {step.pod for step in part.begin}
@@ -332,7 +332,7 @@ def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, B
         if record.kind == DELETED:
             if pod in before or pod in alive:
                 alive.discard(pod)
-                yield Move(record.at, Gone(before.get(pod, pod)))
+                yield Move(record.at, PodGone(before.get(pod, pod)))
         elif node and pod not in before and pod not in alive and (clique in groups or pod in again):
             alive.add(pod)
             yield Move(record.at, Bound(pod, *groups.get(clique, ("", "")), nodes.get(node, node), again.get(pod, "")))

@@ -40,9 +40,9 @@ def test_autoscalers_are_called_like_their_targets(full_featured):
         "p-0-fe": "PodClique",
         "p-0-sg": "PodCliqueScalingGroup",
     }
-    assert (autoscalers["p-0-sg"].least, autoscalers["p-0-sg"].most) == (1, 6)
+    assert (autoscalers["p-0-sg"].minimum, autoscalers["p-0-sg"].maximum) == (1, 6)
     del full_featured["spec"]["template"]["podCliqueScalingGroups"][0]["scaleConfig"]["minReplicas"]
-    assert expected_secondary.autoscalers(full_featured)["p-0-sg"].least is None, "no document has a default"
+    assert expected_secondary.autoscalers(full_featured)["p-0-sg"].minimum is None, "no document has a default"
 
 
 def test_claims_of_each_level(full_featured):

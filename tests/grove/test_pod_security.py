@@ -97,7 +97,7 @@ def test_scale_scenarios_satisfy_the_standard(name: str) -> None:
 def test_templates_of_hashes_satisfy_the_standard() -> None:
     pairs = template_pairs.read()
     listed = [
-        *(pairs.keyed + pairs.ordered + pairs.open + pairs.changed + pairs.beside),
+        *(pairs.keyed + pairs.ordered + pairs.open + pairs.changed + pairs.outside_pod_spec),
         *(pairs.notations + pairs.foreign_notations),
         template_pairs.notations_by_chance(random.Random(1), pairs.base, "chance"),
     ]

@@ -15,9 +15,9 @@ from conformance.validate import VALIDATORS
 from tests.reference import apiserver
 
 
-@pytest.mark.parametrize("name", sorted(samples.known()))
+@pytest.mark.parametrize("name", sorted(samples.load()))
 def test_a_sample_is_admitted_without_a_warning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents: list[dict[str, Any]] = list(yaml.safe_load_all(samples.known()[name].path.read_text("utf-8")))
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(samples.load()[name].path.read_text("utf-8")))
     levels = {
         document["metadata"]["name"]: [level["domain"] for level in document["spec"]["levels"]]
         for document in documents
@@ -34,8 +34,8 @@ def test_a_sample_is_admitted_without_a_warning(name: str, monkeypatch: pytest.M
 
 
 def test_every_manifest_is_listed() -> None:
-    folder = samples.known()["serving"].path.parent
-    assert {path.stem for path in folder.glob("*.yaml")} == {*samples.known(), "samples"}
+    folder = samples.load()["serving"].path.parent
+    assert {path.stem for path in folder.glob("*.yaml")} == {*samples.load(), "samples"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.grove.scheduling.history import Gone
+from conformance.grove.scheduling.history import PodGone
 from conformance.grove.scheduling.instance import SchedulingOutcome
 from conformance.grove.scheduling.rules import Breach
 from conformance.testing import judging
@@ -25,7 +25,7 @@ def evicting(name, victims, *steps):
     for step in steps:
         spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
         spread[step.node] = spread.get(step.node, 0) + 1
-    return scene(name, *map(Gone, victims), *steps, outcome=SchedulingOutcome(placed, frozenset(victims)))
+    return scene(name, *map(PodGone, victims), *steps, outcome=SchedulingOutcome(placed, frozenset(victims)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.grove.scheduling import history, scenarios
-from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.history import Bound, PodGone
 
 ALL = {scenario.id: scenario.instance for scenario in scenarios.load()}
 
@@ -25,8 +25,8 @@ def test_a_history_that_ends_half_way_is_a_torn_gang():
 
 def test_a_gang_that_was_whole_is_evicted_in_part():
     pods = [Bound(f"p{i}", "A", "w", node) for i, node in enumerate(("n1", "n1", "n2", "n2"))]
-    assert rules("GS-S01", *pods, Gone("p3")) == ["GS-31"]
-    assert rules("GS-S01", *pods, *(Gone(f"p{i}") for i in range(4))) == ["GS-26"]
+    assert rules("GS-S01", *pods, PodGone("p3")) == ["GS-31"]
+    assert rules("GS-S01", *pods, *(PodGone(f"p{i}") for i in range(4))) == ["GS-26"]
 
 
 def test_a_scaled_gang_before_its_base_is_seen_even_if_the_base_comes():
@@ -37,15 +37,15 @@ def test_a_scaled_gang_before_its_base_is_seen_even_if_the_base_comes():
 
 def test_a_node_that_is_overfull_for_a_moment_is_seen():
     pods = [Bound("h1", "H", "w", "n1"), Bound("h2", "H", "w", "n1")]
-    evictions = [Gone("l1"), Gone("l2")]
+    evictions = [PodGone("l1"), PodGone("l2")]
     assert rules("GS-S31", *pods, *evictions)[:1] == ["OR-1"]
     assert rules("GS-S31", *evictions, *pods) == []
 
 
 def test_a_binding_that_is_undone_counts_no_more():
-    assert rules("GS-S02", Bound("p", "A", "w", "n1"), Gone("p")) == []
+    assert rules("GS-S02", Bound("p", "A", "w", "n1"), PodGone("p")) == []
 
 
 @pytest.mark.parametrize("evicted", [["l1"], ["l1", "l2"]])
 def test_evictions_for_nobody_are_forbidden(evicted):
-    assert "GS-30" in rules("GS-S31", *map(Gone, evicted))
+    assert "GS-30" in rules("GS-S31", *map(PodGone, evicted))

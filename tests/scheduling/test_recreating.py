@@ -9,7 +9,7 @@ import pytest
 
 from conformance.grove import labels
 from conformance.grove.scheduling import manifests
-from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.history import Bound, PodGone
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
 from conformance.history.origins import ByHand
@@ -102,7 +102,7 @@ def test_a_pod_without_a_gang_is_recreated_too_and_counts_as_moved_once_bound() 
     ]
     origin = ByHand(dict(TESTBED.tag))
     assert [move.step for move in _moves(records, cluster.part, {"1": origin, "2": origin})] == [
-        Gone("other"),
+        PodGone("other"),
         Bound("s-other-again", "", "", "n", "other"),
     ]
 

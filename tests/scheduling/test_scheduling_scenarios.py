@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.grove.scheduling import manifests, sampling, scenarios
-from conformance.grove.scheduling.history import Bound, Gone
+from conformance.grove.scheduling.history import Bound, PodGone
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod, SchedulingOutcome
 from conformance.suite.registry import requirement
 from conformance.testing import judging
@@ -97,13 +97,13 @@ def test_room_may_be_kept_for_another_gang_that_waits():
 
 def test_other_pods_of_a_gang_that_has_lost_one_are_a_matter_of_their_own():
     ended = SchedulingOutcome({}, frozenset({"w0", "w1"}))
-    assert broken(scene("repair-full", Gone("w0"), Gone("w1"), outcome=ended)) == {"SCHED-074"}
+    assert broken(scene("repair-full", PodGone("w0"), PodGone("w1"), outcome=ended)) == {"SCHED-074"}
 
 
 @pytest.mark.parametrize("evicted", [("w0", "w1"), ("w0",)], ids=["all", "some"])
 def test_a_gang_may_be_ended_because_it_is_below_its_minimum(evicted):
     """GREP-393: "This termination behavior is not enforced by Grove itself and may vary"."""
-    played = scene("GS-S41-full", *map(Gone, evicted), outcome=SchedulingOutcome({}, frozenset(evicted)))
+    played = scene("GS-S41-full", *map(PodGone, evicted), outcome=SchedulingOutcome({}, frozenset(evicted)))
     assert broken(played) == {"SCHED-074"}
 
 
@@ -111,7 +111,7 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
     instance = ALL["repair-full"].instance
     high = Gang("H", (Group("w", 1, 1, {"gpus": 1}),), 90)
     instance = replace(instance, gangs=(*instance.gangs, high))
-    steps = [Gone("w0"), *bound("H", "w", "n1")]
+    steps = [PodGone("w0"), *bound("H", "w", "n1")]
     outcome = SchedulingOutcome({"H": {"w": {"n1": 1}}}, frozenset({"w0"}))
     played = replace(scene("repair-full", *steps, outcome=outcome), instance=instance)
     scenario = replace(played.scenario, checks=())
@@ -138,7 +138,7 @@ def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
 
 
 def test_the_room_of_a_victim_is_that_of_a_terminating_pod():
-    deleted, placed = [Gone("l1"), Gone("l2")], bound("H", "w", "n1", "n1")
+    deleted, placed = [PodGone("l1"), PodGone("l2")], bound("H", "w", "n1", "n1")
     outcome = SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))
     assert broken(scene("GS-S31", *deleted, *placed, outcome=outcome)) == set()
     assert broken(scene("GS-S31", *placed, *deleted, outcome=outcome)) == {"SCHED-076"}
@@ -155,7 +155,7 @@ def test_preferences_are_told_apart_from_what_must_be():
 
 def test_that_nobody_is_evicted_is_for_those_who_claim_it():
     assert broken(scene("GS-S31")) == {judging.EVICTS}
-    steps = [Gone("l1"), Gone("l2"), *bound("H", "w", "n1", "n1")]
+    steps = [PodGone("l1"), PodGone("l2"), *bound("H", "w", "n1", "n1")]
     assert (
         broken(scene("GS-S31", *steps, outcome=SchedulingOutcome({"H": {"w": {"n1": 2}}}, frozenset({"l1", "l2"}))))
         == set()
@@ -202,7 +202,7 @@ def test_minimums_of_zero_are_a_matter_of_their_own():
 
 def test_a_pod_that_was_moved_is_not_evicted():
     placed = bound("G", "w", "n1")
-    deleted, again = Gone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
+    deleted, again = PodGone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
     repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
     evicted = scene("repair", deleted, *placed, outcome=SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
     assert "SCHED-030" in broken(evicted)
@@ -214,7 +214,7 @@ def test_a_pod_that_was_moved_is_not_evicted():
 
 
 def evicting(name, pod):
-    return scene(name, Gone(pod), outcome=SchedulingOutcome({}, frozenset({pod})))
+    return scene(name, PodGone(pod), outcome=SchedulingOutcome({}, frozenset({pod})))
 
 
 @pytest.mark.parametrize(
@@ -222,13 +222,13 @@ def evicting(name, pod):
     [
         pytest.param("GS-S33", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-030", id="of lower priority"),
         pytest.param("GS-S38", ("GS-S31", Bound("l", "L", "w", "n1")), "SCHED-030", id="of the same priority"),
-        pytest.param("GS-S38", ("GS-S31", Gone("l1")), "SCHED-030", id="not placed"),
+        pytest.param("GS-S38", ("GS-S31", PodGone("l1")), "SCHED-030", id="not placed"),
         pytest.param("GS-S38", ("GS-S38", Bound("h", "H", "w", "n1")), "SCHED-030", id="of the same scenario"),
         pytest.param("GS-S38", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-032", id="of higher priority"),
     ],
 )
 def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside, breaks):
-    played, other = evicting(name, "p1"), scene(beside[0], Gone("l2"), beside[1])
+    played, other = evicting(name, "p1"), scene(beside[0], PodGone("l2"), beside[1])
     proven = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
     ids = judging.attributed(played, proven).keys() & {"SCHED-030", "SCHED-032"}
     assert ids == {breaks}
@@ -237,7 +237,7 @@ def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside
 def test_a_gang_that_loses_a_pod_to_an_eviction_was_still_placed_as_a_whole():
     first, second = bound("A", "w", "n1", "n2"), bound("B", "w", "n2", "n1")
     end = SchedulingOutcome({"A": {"w": {"n1": 1}}, "B": {"w": {"n1": 1, "n2": 1}}})
-    assert broken(scene("GS-S09", *first, Gone("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
+    assert broken(scene("GS-S09", *first, PodGone("A-w-1"), *second, outcome=end)) == {"SCHED-031"}
     assert broken(scene("GS-S09", *first[:1], *second, outcome=end)) == {"SCHED-020", "SCHED-027"}
 
 

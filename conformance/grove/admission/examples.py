@@ -19,14 +19,14 @@ _SIZES = (-1, 0, 1, 2, 3, 9)
 
 def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set:
     """Return a set that every rule permits."""
-    own = random.sample(_NAMES, random.randint(1, 4))
-    template: Set = {"cliques": [_clique(random, clique) for clique in own]}
+    clique_names = random.sample(_NAMES, random.randint(1, 4))
+    template: Set = {"cliques": [_clique(random, clique) for clique in clique_names]}
     if random.random() < 0.6:
         template["cliqueStartupType"] = random.choice(STARTUP)
     if template.get("cliqueStartupType") == STARTUP[2]:
         for i, clique in enumerate(template["cliques"][1:], 1):
             if random.random() < 0.6:
-                clique["spec"]["startsAfter"] = random.sample(own[:i], random.randint(1, min(i, 2)))
+                clique["spec"]["startsAfter"] = random.sample(clique_names[:i], random.randint(1, min(i, 2)))
     if random.random() < 0.6:
         _add_groups(random, template)
     if random.random() < 0.3:

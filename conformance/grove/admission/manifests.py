@@ -83,8 +83,8 @@ def read(path: Path) -> list[Manifest]:
     manifests = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
     for i, manifest in enumerate(manifests):
         if manifest.name in {earlier.name for earlier in manifests[:i]}:
-            where = document.where("manifests", i, "name")
-            raise UsageError(f"{manifest.name} is a duplicate", where=where, hint="give one another name")
+            place = document.where("manifests", i, "name")
+            raise UsageError(f"{manifest.name} is a duplicate", where=place, hint="give one another name")
     return manifests
 
 
@@ -112,15 +112,15 @@ def at(value: Any, path: str) -> Any:
 
 
 def _manifest(document: Document, index: int, entry: Mapping[str, Any]) -> Manifest:
-    where: Field = ("manifests", index)
+    field: Field = ("manifests", index)
     stored = None
     if "stored" in entry:
-        stored = _object(document, (*where, "stored"), {"base": entry.get("base"), **entry["stored"]})
+        stored = _object(document, (*field, "stored"), {"base": entry.get("base"), **entry["stored"]})
     return Manifest(
         name=entry["name"],
         requirement=entry["requirement"],
         rules=tuple(entry["rules"]),
-        object=_object(document, where, entry),
+        object=_object(document, field, entry),
         stored=stored,
         verdict=entry["verdict"],
         errors=tuple(Error(error["at"], error.get("kind", "")) for error in entry.get("errors", ())),
@@ -135,13 +135,13 @@ def _manifest(document: Document, index: int, entry: Mapping[str, Any]) -> Manif
     )
 
 
-def _object(document: Document, where: Field, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[str, Any]:
     if "manifest" in entry:
         return dict(entry["manifest"])
     bases = document.value.get("bases", {})
     if entry.get("base") not in bases:
         hint = documents.suggestion(str(entry.get("base")), bases)
-        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*where), hint=hint)
+        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*field), hint=hint)
     manifest: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
     try:
         for path, value in entry.get("set", {}).items():
@@ -151,7 +151,7 @@ def _object(document: Document, where: Field, entry: Mapping[str, Any]) -> dict[
             del _walk(manifest, way)[last]
     except (KeyError, IndexError, TypeError):
         hint = "give paths into the base"
-        raise UsageError("a path of set or drop does not fit", where=document.where(*where), hint=hint) from None
+        raise UsageError("a path of set or drop does not fit", where=document.where(*field), hint=hint) from None
     return manifest
 
 

@@ -74,16 +74,16 @@ def always(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
 
 def _names(whole: Document) -> Iterator[Violation]:
     name = whole["metadata"]["name"]
-    own = [clique["name"] for clique in cliques(whole)]
+    clique_names = [clique["name"] for clique in cliques(whole)]
     members = {member for group in groups(whole) for member in group["cliqueNames"]}
-    for clique in own:
+    for clique in clique_names:
         if not clique:
             yield Violation("VAL-07", "name")
         elif not _NAME.fullmatch(clique):
             yield Violation("VAL-08", "name")
         if clique and clique not in members and len(name + clique) > MAX_COMBINED_LENGTH:
             yield Violation("VAL-09", "name")
-    if _twice(own):
+    if _twice(clique_names):
         yield Violation("SCH-02", "cliques")
     if _twice(clique["spec"]["roleName"] for clique in cliques(whole)):
         yield Violation("VAL-12", "roleName")
@@ -136,7 +136,7 @@ def _pods_of_new_sets(whole: Document) -> Iterator[Violation]:
 
 
 def _groups(whole: Document) -> Iterator[Violation]:
-    known = {clique["name"] for clique in cliques(whole)}
+    clique_names = {clique["name"] for clique in cliques(whole)}
     members = [member for group in groups(whole) for member in group["cliqueNames"]]
     if _twice(members):
         yield Violation("VAL-59", "cliqueNames")
@@ -144,7 +144,7 @@ def _groups(whole: Document) -> Iterator[Violation]:
         if clique["name"] in members and clique["spec"].get("autoScalingConfig") is not None:
             yield Violation("VAL-38", "podCliqueScalingGroups")
     for group in groups(whole):
-        if not known.issuperset(group["cliqueNames"]):
+        if not clique_names.issuperset(group["cliqueNames"]):
             yield Violation("VAL-51", "cliqueNames")
         replicas, min_available, scale = group["replicas"], group["minAvailable"], group.get("scaleConfig")
         if replicas < 1:
@@ -175,12 +175,12 @@ def _startup(whole: Document) -> Iterator[Violation]:
         if not set(listed) <= parents.keys():
             yield Violation("VAL-21", "startsAfter")
     # Remove, repeatedly, all cliques that wait for none of the others: what is left waits in a circle or behind one.
-    left = {name: (of & parents.keys()) - {name} for name, of in parents.items()}
-    while free := [name for name, of in left.items() if not of]:
+    waiting = {name: (of & parents.keys()) - {name} for name, of in parents.items()}
+    while free := [name for name, of in waiting.items() if not of]:
         for name in free:
-            del left[name]
-        left = {name: of - set(free) for name, of in left.items()}
-    if left:
+            del waiting[name]
+        waiting = {name: of - set(free) for name, of in waiting.items()}
+    if waiting:
         yield Violation("VAL-22", "cliques")
 
 
@@ -196,9 +196,9 @@ def _sharing(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-05", "requests")
     if _twice(internal):
         yield Violation("VAL-05b", "name")
-    known = {clique["name"] for clique in cliques(whole)}
-    known_groups = {group["name"] for group in groups(whole)}
-    lists = [(template.get("resourceSharing") or [], known, known_groups)]
+    clique_names = {clique["name"] for clique in cliques(whole)}
+    group_names = {group["name"] for group in groups(whole)}
+    lists = [(template.get("resourceSharing") or [], clique_names, group_names)]
     lists += [(group.get("resourceSharing") or [], set(group["cliqueNames"]), set()) for group in groups(whole)]
     lists += [(clique.get("resourceSharing") or [], set(), set()) for clique in cliques(whole)]
     for entries, of_cliques, of_groups in lists:

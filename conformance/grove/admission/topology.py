@@ -27,8 +27,8 @@ def update(whole: Document, stored: Document) -> Iterator[Violation]:
     """Yield changed constraints (VTC-20 to VTC-25). Sets with `packDomain` are not modelled."""
     before = _scopes(stored)
     now = _scopes(whole)
-    known = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
-    for scope in sorted({*before, *now} & known):
+    stored_scopes = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
+    for scope in sorted({*before, *now} & stored_scopes):
         previous, current = _asks(before.get(scope)), _asks(now.get(scope))
         if previous.name != current.name and scope == "":
             yield Violation("VTC-20", "topologyName")
@@ -44,17 +44,17 @@ def _scopes(whole: Document) -> dict[str, Document]:
     return {scope: constraint for scope, constraint in constraints.items() if constraint is not None}
 
 
-class _Asked(NamedTuple):
-    there: bool
+class _Request(NamedTuple):
+    exists: bool
     name: str
     required: str
     preferred: str
 
 
-def _asks(constraint: Document | None) -> _Asked:
+def _asks(constraint: Document | None) -> _Request:
     given = constraint or {}
     pack = given.get("pack") or {}
-    return _Asked(
+    return _Request(
         constraint is not None, given.get("topologyName") or "", pack.get("required", ""), pack.get("preferred", "")
     )
 
@@ -79,12 +79,15 @@ def _above(whole: Document, scope: str) -> list[str]:
 
 
 def _names(whole: Document, scopes: dict[str, Document], facts: AdmissionFacts) -> list[Violation]:
-    own = {scope: str(constraint.get("topologyName") or "") for scope, constraint in scopes.items()}
-    named = {name for name in own.values() if name}
+    topologies = {scope: str(constraint.get("topologyName") or "") for scope, constraint in scopes.items()}
+    named = {name for name in topologies.values() if name}
     violations = []
     if len(named) > 1:
         violations.append(Violation("VTC-04", "topologyName"))
-    if any(not name and not any(own.get(outer) for outer in _above(whole, scope)) for scope, name in own.items()):
+    if any(
+        not name and not any(topologies.get(outer) for outer in _above(whole, scope))
+        for scope, name in topologies.items()
+    ):
         violations.append(Violation("VTC-03", "topologyName"))
     if not violations and not named <= facts.bindings.keys():
         violations.append(Violation("VTC-06", "topologyName"))

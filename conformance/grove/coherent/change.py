@@ -29,12 +29,12 @@ class LayoutChange:
     @property
     def grown(self) -> dict[str, dict[Key, int]]:
         """The members of each component that existing gangs have gained, by gang."""
-        return {key: more for key, more in self._differences(1).items() if more}
+        return {key: gained for key, gained in self._differences(1).items() if gained}
 
     @property
     def shrunk(self) -> dict[str, dict[Key, int]]:
         """The members of each component that gangs have lost, by gang, removed gangs included."""
-        return {key: less for key, less in self._differences(-1).items() if less}
+        return {key: lost for key, lost in self._differences(-1).items() if lost}
 
     @property
     def batch(self) -> Batch:
@@ -43,8 +43,8 @@ class LayoutChange:
         for entry in self._new():
             for key in entry.components():
                 counts[key] = counts.get(key, 0) + entry.size(key)
-        for more in self.grown.values():
-            for key, count in more.items():
+        for gained in self.grown.values():
+            for key, count in gained.items():
                 counts[key] = counts.get(key, 0) + count
         return Batch(bool(self.opened), counts)
 
@@ -53,8 +53,8 @@ class LayoutChange:
         return bool(self._new() or self.grown or self.shrunk)
 
     def _new(self) -> list[Entry]:
-        known = {entry.key for entry in self.before}
-        return [entry for entry in self.after if entry.key not in known]
+        old_keys = {entry.key for entry in self.before}
+        return [entry for entry in self.after if entry.key not in old_keys]
 
     def _differences(self, sign: int) -> dict[str, dict[Key, int]]:
         later = {entry.key: entry for entry in self.after}
@@ -104,24 +104,24 @@ def problems(
     even where a revert has brought their generation back; `unavailable`: the number of members of the batch that were
     unavailable already (they may be replaced beyond maxUnavailable); `settled`: whether the members that a gang has of
     a component are of the present template, where more is known of the gang than its generation (COH-197)."""
-    known = {component.key: component for component in components}
+    in_scope = {component.key: component for component in components}
     old = set(before)
-    errors = [*unmoved(change, generation, old), *_late(change)]
-    strange = sorted(change.batch.counts.keys() - known.keys())
+    errors = [*unmoved(change, generation, old), *_replicas_that_join(change)]
+    strange = sorted(change.batch.counts.keys() - in_scope.keys())
     errors += [f"{key.name} is not in the scope of the update, and {change.batch} moves it" for key in strange]
     if change.opened:
         done = settled or (lambda entry, key: entry.generation == generation)
         ahead = any(
             entry.size(key) and done(entry, key) and (entry.generation != generation or entry.key in old)
             for entry in change.before
-            for key in known
+            for key in in_scope
         )
-        errors += _opened(change, known, done, unavailable or {}, ahead=ahead)
+        errors += _opened(change, in_scope, done, unavailable or {}, ahead=ahead)
     else:
         errors += _followed(change, generation)
     if change.opened and single_anchor and any(e.anchor and e.key not in old for e in change.before):
         errors.append("a second anchor is opened")
-    errors += _over_budget(change, known, unavailable or {})
+    errors += _over_budget(change, in_scope, unavailable or {})
     return errors
 
 
@@ -130,8 +130,8 @@ def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iter
     generations to those of this one. `old`: keys of the gangs that existed when the update began."""
     removed: dict[Key, int] = {}
     of = {entry.key: entry for entry in (*change.after, *change.before)}
-    for gang, less in change.shrunk.items():
-        for key, count in less.items():
+    for gang, lost in change.shrunk.items():
+        for key, count in lost.items():
             removed[key] = removed.get(key, 0) + count
         if of[gang].generation == generation and gang not in old:
             yield f"gang {gang} of the new generation loses members"
@@ -145,17 +145,17 @@ def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iter
         yield f"the write takes {_words(removed)} and adds {_words(change.batch.counts)}"
 
 
-def _late(change: LayoutChange) -> Iterator[str]:
+def _replicas_that_join(change: LayoutChange) -> Iterator[str]:
     """Replicas of scaling groups join no gang that is there already."""
-    for gang, more in change.grown.items():
-        for key in more:
+    for gang, gained in change.grown.items():
+        for key in gained:
             if key.kind == "group":
                 yield f"gang {gang} gains replicas of {key.name} after it was created"
 
 
 def _opened(
     change: LayoutChange,
-    known: Mapping[Key, Component],
+    in_scope: Mapping[Key, Component],
     settled: Callable[[Entry, Key], bool],
     unavailable: Mapping[Key, int],
     *,
@@ -169,11 +169,11 @@ def _opened(
     if change.tails or change.grown:
         yield "more than an anchor is made in the sub-step that opens it"
     for entry in change.opened:
-        for key, component in known.items():
-            left = sum(e.size(key) for e in change.before if not settled(e, key))
-            most = min(component.minimum, left)
-            less = ahead or any(unavailable.values())
-            if entry.size(key) > most or (entry.size(key) < most and not less):
+        for key, component in in_scope.items():
+            unsettled = sum(e.size(key) for e in change.before if not settled(e, key))
+            limit = min(component.minimum, unsettled)
+            may_be_smaller = ahead or any(unavailable.values())
+            if entry.size(key) > limit or (entry.size(key) < limit and not may_be_smaller):
                 yield f"anchor {entry.key} holds {entry.size(key)} of {key.name}, whose minimum is {component.minimum}"
 
 
@@ -190,9 +190,11 @@ def _followed(change: LayoutChange, generation: str) -> Iterator[str]:
             yield f"pods join {gang}, and not the newest anchor {_newest(anchors)}"
 
 
-def _over_budget(change: LayoutChange, known: Mapping[Key, Component], unavailable: Mapping[Key, int]) -> Iterator[str]:
+def _over_budget(
+    change: LayoutChange, in_scope: Mapping[Key, Component], unavailable: Mapping[Key, int]
+) -> Iterator[str]:
     for key, count in sorted(change.batch.counts.items()):
-        component = known.get(key)
+        component = in_scope.get(key)
         if component is None:
             continue
         budget = component.unavailable

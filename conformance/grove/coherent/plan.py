@@ -61,15 +61,17 @@ def from_totals(components: Sequence[Component]) -> list[Batch]:
 
 def from_remainder(components: Sequence[Component]) -> list[Batch]:
     """The sub-steps, where each step is planned from what remains before it."""
-    left = {component.key: component.replicas for component in components if component.replicas > 0}
+    remaining = {component.key: component.replicas for component in components if component.replicas > 0}
     batches: list[Batch] = []
-    while any(left.values()):
-        rest = [Component(e.key, left[e.key], e.minimum, e.unavailable) for e in components if left.get(e.key)]
-        if len(rest) < len(left) or any(component.replicas < component.minimum for component in rest):
-            return batches + list(_tails(components, left)) if batches else from_totals(components)
+    while any(remaining.values()):
+        rest = [
+            Component(e.key, remaining[e.key], e.minimum, e.unavailable) for e in components if remaining.get(e.key)
+        ]
+        if len(rest) < len(remaining) or any(component.replicas < component.minimum for component in rest):
+            return batches + list(_tails(components, remaining)) if batches else from_totals(components)
         target = steps(rest).target
         batches += _step(rest, target)
-        left = {key: count - target.get(key, 0) for key, count in left.items()}
+        remaining = {key: count - target.get(key, 0) for key, count in remaining.items()}
     return batches
 
 
@@ -136,11 +138,11 @@ def _step(components: Sequence[Component], target: Mapping[Key, int]) -> Iterato
 def _tails(components: Sequence[Component], remaining: Mapping[Key, int]) -> Iterator[Batch]:
     """Sub-steps that open no anchor: all components together, each within its budget."""
     budget = {component.key: max(1, component.unavailable) for component in components}
-    left = {key: count for key, count in remaining.items() if count > 0}
-    while left:
-        batch = {key: min(budget[key], count) for key, count in left.items()}
+    unmoved = {key: count for key, count in remaining.items() if count > 0}
+    while unmoved:
+        batch = {key: min(budget[key], count) for key, count in unmoved.items()}
         yield Batch(False, batch)
-        left = {key: count - batch[key] for key, count in left.items() if count > batch[key]}
+        unmoved = {key: count - batch[key] for key, count in unmoved.items() if count > batch[key]}
 
 
 def _floor(component: Component) -> int:

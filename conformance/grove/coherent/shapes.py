@@ -142,14 +142,14 @@ def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int,
     that entries have for it."""
     value = at(group, "status", "podGangMapping")
     if isinstance(value, Mapping):
-        return {key: _integers(own) for key, own in value.items()}
+        return {key: _integers(replica_indices) for key, replica_indices in value.items()}
     indices: dict[str, tuple[int, ...]] = {}
     for entry in items(group, "status", "podGangMapping"):
-        epoch, own = text(entry, "epoch"), _integers(at(entry, "replicaIndices"))
+        epoch, replica_indices = text(entry, "epoch"), _integers(at(entry, "replicaIndices"))
         if text(entry, "role") == ANCHOR_ROLE:
-            indices[epoch] = (*indices.get(epoch, ()), *own)
+            indices[epoch] = (*indices.get(epoch, ()), *replica_indices)
         else:
-            indices |= {f"{epoch}/{template}/{index}": (index,) for index in own}
+            indices |= {f"{epoch}/{template}/{index}": (index,) for index in replica_indices}
     return indices
 
 
@@ -165,14 +165,14 @@ def _gangs(entry: Document) -> Iterator[Entry]:
     """The gangs of one entry of a map, as it lists them."""
     key, generation = _key(entry), text(entry, "podCliqueSetGenerationHash")
     cliques = {member: count for member, count in _numbers(at(entry, "podCliques")).items() if count}
-    groups = {member: own for member, own in _groups(entry).items() if own}
+    groups = {member: group_indices for member, group_indices in _groups(entry).items() if group_indices}
     dependent = _depends(entry)
     role = text(entry, "role")
     if role in ("", ANCHOR_ROLE):
         yield Entry(key, generation, cliques, groups, _anchor(entry, cliques, dependent), dependent)
         return
-    for group, own in groups.items():
-        for index in own:
+    for group, group_indices in groups.items():
+        for index in group_indices:
             yield Entry(f"{key}/{group}/{index}", generation, {}, {group: (index,)}, False, dependent)
 
 
@@ -199,7 +199,11 @@ def _depends(entry: Document) -> bool:
 
 def _groups(entry: Document) -> dict[str, tuple[int, ...]]:
     value = at(entry, "pcsgReplicaIndices")
-    return {group: _integers(own) for group, own in value.items()} if isinstance(value, Mapping) else {}
+    return (
+        {group: _integers(group_indices) for group, group_indices in value.items()}
+        if isinstance(value, Mapping)
+        else {}
+    )
 
 
 def _turns(pcs: Document | None) -> Iterator[tuple[Document, int]]:

@@ -17,8 +17,8 @@ def problems(change: LayoutChange, sizes: Mapping[Key, int]) -> list[str]:
 
 def _grown(change: LayoutChange) -> Iterator[str]:
     """Only pods of standalone cliques join a gang that exists, the newest one that holds the clique (COH-245)."""
-    for gang, more in change.grown.items():
-        for key in more:
+    for gang, gained in change.grown.items():
+        for key in gained:
             if key.kind == "group":
                 yield f"gang {gang} gains replicas of {key.name}: each has a gang of its own (COH-240)"
             elif (newest := _newest_with(change, key)) not in ("", gang):

@@ -27,13 +27,13 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Gone:
+class PodGone:
     """A pod is gone: one that ran before, or one that was bound in this history."""
 
     pod: str
 
 
-def judged(instance: Instance, steps: Iterable[Bound | Gone], *, recreated: bool = False) -> list[Breach]:
+def judged(instance: Instance, steps: Iterable[Bound | PodGone], *, recreated: bool = False) -> list[Breach]:
     """Return the breaches during the steps (each once), then those of the end. `recreated`: see `SchedulingOutcome`."""
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()

@@ -80,9 +80,9 @@ class Gang:
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """Return the constraints of all three levels, the widest first."""
-        own = Scope(tuple(group.name for group in self.groups), self.required, self.preferred)
+        of_gang = Scope(tuple(group.name for group in self.groups), self.required, self.preferred)
         of_groups = (Scope((group.name,), group.required, group.preferred) for group in self.groups)
-        return tuple(scope for scope in (own, *self.configs, *of_groups) if scope.required or scope.preferred)
+        return tuple(scope for scope in (of_gang, *self.configs, *of_groups) if scope.required or scope.preferred)
 
     def group(self, name: str) -> Group:
         """Return a group by name. Raises StopIteration if there is none."""
@@ -217,10 +217,10 @@ def admitted(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool
 
 def free(instance: Instance, outcome: SchedulingOutcome) -> dict[str, dict[str, int]]:
     """Return the free capacity of each node; negative if it is exceeded."""
-    left = {node.name: dict(node.capacity) for node in instance.nodes}
+    free_amounts = {node.name: dict(node.capacity) for node in instance.nodes}
     for pod in (*instance.running, *bound(instance, outcome)):
-        if pod.holds and pod.name not in outcome.evicted and pod.node in left:
+        if pod.holds and pod.name not in outcome.evicted and pod.node in free_amounts:
             for resource, amount in pod.asks.items():
-                if resource in left[pod.node]:
-                    left[pod.node][resource] -= amount
-    return left
+                if resource in free_amounts[pod.node]:
+                    free_amounts[pod.node][resource] -= amount
+    return free_amounts

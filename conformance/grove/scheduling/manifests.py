@@ -141,12 +141,12 @@ def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
     manifests = []
     for gang in instance.gangs:
         for group in gang.groups:
-            own = _pod_labels(gang, group, testbed)
+            pod_labels = _pod_labels(gang, group, testbed)
             gates = (labels.GATE,) if testbed.gates and gang.base else ()
             names = [(name, gates) for name in _waiting(instance, gang, group, testbed)]
             names += [(name, (*gates, FOREIGN_GATE)) for name in _foreign_gated(gang, group, testbed)]
             for name, of_pod in names:
-                pod = _pod(name, group.asks, gang.priority, testbed, group.demands, own)
+                pod = _pod(name, group.asks, gang.priority, testbed, group.demands, pod_labels)
                 manifests.append(_gated(pod, of_pod))
     return manifests
 
@@ -158,15 +158,15 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
     for pod in instance.running:
         gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
         group = gang.group(pod.group) if gang else None
-        own = _pod_labels(gang, group, testbed) if gang and group else {}
+        pod_labels = _pod_labels(gang, group, testbed) if gang and group else {}
         demands = group.demands if group else {}
-        manifest = _pod(testbed.name(pod.name), pod.asks, instance.priority(pod), testbed, demands, own)
+        manifest = _pod(testbed.name(pod.name), pod.asks, instance.priority(pod), testbed, demands, pod_labels)
         manifest["spec"]["nodeName"] = testbed.node(pod.node)
         manifests.append(manifest)
     return manifests
 
 
-def again(pod: RunningPod, testbed: Testbed) -> str:
+def recreated_name(pod: RunningPod, testbed: Testbed) -> str:
     """Return the name of the pod that takes the place of an evicted one."""
     return testbed.name(pod.name, "again")
 
@@ -175,12 +175,12 @@ def recreated(instance: Instance, pod: RunningPod, testbed: Testbed) -> Manifest
     """Return the pod that takes the place of an evicted one, as its owner creates it: without a node."""
     [manifest] = running(replace(instance, running=(pod,)), testbed)
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
-    return {**manifest, "metadata": {**manifest["metadata"], "name": again(pod, testbed)}, "spec": spec}
+    return {**manifest, "metadata": {**manifest["metadata"], "name": recreated_name(pod, testbed)}, "spec": spec}
 
 
 def recreated_references(podgroups: Iterable[Mapping[str, Any]], pod: RunningPod, testbed: Testbed) -> list[Manifest]:
     """Return the pod groups of a gang with a reference to the recreated pod instead of the evicted one."""
-    old, new = testbed.name(pod.name), again(pod, testbed)
+    old, new = testbed.name(pod.name), recreated_name(pod, testbed)
 
     def references(group: Mapping[str, Any]) -> list[Manifest]:
         return [{**ref, "name": new if ref["name"] == old else ref["name"]} for ref in group["podReferences"]]
@@ -200,7 +200,7 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in observed if not pod["metadata"].get("deletionTimestamp")}
     before = {testbed.name(pod.name): pod for pod in instance.running}
-    recreated = {again(pod, testbed): pod.name for pod in instance.running}
+    recreated = {recreated_name(pod, testbed): pod.name for pod in instance.running}
     placed: dict[str, dict[str, Counter[str]]] = {}
     for name, pod in alive.items():
         node, clique = pod["spec"].get("nodeName"), pod["metadata"].get("labels", {}).get(labels.CLIQUE)
@@ -215,7 +215,7 @@ def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: 
 
 
 def _node(node: Node, testbed: Testbed) -> Manifest:
-    own = dict(testbed.label(key, value) for key, value in node.labels.items())
+    node_labels = dict(testbed.label(key, value) for key, value in node.labels.items())
     capacity = {**{_RESOURCES[name]: amount for name, amount in _PLENTY.items()}, **_amounts(node.capacity)}
     amounts = {name: f"{amount}Gi" if name == "memory" else str(amount) for name, amount in capacity.items()}
     amounts["pods"] = "110"
@@ -225,7 +225,7 @@ def _node(node: Node, testbed: Testbed) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": testbed.node(node.name), "labels": {"type": "kwok", **testbed.selector, **own}},
+        "metadata": {"name": testbed.node(node.name), "labels": {"type": "kwok", **testbed.selector, **node_labels}},
         "spec": spec,
         "status": {"capacity": amounts, "allocatable": dict(amounts)},
     }
@@ -290,7 +290,12 @@ def _gated(pod: Manifest, gates: Sequence[str]) -> Manifest:
 
 
 def _pod(
-    name: str, asks: Resources, priority: int, testbed: Testbed, demands: Mapping[str, Any], own: Mapping[str, str]
+    name: str,
+    asks: Resources,
+    priority: int,
+    testbed: Testbed,
+    demands: Mapping[str, Any],
+    pod_labels: Mapping[str, str],
 ) -> Manifest:
     amounts = {n: f"{a}Gi" if n == "memory" else str(a) for n, a in _amounts(asks).items() if a}
     selector = {**testbed.selector, **dict(testbed.label(k, v) for k, v in demands.get("nodeSelector", {}).items())}
@@ -301,7 +306,7 @@ def _pod(
         **_containers(amounts, demands),
     }
     spec["priorityClassName"] = priority_class(priority)
-    if affinity := _affinity(demands, testbed, own):
+    if affinity := _affinity(demands, testbed, pod_labels):
         spec["affinity"] = affinity
     if "spread" in demands:
         spec["topologySpreadConstraints"] = [
@@ -309,13 +314,13 @@ def _pod(
                 "topologyKey": testbed.key(constraint["key"]),
                 "maxSkew": constraint["maxSkew"],
                 "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": _selector({}, testbed, own),
+                "labelSelector": _selector({}, testbed, pod_labels),
             }
             for constraint in demands["spread"]
         ]
     if claim := demands.get("claim"):
         spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
-    metadata = {"name": name, "namespace": testbed.namespace, "labels": {**own, **testbed.tag}}
+    metadata = {"name": name, "namespace": testbed.namespace, "labels": {**pod_labels, **testbed.tag}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": restricted(spec)}
 
 
@@ -332,36 +337,38 @@ def _containers(amounts: Mapping[str, str], demands: Mapping[str, Any]) -> Manif
         return {"containers": [{**main, "resources": {"limits": dict(amounts)}}]}
     containers = [{**main, "resources": {"limits": devices}}]
     if by == "pod":
-        beside = {"name": "beside", "image": "registry.example/x:1"}
-        return {"containers": [*containers, beside], "resources": {"requests": shared, "limits": shared}}
+        second = {"name": "beside", "image": "registry.example/x:1"}
+        return {"containers": [*containers, second], "resources": {"requests": shared, "limits": shared}}
     first: Manifest = {"name": "first", "image": "registry.example/x:1", "resources": {"limits": shared}}
     if by == "sidecar":
         first["restartPolicy"] = "Always"
     return {"initContainers": [first], "containers": containers}
 
 
-def _affinity(demands: Mapping[str, Any], testbed: Testbed, own: Mapping[str, str]) -> Manifest:
+def _affinity(demands: Mapping[str, Any], testbed: Testbed, pod_labels: Mapping[str, str]) -> Manifest:
     required: Manifest = {}
     if "nodeAffinity" in demands:
         required["nodeAffinity"] = {"nodeSelectorTerms": [_term(term, testbed) for term in demands["nodeAffinity"]]}
     for demand, kind in (("together", "podAffinity"), ("apart", "podAntiAffinity")):
         if demand in demands:
             required[kind] = [
-                {"topologyKey": testbed.key(term["key"]), "labelSelector": _selector(term, testbed, own)}
+                {"topologyKey": testbed.key(term["key"]), "labelSelector": _selector(term, testbed, pod_labels)}
                 for term in demands[demand]
             ]
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms} for kind, terms in required.items()}
 
 
-def _selector(term: Mapping[str, Any], testbed: Testbed, own: Mapping[str, str]) -> Manifest:
+def _selector(term: Mapping[str, Any], testbed: Testbed, pod_labels: Mapping[str, str]) -> Manifest:
     """Return the label selector of the groups that a term names, or of the pod's own group."""
     named = [testbed.name(*group.split("/")) for group in term.get("groups", ())]
-    return {"matchExpressions": [{"key": labels.CLIQUE, "operator": "In", "values": named or [own[labels.CLIQUE]]}]}
+    return {
+        "matchExpressions": [{"key": labels.CLIQUE, "operator": "In", "values": named or [pod_labels[labels.CLIQUE]]}]
+    }
 
 
 def _pod_labels(gang: Gang, group: Group, testbed: Testbed) -> dict[str, str]:
-    own = {labels.GANG: testbed.name(gang.name), labels.CLIQUE: testbed.name(gang.name, group.name)}
-    return {**own, labels.BASE_GANG: testbed.name(gang.base)} if gang.base else own
+    pod_labels = {labels.GANG: testbed.name(gang.name), labels.CLIQUE: testbed.name(gang.name, group.name)}
+    return {**pod_labels, labels.BASE_GANG: testbed.name(gang.base)} if gang.base else pod_labels
 
 
 def _term(term: Mapping[str, Any], testbed: Testbed) -> Manifest:

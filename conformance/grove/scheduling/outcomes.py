@@ -63,15 +63,15 @@ def _placements(instance: Instance, gangs: list[Gang], so_far: SchedulingOutcome
     if evicted:
         return
     for spreads in _of_gang(instance, gang, so_far):
-        more = SchedulingOutcome({**so_far.placed, gang.name: spreads}, so_far.evicted)
-        yield from _placements(instance, rest, more)
+        extended = SchedulingOutcome({**so_far.placed, gang.name: spreads}, so_far.evicted)
+        yield from _placements(instance, rest, extended)
 
 
 def _of_gang(instance: Instance, gang: Gang, so_far: SchedulingOutcome) -> Iterator[Mapping[str, Spread]]:
     old = {group.name: survivors(instance, so_far, gang.name, group.name).total() for group in gang.groups}
     ranges = [range(max(0, g.minimum - old[g.name]), max(0, g.desired - old[g.name]) + 1) for g in gang.groups]
-    left, domains = free_capacity(instance, so_far), settled_domains(instance, so_far, gang)
+    capacity, domains = free_capacity(instance, so_far), settled_domains(instance, so_far, gang)
     for counts in product(*ranges):
         named = {group.name: count for group, count in zip(gang.groups, counts, strict=True) if count}
         if named:
-            yield from distributions(instance, gang, named, left, domains)
+            yield from distributions(instance, gang, named, capacity, domains)

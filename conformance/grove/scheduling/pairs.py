@@ -122,17 +122,17 @@ def _together(pods: Sequence[BoundPod]) -> Iterator[Clash]:
 def _spread(instance: Instance, pods: Sequence[BoundPod]) -> Iterator[Clash]:
     for gang in instance.gangs:
         for group in gang.groups:
-            mine = [pod for pod in pods if pod.full_name == f"{gang.name}/{group.name}"]
+            group_pods = [pod for pod in pods if pod.full_name == f"{gang.name}/{group.name}"]
             for constraint in group.demands.get("spread", ()):
                 key = constraint["key"]
                 eligible = [node for node in instance.nodes if key in node.labels and not unselected(node, group)]
                 counts = Counter({node.labels[key]: 0 for node in eligible})
-                counts.update(pod.domain(key) for pod in mine)
+                counts.update(pod.domain(key) for pod in group_pods)
                 fewest = min(counts.values(), default=0)
-                for domain in {pod.domain(key) for pod in mine if pod.new}:
+                for domain in {pod.domain(key) for pod in group_pods if pod.new}:
                     if not domain or counts[domain] - fewest > constraint["maxSkew"]:
-                        where = f"{counts[domain]} pods of {group.name} are in {key} {domain or '(no label)'}"
-                        yield Clash("OR-13", gang.name, f"{where}, {fewest} in another one")
+                        crowding = f"{counts[domain]} pods of {group.name} are in {key} {domain or '(no label)'}"
+                        yield Clash("OR-13", gang.name, f"{crowding}, {fewest} in another one")
 
 
 def _named(near: BoundPod, pod: BoundPod, term: Mapping[str, Any]) -> bool:

@@ -79,23 +79,23 @@ def safety(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
 
 def _capacity(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
     before = free(instance, SchedulingOutcome(evicted=outcome.evicted))
-    for node, left in free(instance, outcome).items():
-        for resource, amount in left.items():
+    for node, free_amounts in free(instance, outcome).items():
+        for resource, amount in free_amounts.items():
             if amount < min(0, before[node][resource]):
                 yield Breach("OR-1", "", f"node {node} exceeds its {resource} by {-amount}")
 
 
 def _places(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> Iterator[Breach]:
-    known = {node.name: node for node in instance.nodes}
+    nodes = {node.name: node for node in instance.nodes}
     for group in gang.groups:
         spread = outcome.of(gang.name, group.name)
         for name in spread:
-            if name not in known:
+            if name not in nodes:
                 yield Breach("OR-16", gang.name, f"a pod of {group.name} is on {name}, which its nodeSelector excludes")
-            elif not known[name].schedulable:
+            elif not nodes[name].schedulable:
                 yield Breach("GS-42", gang.name, f"a pod of {group.name} was bound to {name}, which is not schedulable")
-            elif why := refusal(known[name], group):
-                yield Breach(why.rule, gang.name, f"a pod of {group.name} was bound to {name}: {why.text}")
+            elif reason := refusal(nodes[name], group):
+                yield Breach(reason.rule, gang.name, f"a pod of {group.name} was bound to {name}: {reason.text}")
         if (count := members(instance, outcome, gang.name, group.name).total()) > group.desired:
             yield Breach("OR-2", gang.name, f"{group.name} has {count} pods, {group.desired} are desired")
 
@@ -145,9 +145,9 @@ def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
         if any(survivors(instance, outcome, gang.name, group.name) for group in gang.groups):
             continue
         counts = [(group, members(instance, outcome, gang.name, group.name).total()) for group in gang.groups]
-        short = [f"{group.name} {count} of {group.minimum}" for group, count in counts if count < group.minimum]
+        shortfalls = [f"{group.name} {count} of {group.minimum}" for group, count in counts if count < group.minimum]
         surplus = any(count > group.minimum for group, count in counts)
-        yield Breach("GS-21" if surplus else "GS-20", gang.name, f"is bound in part: {', '.join(short)}")
+        yield Breach("GS-21" if surplus else "GS-20", gang.name, f"is bound in part: {', '.join(shortfalls)}")
 
 
 def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
@@ -169,20 +169,23 @@ def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]
 
 def _bereft(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
     """Yield scaled gangs that keep running without their base gang (GS-31)."""
-    left = [pod for pod in instance.running if pod not in victims and pod.counts]
-    evicted_gangs = {pod.gang for pod in victims} - {pod.gang for pod in left}
+    still_running = [pod for pod in instance.running if pod not in victims and pod.counts]
+    evicted_gangs = {pod.gang for pod in victims} - {pod.gang for pod in still_running}
     for gang in instance.gangs:
-        if gang.base and gang.base in evicted_gangs and any(pod.gang == gang.name for pod in left):
+        if gang.base and gang.base in evicted_gangs and any(pod.gang == gang.name for pod in still_running):
             yield Breach("GS-31", gang.name, f"still runs, although its base gang {gang.base} was evicted", "SHOULD")
 
 
 def _torn(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
     for gang in instance.gangs:
-        mine = [pod for pod in instance.running if pod.gang == gang.name and pod.counts]
+        gang_pods = [pod for pod in instance.running if pod.gang == gang.name and pod.counts]
         evicted = {pod.name for pod in victims if pod.gang == gang.name}
-        if not evicted or evicted == {pod.name for pod in mine}:
+        if not evicted or evicted == {pod.name for pod in gang_pods}:
             continue
-        before, after = Counter(p.group for p in mine), Counter(p.group for p in mine if p.name not in evicted)
+        before, after = (
+            Counter(p.group for p in gang_pods),
+            Counter(p.group for p in gang_pods if p.name not in evicted),
+        )
         torn = [g for g in gang.groups if after[g.name] < min(g.minimum, before[g.name])]
         if torn:
             yield Breach("GS-31", gang.name, f"was evicted in part: {torn[0].name} is left with {after[torn[0].name]}")
@@ -203,17 +206,17 @@ def _needless(
         name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *evicted_gangs}
     }
     # A gang that was evicted may have come back and evicted others: these were needed only if they alone suffice.
-    back = [gang.priority for gang in bound if gang.name in evicted_gangs]
-    later = [pod for pod in needed if instance.priority(pod) < max(back, default=0)]
+    returned = [gang.priority for gang in bound if gang.name in evicted_gangs]
+    later = [pod for pod in needed if instance.priority(pod) < max(returned, default=0)]
     parts: Iterable[Sequence[RunningPod]] = (
         [later] if later else chain.from_iterable(combinations(needed, size) for size in range(len(needed)))
     )
     for part in parts:
-        less = SchedulingOutcome({}, frozenset(pod.name for pod in part))
+        smaller = SchedulingOutcome({}, frozenset(pod.name for pod in part))
         if any(_torn(instance, [pod for pod in victims if pod in part])):
             continue
-        if _minimum_fits(instance, replace(less, placed=remaining), preemptor):
-            names = ", ".join(sorted(less.evicted)) or "none"
+        if _minimum_fits(instance, replace(smaller, placed=remaining), preemptor):
+            names = ", ".join(sorted(smaller.evicted)) or "none"
             yield Breach("GS-32", preemptor.name, f"evicted more than needed: {names} would have sufficed", "SHOULD")
             return
 
@@ -244,8 +247,8 @@ def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach
                 count = members(instance, outcome, gang.name, group.name).total()
                 if count < group.desired and _fits(instance, outcome, gang, {group.name: 1}):
                     extra = count >= group.minimum
-                    what = f"{'an extra pod' if extra else 'a pod'} of {group.name} waits, although it fits"
-                    yield Breach("GS-26", gang.name, what, extra=extra)
+                    pending = f"{'an extra pod' if extra else 'a pod'} of {group.name} waits, although it fits"
+                    yield Breach("GS-26", gang.name, pending, extra=extra)
 
 
 def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
@@ -307,7 +310,9 @@ def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
 
 def _above_its_minimum(instance: Instance, outcome: SchedulingOutcome, pod: RunningPod) -> bool:
     """Return whether the group of an evicted pod keeps its minimum without it."""
-    group = next((g for own in instance.gangs if own.name == pod.gang for g in own.groups if g.name == pod.group), None)
+    group = next(
+        (g for gang in instance.gangs if gang.name == pod.gang for g in gang.groups if g.name == pod.group), None
+    )
     return group is not None and survivors(instance, outcome, pod.gang, pod.group).total() >= group.minimum
 
 
@@ -316,9 +321,9 @@ def _without_spares(instance: Instance, priority: int) -> Iterator[SchedulingOut
     choices: list[list[tuple[str, ...]]] = []
     for gang in instance.gangs:
         for group in gang.groups if gang.priority < priority else ():
-            mine = [p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.counts]
-            if len(mine) > group.minimum:
-                choices.append(list(combinations(mine, len(mine) - group.minimum)))
+            group_pods = [p.name for p in instance.running if (p.gang, p.group) == (gang.name, group.name) and p.counts]
+            if len(group_pods) > group.minimum:
+                choices.append(list(combinations(group_pods, len(group_pods) - group.minimum)))
     for chosen in product(*choices) if choices else ():
         yield SchedulingOutcome(evicted=frozenset(chain.from_iterable(chosen)))
 
@@ -364,17 +369,17 @@ def _fits(instance: Instance, outcome: SchedulingOutcome, gang: Gang, counts: Ma
     if not paired(instance):
         return fits(instance, gang, counts, capacity, domains)
     return any(
-        not any(chain(clashes(instance, more), unmet(instance, more)))
+        not any(chain(clashes(instance, extended), unmet(instance, extended)))
         for spreads in distributions(instance, gang, counts, capacity, domains)
-        for more in [_with(outcome, gang, spreads)]
+        for extended in [_with(outcome, gang, spreads)]
     )
 
 
 def _with(outcome: SchedulingOutcome, gang: Gang, spreads: Mapping[str, Mapping[str, int]]) -> SchedulingOutcome:
     """Return an outcome with more pods of a gang."""
     groups = outcome.placed.get(gang.name, {})
-    more = {group: Counter(groups.get(group, {})) + Counter(spread) for group, spread in spreads.items()}
-    return replace(outcome, placed={**outcome.placed, gang.name: {**groups, **more}})
+    added = {group: Counter(groups.get(group, {})) + Counter(spread) for group, spread in spreads.items()}
+    return replace(outcome, placed={**outcome.placed, gang.name: {**groups, **added}})
 
 
 def free_capacity(instance: Instance, outcome: SchedulingOutcome) -> FreeCapacity:

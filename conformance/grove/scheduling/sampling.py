@@ -62,8 +62,8 @@ def playable(instance: Instance) -> bool:
     gates do not affect who is first. Those of scaled gangs are removed after other gangs of lower priority were placed,
     which is not a mistake."""
     scaled = [gang for gang in instance.gangs if gang.base]
-    late = any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
-    return not late and not instance.zero_minimums
+    overtaken = any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
+    return not overtaken and not instance.zero_minimums
 
 
 def expressible(instance: Instance, features: Collection[str]) -> bool:

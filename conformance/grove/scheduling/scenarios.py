@@ -203,29 +203,29 @@ def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
     gangs = {gang["name"]: {group["name"] for group in gang["groups"]} for gang in entry["gangs"]}
     nodes = {node.name for item in entry["nodes"] for node in _nodes(item)}
 
-    def known(name: str, names: set[str], *field: str | int) -> None:
+    def check_name(name: str, names: set[str], *field: str | int) -> None:
         if name not in names:
-            where = document.where("scenarios", index, *field)
-            raise UsageError(f"nothing is called {name!r}", where=where, hint=documents.suggestion(name, names))
+            place = document.where("scenarios", index, *field)
+            raise UsageError(f"nothing is called {name!r}", where=place, hint=documents.suggestion(name, names))
 
     for i, pod in enumerate(entry.get("running", ())):
-        known(pod["node"], nodes, "running", i, "node")
+        check_name(pod["node"], nodes, "running", i, "node")
         if "gang" in pod:
-            known(pod["gang"], set(gangs), "running", i, "gang")
-            known(pod.get("group", ""), gangs[pod["gang"]], "running", i, "group")
+            check_name(pod["gang"], set(gangs), "running", i, "gang")
+            check_name(pod.get("group", ""), gangs[pod["gang"]], "running", i, "group")
     for i, gang in enumerate(entry["gangs"]):
         if "base" in gang:
-            known(gang["base"], set(gangs), "gangs", i, "base")
+            check_name(gang["base"], set(gangs), "gangs", i, "base")
         for j, config in enumerate(gang.get("configs", ())):
             for k, name in enumerate(config["groups"]):
-                known(name, gangs[gang["name"]], "gangs", i, "configs", j, "groups", k)
+                check_name(name, gangs[gang["name"]], "gangs", i, "configs", j, "groups", k)
         for j, group in enumerate(gang["groups"]):
             if group["min"] > group["desired"] and not {"gated", "missing"} & group.keys():
-                where = document.where("scenarios", index, "gangs", i, "groups", j, "min")
-                raise UsageError("is more than is desired", where=where, hint="lower it")
+                place = document.where("scenarios", index, "gangs", i, "groups", j, "min")
+                raise UsageError("is more than is desired", where=place, hint="lower it")
     for key in ("always", "never"):
         for i, name in enumerate(entry.get(key, ())):
-            known(name, set(gangs), key, i)
+            check_name(name, set(gangs), key, i)
 
 
 def _node_entry(node: Node) -> dict[str, Any]:

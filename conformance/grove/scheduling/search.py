@@ -64,7 +64,7 @@ def _sure(
     domains: Domains,
     tries: Iterator[int],
 ) -> bool:
-    scopes, known = required_scopes(gang), set[object]()
+    scopes, visited = required_scopes(gang), set[object]()
     keys = {
         group.name: [(scope.key, domains[i]) for i, scope in enumerate(scopes) if group.name in scope.groups]
         for group in gang.groups
@@ -78,18 +78,18 @@ def _sure(
         for group in gang.groups
     }
 
-    def sure(left: Mapping[str, int], capacity: FreeCapacity) -> bool:
-        state = (tuple(left.values()), tuple(tuple(free.values()) for free in capacity.values()))
-        if state in known or not any(left.values()):
+    def sure(unplaced: Mapping[str, int], capacity: FreeCapacity) -> bool:
+        state = (tuple(unplaced.values()), tuple(tuple(free.values()) for free in capacity.values()))
+        if state in visited or not any(unplaced.values()):
             return True
         if next(tries, None) is None:
             return False
-        for group in (group for group in gang.groups if left.get(group.name)):
+        for group in (group for group in gang.groups if unplaced.get(group.name)):
             nodes = [node for node in usable[group.name] if _holds(capacity[node.name], group.asks, 1)]
-            fewer = {**left, group.name: left[group.name] - 1}
+            fewer = {**unplaced, group.name: unplaced[group.name] - 1}
             if not nodes or not all(sure(fewer, without(capacity, group.asks, {node.name: 1})) for node in nodes):
                 return False
-        known.add(state)
+        visited.add(state)
         return True
 
     return sure(counts, capacity)
@@ -117,12 +117,12 @@ def _groups(
         return
     group, rest = groups[0], groups[1:]
     scopes = required_scopes(gang)
-    mine = [index for index, scope in enumerate(scopes) if group.name in scope.groups]
-    for chosen in _choices(instance, scopes, mine, domains):
+    indices = [index for index, scope in enumerate(scopes) if group.name in scope.groups]
+    for chosen in _choices(instance, scopes, indices, domains):
         nodes = [
             node
             for node in instance.nodes
-            if admits(node, group) and all(node.labels.get(scopes[i].key) == chosen[i] for i in mine)
+            if admits(node, group) and all(node.labels.get(scopes[i].key) == chosen[i] for i in indices)
         ]
         for spread in _spreads(nodes, group.asks, counts[group.name], capacity):
             for remaining in _groups(instance, gang, rest, counts, without(capacity, group.asks, spread), chosen):
@@ -130,10 +130,10 @@ def _groups(
 
 
 def _choices(
-    instance: Instance, scopes: list[RequiredScope], mine: list[int], domains: dict[int, str]
+    instance: Instance, scopes: list[RequiredScope], indices: list[int], domains: dict[int, str]
 ) -> Iterator[dict[int, str]]:
     """Yield every way to settle the open domains of the scopes `mine`, from the label values that occur together."""
-    unsettled = [i for i in mine if i not in domains]
+    unsettled = [i for i in indices if i not in domains]
     visited = set()
     for node in instance.nodes:
         values = tuple(node.labels.get(scopes[i].key, "") for i in unsettled)
@@ -149,14 +149,14 @@ def _spreads(nodes: list[Node], asks: Resources, count: int, capacity: FreeCapac
     hold = [_holds(capacity[node.name], asks, count) for node in nodes]
     behind = [sum(hold[i:]) for i in range(len(hold) + 1)]
 
-    def spread(index: int, left: int) -> Iterator[dict[str, int]]:
-        if not left:
+    def spread(index: int, unplaced: int) -> Iterator[dict[str, int]]:
+        if not unplaced:
             yield {}
             return
-        if behind[index] < left:
+        if behind[index] < unplaced:
             return
-        for here in range(min(hold[index], left), -1, -1):
-            for rest in spread(index + 1, left - here):
+        for here in range(min(hold[index], unplaced), -1, -1):
+            for rest in spread(index + 1, unplaced - here):
                 yield {nodes[index].name: here, **rest} if here else rest
 
     yield from spread(0, count)
@@ -170,8 +170,8 @@ def _holds(capacity: Mapping[str, int], asks: Resources, count: int) -> int:
 
 def without(capacity: FreeCapacity, asks: Resources, spread: Spread) -> FreeCapacity:
     """Return the capacity that is left after placing pods."""
-    left = dict(capacity)
+    remaining = dict(capacity)
     for node, count in spread.items():
         here = capacity[node]
-        left[node] = {**here, **{r: here[r] - amount * count for r, amount in asks.items() if r in here}}
-    return left
+        remaining[node] = {**here, **{r: here[r] - amount * count for r, amount in asks.items() if r in here}}
+    return remaining

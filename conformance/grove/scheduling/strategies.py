@@ -68,13 +68,13 @@ def _plain_node(draw: DrawFn, number: int) -> Node:
 def _instances(draw: DrawFn, *, crowded: bool) -> Instance:
     nodes = tuple(draw(_node(i)) for i in range(draw(st.sampled_from((1, 2, 3, 3, 4, 4, 5)))))
     gangs: list[Gang] = []
-    left = MOST_PODS // 2 if crowded else MOST_PODS
+    spare_pods = MOST_PODS // 2 if crowded else MOST_PODS
     for number in range(draw(st.sampled_from((1, 2) if crowded else (1, 2, 2, 3, 3)))):
         gang = draw(_gang(f"g{number}", gangs))
         pods = sum(group.desired for group in gang.groups)
-        if pods <= left:
+        if pods <= spare_pods:
             gangs.append(gang)
-            left -= pods
+            spare_pods -= pods
     instance = Instance(nodes, tuple(gangs), name="generated")
     for name in ("run", "row", "rye") if crowded else ("run",) if draw(st.booleans()) else ():
         instance = _with_running_gang(draw, instance, name)
@@ -158,11 +158,11 @@ def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
 def _with_single_pods(draw: DrawFn, instance: Instance) -> Instance:
     """Add one or two pods without a gang where they fit."""
     for number in range(draw(st.integers(1, 2))):
-        left = free_capacity(instance, SchedulingOutcome())
-        roomy = [node.name for node in instance.nodes if left[node.name]["gpus"] > 0]
+        capacity = free_capacity(instance, SchedulingOutcome())
+        roomy = [node.name for node in instance.nodes if capacity[node.name]["gpus"] > 0]
         if roomy:
             state = draw(_states)
-            where, priority = draw(st.sampled_from(roomy)), draw(st.sampled_from((0, 5)))
-            pod = RunningPod(f"plain-{number}", where, {"gpus": 1}, priority, state=state)
+            chosen, priority = draw(st.sampled_from(roomy)), draw(st.sampled_from((0, 5)))
+            pod = RunningPod(f"plain-{number}", chosen, {"gpus": 1}, priority, state=state)
             instance = replace(instance, running=(*instance.running, pod))
     return instance

@@ -25,8 +25,8 @@ class ManyRealChanges(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         pairs = template_pairs.read()
-        self.ordered, self.changed, self.beside = pairs.ordered, pairs.changed, pairs.beside
-        touched = [*self.ordered, *self.changed, *self.beside, *pairs.open]
+        self.ordered, self.changed, self.outside_pod_spec = pairs.ordered, pairs.changed, pairs.outside_pod_spec
+        touched = [*self.ordered, *self.changed, *self.outside_pod_spec, *pairs.open]
         rest = [template(name, PLAIN) for name in UNTOUCHED]
         before = [rest[0], *(pair.before for pair in touched), rest[1]]
         after = [rest[0], *(pair.after for pair in touched), rest[1]]
@@ -47,7 +47,7 @@ class ManyRealChanges(Scene):
         specs = [f"s-0-{pair.name}" for pair in (*self.ordered, *self.changed)]
         env.settle("hashes of cliques changed", _changed(specs, old))
         env.settle("generation hash changed", lambda view: sets.generation(view, "s") != generations["s"])
-        besides = [*CLASSED, *(f"s-0-{pair.name}" for pair in self.beside)]
+        besides = [*CLASSED, *(f"s-0-{pair.name}" for pair in self.outside_pod_spec)]
         env.settle("hashes of cliques changed with what is beside the pod spec", _changed(besides, old), 10)
         env.quiet(1)
         env.mark("after the changes")
@@ -82,7 +82,7 @@ def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -
 def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
     """The priority class is that of another set, whose cliques do not change otherwise."""
     run.given("every clique has a hash", "every set has a hash")
-    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.beside))
+    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.outside_pod_spec))
     before, after = run.at("before the changes"), run.at("after the changes")
     old, new = _hashes(before, CLASSED), _hashes(after, CLASSED)
     unseen = [name for name in CLASSED if new[name] == old[name]]

@@ -238,10 +238,10 @@ def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
     for target, config in configs.items():
         scaler = scalers.get(target)
         spec = at(scaler, "spec")
-        specs[target] = {"min": config.least, "max": config.most, "metrics": config.metrics}
+        specs[target] = {"min": config.minimum, "max": config.maximum, "metrics": config.metrics}
         metrics = pruned(config.metrics, at(spec, "metrics"))
-        least = None if config.least is None else number(spec, "minReplicas")
-        actual[target] = of(scaler, {"min": least, "max": number(spec, "maxReplicas"), "metrics": metrics})
+        minimum = None if config.minimum is None else number(spec, "minReplicas")
+        actual[target] = of(scaler, {"min": minimum, "max": number(spec, "maxReplicas"), "metrics": metrics})
     run.same("specs of autoscalers", specs, actual)
 
 
