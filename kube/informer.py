@@ -133,28 +133,28 @@ class Informer(Generic[T]):
     def observe_deletion(self, item: T) -> None:
         """Record that the API server has accepted our deletion of this very object. From now on it counts as
         terminating, even while the watch still delivers older states."""
-        known = self._items.get(item.metadata.key)
-        if known is not None and known.metadata.uid == item.metadata.uid:
+        stored = self._items.get(item.metadata.key)
+        if stored is not None and stored.metadata.uid == item.metadata.uid:
             self._leaving.add(item.metadata.uid)
-            _mark_deleted(known)
-            self._index(known)
+            _mark_deleted(stored)
+            self._index(stored)
 
     def changed(self, kind: str, item: T) -> None:
         """Store one watch event. An object that was recreated under its name is a deletion and an addition; older
         states than the known one are ignored (C-25)."""
         key = item.metadata.key
-        known = self._items.get(key)
+        stored = self._items.get(key)
         if kind == "DELETED":
             # The deletion of an object that was never seen implies that of the older one of the same name.
-            if known is not None and version(item) >= version(known):
-                self._set("DELETED", key, known, item if item.metadata.uid == known.metadata.uid else known)
+            if stored is not None and version(item) >= version(stored):
+                self._set("DELETED", key, stored, item if item.metadata.uid == stored.metadata.uid else stored)
             return
-        if known is not None and version(item) <= version(known):
+        if stored is not None and version(item) <= version(stored):
             return
-        if known is not None and known.metadata.uid != item.metadata.uid:
-            self._set("DELETED", key, known, known)
-            known = None
-        self._set("ADDED" if known is None else "MODIFIED", key, known, item)
+        if stored is not None and stored.metadata.uid != item.metadata.uid:
+            self._set("DELETED", key, stored, stored)
+            stored = None
+        self._set("ADDED" if stored is None else "MODIFIED", key, stored, item)
 
     def _set(self, kind: str, key: Key, old: T | None, item: T) -> None:
         if item.metadata.uid in self._leaving:

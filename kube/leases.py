@@ -84,7 +84,7 @@ class Observation:
     """A record, and the local time at which it was first observed."""
 
     record: Record
-    since: float
+    first_seen: float
 
 
 def observe(before: Observation | None, record: Record, now: float) -> Observation:
@@ -96,7 +96,7 @@ def free(observation: Observation, identity: str, terms: Terms, now: float) -> b
     """Whether `identity` may take the Lease: it has no other holder, or its holder is dead. A record without a duration
     is given that of our own terms."""
     record = observation.record
-    return record.holder in ("", identity) or now >= observation.since + (record.seconds or terms.lease)
+    return record.holder in ("", identity) or now >= observation.first_seen + (record.seconds or terms.lease)
 
 
 def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) -> Record:

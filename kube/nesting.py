@@ -25,24 +25,24 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.S)
 _REMOVED = b"null"
 
 
-def bounded(raw: bytes, where: str) -> bytes:
+def bounded(raw: bytes, source: str) -> bytes:
     """Return JSON with null for each value below the deepest level that is kept, so that the rest can be read:
-    nesting an object must not hide it. Text without such values is returned as it is. `where` is for the log."""
+    nesting an object must not hide it. Text without such values is returned as it is. `source` is for the log."""
     if not deep(raw, DEPTH):
         return raw
-    _complain(where)
+    _complain(source)
     return _flat(raw)
 
 
-def deep(raw: bytes, most: int) -> bool:
+def deep(raw: bytes, limit: int) -> bool:
     """Return whether JSON has more levels; of text that is no JSON, this may be a mistake. All loops are in C."""
-    if raw.count(b"{") + raw.count(b"[") <= most:
+    if raw.count(b"{") + raw.count(b"[") <= limit:
         return False
     text = _ESCAPED.sub(b"", raw) if b"\\" in raw else raw
     # Without two quotes that are neighbours, the others still enclose the same brackets.
     text = text.translate(None, _OTHERS).replace(b'""', b"")
     text = _STRING.sub(b"", text) if b'"' in text else text
-    return max(accumulate(array("b", text.translate(_STEPS))), default=0) > most
+    return max(accumulate(array("b", text.translate(_STEPS))), default=0) > limit
 
 
 def _flat(raw: bytes) -> bytes:
@@ -62,6 +62,6 @@ def _flat(raw: bytes) -> bytes:
 
 
 @functools.lru_cache(maxsize=1000)
-def _complain(where: str) -> None:
-    """Log once for each place: whoever writes such an object may write it again and again."""
-    log.warning("%s: an object is more than %d levels deep; what is deeper is left out", where, DEPTH)
+def _complain(source: str) -> None:
+    """Log once for each source: a client that writes such an object may write it many times."""
+    log.warning("%s: an object is more than %d levels deep; what is deeper is left out", source, DEPTH)

@@ -169,30 +169,32 @@ class Reflector(Generic[T]):
                     await self._list()
                 if await self._watch():
                     continue
-                why = "watch ended without an event"
+                reason = "watch ended without an event"
             except ApiError as error:
                 if error.status in _LIST_AGAIN:
                     self._listed = False
                 level = logging.INFO if error.status == 410 else logging.WARNING
-                wait, why = error.retry_after, str(error)
+                wait, reason = error.retry_after, str(error)
                 if error.status == 410 and not self._expired:
                     # Not an error of the server: the version of a quiet collection ages. Wait only from the second time
                     # on.
                     self._expired, wait = True, 0.0
             except _Unreadable as error:
                 self._listed = False
-                why = str(error)
+                reason = str(error)
             except _Garbled as error:
                 # Resuming loses nothing, so it is tried first; a stream that keeps breaking at this version needs a
                 # list.
                 self._garbled += 1
                 self._listed = self._garbled < 2
-                why = str(error)
+                reason = str(error)
             except _unanswered() as error:
-                why = repr(error)
+                reason = repr(error)
             if wait is None:
                 wait = self._backoff.next()
-            log.log(level, "%s: %s; %s again in %.2f s", self._resource, why, "watch" if self._listed else "list", wait)
+            log.log(
+                level, "%s: %s; %s again in %.2f s", self._resource, reason, "watch" if self._listed else "list", wait
+            )
             if wait:
                 await self._sleep(wait)
 

@@ -58,7 +58,7 @@ class WorkQueue(Generic[K]):
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._settle, self._first_retry, self._retry_cap = settle, first_retry, retry_cap
         self.meter = meter
-        self._since: dict[K, float] = {}
+        self._added_at: dict[K, float] = {}
         self._closed = False
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class WorkQueue(Generic[K]):
         self._working.add(key)
         if self.meter is not None:
             timestamp = perf_counter()
-            self.meter.on_take(timestamp - self._since.pop(key, timestamp))
+            self.meter.on_take(timestamp - self._added_at.pop(key, timestamp))
         return key
 
     def done(self, key: K) -> None:
@@ -143,7 +143,7 @@ class WorkQueue(Generic[K]):
             return
         self._dirty.add(key)
         if self.meter is not None:
-            self._since[key] = perf_counter()
+            self._added_at[key] = perf_counter()
             self.meter.on_add()
         if key not in self._working:
             self._hand_out(key)

@@ -226,7 +226,7 @@ def _namespace_unchecked() -> None:
 
 @mutant("filter-unchecked", "operator", "accepts sharing filters that name unknown children", "ADM-055")
 def _filter_unchecked() -> None:
-    _nothing(sharing, "_known")
+    _nothing(sharing, "_unknown_names")
 
 
 FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
@@ -343,7 +343,7 @@ def _mnnvl_any_text() -> None:
 @mutant("mnnvl-always-off", "operator", "refuses every MNNVL annotation", "ADM-042", "ADM-059")
 def _mnnvl_always_off() -> None:
     def on_create(pcs: Any, enabled: bool) -> list[FieldError]:
-        return [errors.invalid(path, value, mnnvl.OFF) for path, value in mnnvl._places(pcs).values() if value]
+        return [errors.invalid(path, value, mnnvl.NOT_ENABLED) for path, value in mnnvl._places(pcs).values() if value]
 
     replace(mnnvl, "on_create", on_create)
 

@@ -63,7 +63,7 @@ def _expired_lease_ignored() -> None:
     right = leases.free
 
     def free(observation: leases.Observation, identity: str, terms: leases.Terms, now: float) -> bool:
-        return right(observation, identity, terms, observation.since)
+        return right(observation, identity, terms, observation.first_seen)
 
     replace(leases, "free", free)
 

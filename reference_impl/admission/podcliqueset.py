@@ -51,25 +51,27 @@ def bindings(new: Any, old: Any) -> list[str]:
     return [] if isinstance(pcs, FieldError) else topology.bindings(pcs)
 
 
-def judge(new: Any, old: Any, settings: Configuration, known: Mapping[str, topology.Levels]) -> AdmissionResult:
-    """Validate a new set or, if `old` is given, an update. `known` are the existing bindings with their levels."""
+def judge(
+    new: Any, old: Any, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
+) -> AdmissionResult:
+    """Validate a new set or, if `old` is given, an update. `binding_levels` are the existing bindings."""
     pcs = read(new)
     if isinstance(pcs, FieldError):
         return AdmissionResult([pcs])
     if old is None:
-        return AdmissionResult(_on_create(pcs, settings, known), list(_warnings(pcs, known)))
+        return AdmissionResult(_on_create(pcs, settings, binding_levels), list(_warnings(pcs, binding_levels)))
     before = read(old)
     if isinstance(before, FieldError):
         return AdmissionResult([before])
     if new.get("spec") == old.get("spec"):
         return AdmissionResult(_of_metadata(pcs, before, settings), list(topology.deprecations(pcs)))
-    warnings = [*_warnings(pcs, known), *topology.deprecations(pcs)]
-    return AdmissionResult(_on_update(pcs, before, settings, known), warnings)
+    warnings = [*_warnings(pcs, binding_levels), *topology.deprecations(pcs)]
+    return AdmissionResult(_on_update(pcs, before, settings, binding_levels), warnings)
 
 
-def _warnings(pcs: PodCliqueSet, known: Mapping[str, topology.Levels]) -> Iterator[str]:
+def _warnings(pcs: PodCliqueSet, binding_levels: Mapping[str, topology.Levels]) -> Iterator[str]:
     yield from cliques.warnings(pcs)
-    yield from topology.warnings(pcs, known)
+    yield from topology.warnings(pcs, binding_levels)
 
 
 def _always(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
@@ -82,10 +84,12 @@ def _always(pcs: PodCliqueSet, settings: Configuration) -> Iterator[FieldError]:
     yield from coherent.violations(pcs)
 
 
-def _on_create(pcs: PodCliqueSet, settings: Configuration, known: Mapping[str, topology.Levels]) -> list[FieldError]:
+def _on_create(
+    pcs: PodCliqueSet, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
+) -> list[FieldError]:
     on = settings.topology_aware_scheduling.enabled
     return [
-        *(topology.violations(pcs, known) if on else topology.refused(pcs)),
+        *(topology.violations(pcs, binding_levels) if on else topology.refused(pcs)),
         *_always(pcs, settings),
         *names.dots(pcs),
         *collisions.violations(pcs, None),
@@ -96,7 +100,7 @@ def _on_create(pcs: PodCliqueSet, settings: Configuration, known: Mapping[str, t
 
 
 def _on_update(
-    pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration, known: Mapping[str, topology.Levels]
+    pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
 ) -> list[FieldError]:
     """Rules about the set itself come first; if they pass, rules about the change (ADM-10)."""
     errors = [
@@ -115,7 +119,7 @@ def _on_update(
         *schedulers.changes(pcs, old, settings.scheduler),
     ]
     if not errors and topology_updates.needs_repair(old) and settings.topology_aware_scheduling.enabled:
-        errors += topology.violations(pcs, known)
+        errors += topology.violations(pcs, binding_levels)
     return errors
 
 

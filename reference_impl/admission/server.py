@@ -94,12 +94,12 @@ class Hooks:
     async def _validate_set(self, request: Request) -> AdmissionResult:
         new = request.get("object")
         old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
-        known = {}
+        binding_levels = {}
         if self._settings.topology_aware_scheduling.enabled:
             for name in podcliqueset.bindings(new, old):
                 if (levels := await self._cluster.levels(name)) is not None:
-                    known[name] = levels
-        return podcliqueset.judge(new, old, self._settings, known)
+                    binding_levels[name] = levels
+        return podcliqueset.judge(new, old, self._settings, binding_levels)
 
     async def _validate_binding(self, request: Request) -> AdmissionResult:
         return topologybinding.judge(request.get("object"), self._settings)
@@ -107,12 +107,12 @@ class Hooks:
     async def _validate_scaling(self, request: Request) -> AdmissionResult:
         if not scaling.scales(request):
             return AdmissionResult()
-        namespace, known = str(request.get("namespace") or ""), None
+        namespace, object_labels = str(request.get("namespace") or ""), None
         if request.get("subResource") == scaling.SCALE:
             resource = request.get("resource")
             plural = str(resource.get("resource")) if isinstance(resource, Mapping) else ""
-            known = await self._cluster.labels(plural, namespace, str(request.get("name") or ""))
-        pcs_name = scaling.parent(request, known)
+            object_labels = await self._cluster.labels(plural, namespace, str(request.get("name") or ""))
+        pcs_name = scaling.parent(request, object_labels)
         pcs = None if pcs_name is None else await self._cluster.pod_clique_set(namespace, pcs_name)
         return scaling.judge(request, pcs)
 

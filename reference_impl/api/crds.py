@@ -49,7 +49,7 @@ def _progress(cliques: str, groups: str | None) -> list[dict[str, Any]]:
 class _Definition:
     resource: Resource
     model: type[msgspec.Struct]
-    short: str
+    short_name: str
     columns: list[dict[str, Any]]
     scale_selector: str | None = None
     rules: list[dict[str, Any]] = field(default_factory=list)
@@ -184,7 +184,7 @@ def _manifest(definition: _Definition, schemas: dict[str, Schema]) -> dict[str, 
                 "singular": resource.kind.lower(),
                 "kind": resource.kind,
                 "listKind": f"{resource.kind}List",
-                "shortNames": [definition.short],
+                "shortNames": [definition.short_name],
             },
             "versions": [
                 {

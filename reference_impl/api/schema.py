@@ -42,33 +42,33 @@ def structural(model: type[msgspec.Struct], openapi: dict[str, Schema]) -> Schem
     """The structural schema of a kind. `openapi` holds `components.schemas` of the API server's core/v1 and other
     documents, by name. Raises KeyError for a type that it lacks."""
     (root,), components = msgspec.json.schema_components([model], ref_template="#/{name}")
-    schema = _own(root, components, openapi)
+    schema = _resolved(root, components, openapi)
     for field in ("apiVersion", "kind"):
         schema["properties"][field] = {"type": "string"}
     schema["properties"]["metadata"] = {"type": "object"}
     return schema
 
 
-def _own(schema: Schema, components: dict[str, Schema], openapi: dict[str, Schema]) -> Schema:
+def _resolved(schema: Schema, components: dict[str, Schema], openapi: dict[str, Schema]) -> Schema:
     """One schema of ours: references resolved, msgspec's keywords replaced by those of CRDs."""
     if OPENAPI in schema:
         return _foreign(openapi[schema[OPENAPI]], openapi)
     if "anyOf" in schema:  # `X | None`
         (inner,) = [option for option in schema["anyOf"] if option != {"type": "null"}]
-        return _own(
+        return _resolved(
             {**inner, **{k: v for k, v in schema.items() if k not in ("anyOf", "default")}}, components, openapi
         )
     if "$ref" in schema:
         target = components[schema["$ref"].removeprefix("#/")]
-        return _own(
+        return _resolved(
             {**target, **{k: v for k, v in schema.items() if k not in ("$ref", "default")}}, components, openapi
         )
     result: Schema = {}
     for key, value in schema.items():
         if key == "properties":
-            result[key] = {name: _own(field, components, openapi) for name, field in value.items()}
+            result[key] = {name: _resolved(field, components, openapi) for name, field in value.items()}
         elif key == "items" or (key == "additionalProperties" and isinstance(value, dict)):
-            result[key] = _own(value, components, openapi)
+            result[key] = _resolved(value, components, openapi)
         elif key == _DEFAULT:
             result["default"] = value
         elif key in ("title", "description", "default", "required", _REQUIRED):

@@ -183,12 +183,12 @@ def _with_own(config: Configuration, own_scheduler: str) -> Configuration:
     return msgspec.structs.replace(config, scheduler=Scheduler(profiles=profiles, default_profile_name=default))
 
 
-def _complaint(config: Configuration, known: tuple[str, ...]) -> str:
+def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
     """The first violation of a rule that types cannot express (CFG-05, CFG-18, CFG-19); empty if there is none."""
     names = [profile.name for profile in config.scheduler.profiles]
     for i, name in enumerate(names):
-        if name not in known:
-            valid = ", ".join(dict.fromkeys(known))
+        if name not in valid_names:
+            valid = ", ".join(dict.fromkeys(valid_names))
             return f"scheduler.profiles[{i}].name: invalid profile {name!r}: must be one of {valid}"
         if name in names[:i]:
             return f"scheduler.profiles[{i}].name: duplicate profile {name!r}"

@@ -17,12 +17,12 @@ OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """File with the namespace of a pod, which is the default namespace of the Lease."""
 
 
-def namespace_of(settings: LeaderElection, own: Path = OWN_NAMESPACE) -> str:
+def namespace_of(settings: LeaderElection, namespace_file: Path = OWN_NAMESPACE) -> str:
     """The namespace of the Lease; empty if it is unknown."""
     if settings.resource_namespace:
         return settings.resource_namespace
     try:
-        return own.read_text(encoding="utf-8").strip()
+        return namespace_file.read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 

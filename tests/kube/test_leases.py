@@ -93,7 +93,7 @@ def test_a_lease_runs_out_by_the_local_clock_since_its_record_was_first_seen() -
     assert observe(observation, HELD, 110) is observation
     assert not free(observation, "me", TERMS, 114.9) and free(observation, "me", TERMS, 115)
     renewed = observe(observation, Record(**{**HELD.__dict__, "renewed": "1999-01-01T00:00:00.000000Z"}), 110)
-    assert renewed.since == 110, "what the other's clock says does not matter, only that it has written"
+    assert renewed.first_seen == 110, "what the other's clock says does not matter, only that it has written"
 
 
 def test_the_records_duration_counts_not_ours() -> None:

@@ -14,7 +14,7 @@ from reference_impl.admission.errors import FieldError, invalid
 from reference_impl.admission.rules import paths
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 
-MOST = 100
+MAX_ERRORS = 100
 """Maximum number of reported collisions; ten times as many are computed for a stored set."""
 _LONGEST = 63
 """Maximum length of a name in characters. Longer ones are refused anyway, and would be slow to split."""
@@ -23,8 +23,8 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
     """The collisions of a set that its stored form does not have: stored sets remain editable."""
-    old_errors = {_identity(error) for error in islice(_collisions(old), 10 * MOST)} if old is not None else set()
-    yield from (error for error in islice(_collisions(pcs), MOST) if _identity(error) not in old_errors)
+    old_errors = {_identity(error) for error in islice(_collisions(old), 10 * MAX_ERRORS)} if old is not None else set()
+    yield from (error for error in islice(_collisions(pcs), MAX_ERRORS) if _identity(error) not in old_errors)
 
 
 def _identity(error: FieldError) -> tuple[object, str]:
@@ -45,7 +45,7 @@ def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
             f"PodCliques of '{member}' in PodCliqueScalingGroup '{group}' have this name" for group, member in colliding
         ]
         if clique.name in by_name:
-            details += _beside(clique, by_name[clique.name])
+            details += _also_colliding(clique, by_name[clique.name])
         yield from (invalid(f"{paths.clique(i)}.name", clique.name, detail) for detail in details)
     yield from _of_members(groups)
 
@@ -58,12 +58,14 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
             yield "-".join(parts[:place]), "-".join(parts[place + 1 :])
 
 
-def _beside(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
+def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
     """Objects of a standalone clique and a scaling group of the same name that collide as well."""
     if clique.spec.auto_scaling_config is not None and group.scale_config is not None:
         yield "a PodCliqueScalingGroup of this name is autoscaled, too; their HorizontalPodAutoscalers have one name"
-    own = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}
-    for name, scope in sorted(own & {(sharing.name, sharing.scope) for sharing in group.resource_sharing or ()}):
+    clique_shares = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}
+    for name, scope in sorted(
+        clique_shares & {(sharing.name, sharing.scope) for sharing in group.resource_sharing or ()}
+    ):
         shares = f"a PodCliqueScalingGroup of this name shares '{name}' with scope {scope}"
         yield f"{shares}, too; their ResourceClaims have one name"
 

@@ -17,10 +17,10 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Rules for creates and updates."""
     template = pcs.spec.template
     groups = template.pod_clique_scaling_groups or []
-    known = {clique.name for clique in template.cliques}
+    clique_names = {clique.name for clique in template.cliques}
     members = [name for group in groups for name in group.clique_names]
     for i, group in enumerate(groups):
-        if unknown := [name for name in group.clique_names if name not in known]:
+        if unknown := [name for name in group.clique_names if name not in clique_names]:
             path = f"{paths.group(i)}.cliqueNames"
             yield invalid(path, ",".join(unknown), "unidentified PodClique names found")
         yield from _sizes(paths.group(i), group)

@@ -11,7 +11,9 @@ from reference_impl.api.models import PodCliqueSet
 
 KEY = "grove.io/mnnvl-group"
 NONE = "none"
-OFF = f"MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {KEY} annotation"
+NOT_ENABLED = (
+    f"MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove the {KEY} annotation"
+)
 
 
 def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
@@ -39,7 +41,7 @@ def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
         elif not is_label_name(value):
             yield invalid(path, value, f'mnnvl-group value "{value}" is not a valid DNS-1123 label')
         if not enabled:
-            yield invalid(path, value, OFF)
+            yield invalid(path, value, NOT_ENABLED)
 
 
 def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:

@@ -76,16 +76,16 @@ def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Require one KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
     full_name = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
-    own = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
+    set_queue = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
     of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))}
     different = sorted(set(of_cliques.values()))
-    if not own and not different:
+    if not set_queue and not different:
         detail = f"no KAI queue is configured on PodCliqueSet {full_name} or its PodClique templates"
         yield invalid("spec", None, detail)
-    elif own:
+    elif set_queue:
         for clique, queue in of_cliques.items():
-            if queue != own:
-                detail = f'KAI queue on PodCliqueSet {full_name} is "{own}" but PodClique template "{clique}"'
+            if queue != set_queue:
+                detail = f'KAI queue on PodCliqueSet {full_name} is "{set_queue}" but PodClique template "{clique}"'
                 yield invalid("spec", queue, f'{detail} resolves to "{queue}"')
                 return
     elif len(different) > 1:

@@ -38,8 +38,8 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
             if not child_cliques and not child_groups:
                 fields = "childCliqueNames or childScalingGroupNames"
                 yield required(path, f"filter must specify at least one {fields} entry")
-            yield from _known(f"{path}.childCliqueNames", child_cliques, cliques)
-            yield from _known(f"{path}.childScalingGroupNames", child_groups, {group.name for group in groups})
+            yield from _unknown_names(f"{path}.childCliqueNames", child_cliques, cliques)
+            yield from _unknown_names(f"{path}.childScalingGroupNames", child_groups, {group.name for group in groups})
     for i, group in enumerate(groups):
         path = f"{paths.group(i)}.resourceSharing"
         of_group = group.resource_sharing or []
@@ -50,7 +50,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
                 if not child_names:
                     detail = "filter must specify at least one childCliqueNames entry"
                     yield required(f"{path}[{k}].filter", detail)
-                yield from _known(f"{path}[{k}].filter.childCliqueNames", child_names, group.clique_names)
+                yield from _unknown_names(f"{path}[{k}].filter.childCliqueNames", child_names, group.clique_names)
     for i, clique in enumerate(template.cliques):
         yield from _references(f"{paths.clique(i)}.resourceSharing", clique.resource_sharing or [], internal)
 
@@ -82,7 +82,7 @@ def _references(path: str, entries: Sequence[CliqueSharing], internal: Collectio
             yield invalid(f"{path}[{i}].namespace", entry.namespace, detail)
 
 
-def _known(path: str, names: Sequence[str], known: Collection[str]) -> Iterator[FieldError]:
+def _unknown_names(path: str, names: Sequence[str], existing_names: Collection[str]) -> Iterator[FieldError]:
     for j, name in enumerate(names):
-        if name not in known:
+        if name not in existing_names:
             yield not_found(f"{path}[{j}]", name)

@@ -11,7 +11,7 @@ from reference_impl.api.models import PodCliqueSet, TopologyConstraint
 
 Levels = Sequence[str]
 """The domains of a binding, broadest first."""
-OFF = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
+DISABLED = "topology constraints are not allowed when Topology Aware Scheduling is disabled"
 NAMELESS = "topologyName is required when topologyConstraint is set and cannot be inherited"
 MIXED = "all topologyConstraint.topologyName values within a PodCliqueSet must match in the current implementation"
 
@@ -82,7 +82,7 @@ def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Refuse all constraints while topology-aware scheduling is disabled (VTC-02)."""
     for place in places(pcs):
         domains = [required_domain(place.constraint), preferred_domain(place.constraint)]
-        yield invalid(place.path, [domain for domain in domains if domain], OFF)
+        yield invalid(place.path, [domain for domain in domains if domain], DISABLED)
 
 
 def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
@@ -101,25 +101,25 @@ def bindings(pcs: PodCliqueSet) -> list[str]:
     return list(dict.fromkeys(place.own_name for place in places(pcs) if place.own_name))
 
 
-def violations(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> list[FieldError]:
-    """The errors in the constraints of a new set; each step requires that the previous one passes (VTC-01). `known` are
-    the existing bindings."""
+def violations(pcs: PodCliqueSet, binding_levels: Mapping[str, Levels]) -> list[FieldError]:
+    """The errors in the constraints of a new set; each step requires that the previous one passes (VTC-01).
+    `binding_levels` holds the existing bindings."""
     if errors := wrong_names(pcs):
         return errors
     all_places = places(pcs)
     for place in all_places:
-        if place.own_name and place.own_name not in known:
+        if place.own_name and place.own_name not in binding_levels:
             detail = f'ClusterTopologyBinding "{place.own_name}" not found'
             return [invalid(f"{place.path}.topologyName", place.own_name, detail)]
-    if errors := [error for place in all_places for error in _unknown_domains(place, known[place.name])]:
+    if errors := [error for place in all_places for error in _unknown_domains(place, binding_levels[place.name])]:
         return errors
-    return [error for place in all_places for error in _inversions(place, pcs, known[place.name])]
+    return [error for place in all_places for error in _inversions(place, pcs, binding_levels[place.name])]
 
 
-def warnings(pcs: PodCliqueSet, known: Mapping[str, Levels]) -> Iterator[str]:
+def warnings(pcs: PodCliqueSet, binding_levels: Mapping[str, Levels]) -> Iterator[str]:
     """Warn of preferred domains that have no effect (VTC-11), on updates as well (DFT-16)."""
     for place in places(pcs):
-        levels = known.get(place.name, ())
+        levels = binding_levels.get(place.name, ())
         required_level, preferred_level = required_domain(place.constraint), preferred_domain(place.constraint)
         if (
             required_level in levels
