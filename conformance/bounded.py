@@ -47,62 +47,64 @@ LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEP, _FLATTER = f"is more than {DEPTH} levels deep", "make it flatter"
 
 
-def content(path: Path, most: int, where: str) -> bytes:
-    """Return the bytes of a file. Raises UsageError if it cannot be read or is longer than `most` bytes."""
+def content(path: Path, limit: int, location: str) -> bytes:
+    """Return the bytes of a file. Raises UsageError if it cannot be read or is longer than `limit` bytes."""
     try:
         with path.open("rb") as file:
-            data = file.read(most + 1)
+            data = file.read(limit + 1)
     except OSError as error:
-        what, near = unreadable(path, error)
-        raise UsageError(what, where=where, hint=near or "give a readable file") from error
-    if len(data) > most:
-        raise UsageError(f"is longer than {most >> 20} MiB", where=where, hint="give a shorter file")
+        problem, near = unreadable(path, error)
+        raise UsageError(problem, where=location, hint=near or "give a readable file") from error
+    if len(data) > limit:
+        raise UsageError(f"is longer than {limit >> 20} MiB", where=location, hint="give a shorter file")
     return data
 
 
-def text(path: Path, most: int, where: str) -> str:
+def text(path: Path, limit: int, location: str) -> str:
     """Return the text of a file. Raises UsageError, as `content`, and if it is not UTF-8."""
     try:
-        return content(path, most, where).decode("utf-8")
+        return content(path, limit, location).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text", where=where, hint="save it as UTF-8") from error
+        raise UsageError("is not UTF-8 text", where=location, hint="save it as UTF-8") from error
 
 
-def json(raw: bytes, where: str, hint: str = "") -> Any:
+def json(raw: bytes, location: str, hint: str = "") -> Any:
     """Return the value of JSON. Raises UsageError."""
     if nesting.deep(raw, DEPTH):
-        raise UsageError(_DEEP, where=where, hint=_FLATTER)
+        raise UsageError(_DEEP, where=location, hint=_FLATTER)
     try:
         return orjson.loads(raw)
     except ValueError as error:
-        raise UsageError(f"is not JSON: {error}", where=where, hint=hint) from error
+        raise UsageError(f"is not JSON: {error}", where=location, hint=hint) from error
 
 
-def decoded(decode: Callable[[bytes], T], raw: bytes, where: str, *, what: str = "cannot be read", hint: str = "") -> T:
+def decoded(
+    decode: Callable[[bytes], T], raw: bytes, location: str, *, problem: str = "cannot be read", hint: str = ""
+) -> T:
     """Return what a decoder of typed JSON makes of a line. Raises UsageError."""
     try:
         return decode(raw)
     except UNDECODABLE as error:
-        raise UsageError(f"{what}: {error}", where=where, hint=hint) from error
+        raise UsageError(f"{problem}: {error}", where=location, hint=hint) from error
 
 
-def check_depth(content: str, where: str, most: int = VALUES) -> None:
+def check_depth(content: str, location: str, limit: int = VALUES) -> None:
     """Raise UsageError if a text nests too deeply or has too many values, or a yaml.YAMLError. This must come before
     composing: PyYAML recurses in C there, which ends the process instead of raising an exception."""
     depth = values = 0
     for event in yaml.parse(content, LOADER):
         values += isinstance(event, yaml.NodeEvent)
-        if values > most:
-            raise _wrong(event, where, f"has more than {most:,} values", "make it smaller")
+        if values > limit:
+            raise _wrong(event, location, f"has more than {limit:,} values", "make it smaller")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
-            raise _wrong(event, where, _DEEP, _FLATTER)
+            raise _wrong(event, location, _DEEP, _FLATTER)
 
 
-def check(root: yaml.Node, where: str, most: int = VALUES) -> None:
+def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
     """Raise UsageError if a document is too deep or too big with its aliases expanded, or has an alias that contains
     itself."""
-    known: dict[int, tuple[int, int]] = {}
+    sizes: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 
     def measured(node: yaml.Node, depth: int) -> tuple[int, int]:
@@ -110,30 +112,32 @@ def check(root: yaml.Node, where: str, most: int = VALUES) -> None:
         aliases it has."""
         if isinstance(node, yaml.ScalarNode):
             if len(node.value) > SCALAR and node.tag != "tag:yaml.org,2002:str":
-                raise _wrong(node, where, f"has a value of {len(node.value):,} characters that is no text", "quote it")
+                raise _wrong(
+                    node, location, f"has a value of {len(node.value):,} characters that is no text", "quote it"
+                )
             return 1, 0
         if id(node) in above:
-            raise _wrong(node, where, "has an alias that holds itself", "write it out")
-        if id(node) not in known:
+            raise _wrong(node, location, "has an alias that holds itself", "write it out")
+        if id(node) not in sizes:
             above.add(id(node))
             values, height = 1, 0
             for item in node.value:
                 for part in item if isinstance(item, tuple) else (item,):
-                    more, below = measured(part, depth + 1)
-                    values, height = values + more, max(height, below + 1)
+                    values_of_part, height_of_part = measured(part, depth + 1)
+                    values, height = values + values_of_part, max(height, height_of_part + 1)
             above.remove(id(node))
-            known[id(node)] = values, height
-        values, height = known[id(node)]
+            sizes[id(node)] = values, height
+        values, height = sizes[id(node)]
         if depth + height > DEPTH:
-            raise _wrong(node, where, _DEEP, _FLATTER)
+            raise _wrong(node, location, _DEEP, _FLATTER)
         return values, height
 
     values, _ = measured(root, 0)
-    if values > most:
-        what = f"stands for more than {most:,} values"
-        raise _wrong(root, where, what, "make it smaller, above all what its aliases stand for")
+    if values > limit:
+        problem = f"stands for more than {limit:,} values"
+        raise _wrong(root, location, problem, "make it smaller, above all what its aliases stand for")
 
 
-def _wrong(at: yaml.Node | yaml.Event, where: str, what: str, hint: str) -> UsageError:
+def _wrong(at: yaml.Node | yaml.Event, location: str, problem: str, hint: str) -> UsageError:
     line = f":{at.start_mark.line + 1}" if at.start_mark else ""
-    return UsageError(what, where=where + line, hint=hint)
+    return UsageError(problem, where=location + line, hint=hint)

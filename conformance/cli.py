@@ -148,8 +148,8 @@ def run_whatever_is_read(command: Callable[[], object]) -> int:
         except (OSError, ValueError):  # closed, or no descriptor
             return stream
         outputs.append(output)
-        how: dict[str, Any] = {"encoding": stream.encoding, "errors": "replace", "line_buffering": True}
-        return io.TextIOWrapper(io.BufferedWriter(output), **how)
+        options: dict[str, Any] = {"encoding": stream.encoding, "errors": "replace", "line_buffering": True}
+        return io.TextIOWrapper(io.BufferedWriter(output), **options)
 
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (stream and tolerant(stream) for stream in before)
@@ -195,8 +195,8 @@ def run(command: Callable[[], object]) -> int:
             "w", prefix="grove-conformance-", suffix=".log", delete=False, encoding="utf-8"
         ) as log:
             log.write(credentials.text(traceback.format_exc()))
-        what = " ".join(credentials.text(f"{type(error).__name__}: {error}").split())
-        print(f"grove-conformance: {what} (details: {log.name})", file=sys.stderr)
+        problem = " ".join(credentials.text(f"{type(error).__name__}: {error}").split())
+        print(f"grove-conformance: {problem} (details: {log.name})", file=sys.stderr)
         return Exit.HARNESS
 
 

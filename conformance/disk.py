@@ -33,27 +33,27 @@ def remove_empty() -> None:
             folder.rmdir()
 
 
-def make(folder: Path, *, where: str, hint: str, mode: int = 0o777) -> None:
+def make(folder: Path, *, location: str, hint: str, mode: int = 0o777) -> None:
     """Create `folder` if it does not exist. Raises UsageError."""
     missing = [directory for directory in (folder, *folder.parents) if not directory.exists()]
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
         _MADE.extend(missing)
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=where, hint=hint) from error
+        raise UsageError(f"cannot be written: {error.strerror}", where=location, hint=hint) from error
 
 
-def require(folder: Path, size: int, *, where: str, hint: str) -> None:
+def require(folder: Path, size: int, *, location: str, hint: str) -> None:
     """Create `folder` if it does not exist. Raises UsageError unless it can be written and `size` bytes are free."""
-    make(folder, where=where, hint=hint)
+    make(folder, location=location, hint=hint)
     try:
         tempfile.TemporaryFile(dir=folder).close()
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=where, hint=hint) from error
+        raise UsageError(f"cannot be written: {error.strerror}", where=location, hint=hint) from error
     if free < size:
         raise UsageError(
-            f"no space: {free >> 20} MiB are free, {size >> 20} MiB are needed", where=where, hint=hint
+            f"no space: {free >> 20} MiB are free, {size >> 20} MiB are needed", where=location, hint=hint
         ) from None
 
 
@@ -67,7 +67,7 @@ def used(folder: Path) -> int:
 
 
 @contextmanager
-def errors(where: str, hint: str) -> Iterator[None]:
+def errors(location: str, hint: str) -> Iterator[None]:
     """Raise UsageError instead of the errors of a full or read-only disk."""
     try:
         yield
@@ -75,7 +75,7 @@ def errors(where: str, hint: str) -> Iterator[None]:
         if error.errno not in USERS:
             raise
         file = f" ({error.filename})" if error.filename else ""
-        raise UsageError(f"cannot be written: {error.strerror}{file}", where=where, hint=hint) from error
+        raise UsageError(f"cannot be written: {error.strerror}{file}", where=location, hint=hint) from error
 
 
 def publish(path: Path, text: str) -> None:
@@ -88,11 +88,11 @@ def publish(path: Path, text: str) -> None:
 
 def write(path: Path, text: str) -> None:
     """Write a file that only its user can read (0600), completely or not at all."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        beside.touch(mode=0o600)
-        beside.write_text(text, encoding="utf-8", errors="surrogateescape")
-        beside.rename(path)
+        temporary.touch(mode=0o600)
+        temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
+        temporary.rename(path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -39,7 +39,7 @@ class Document:
     lines: Mapping[Field, int]
     """Line (from 1) at which each value begins; for the value of a key, the line of the key."""
 
-    def where(self, *field: str | int) -> str:
+    def location(self, *field: str | int) -> str:
         """Return `file:line: field`, with the line of the nearest enclosing value that the file has."""
         at = field
         while at and at not in self.lines:
@@ -123,20 +123,20 @@ def _parse(path: Path, text: str) -> Document:
     return Document(path, value, lines)
 
 
-def _value(path: Path, text: str, lines: dict[Field, int], most: int, *, written: bool = False) -> Any:
+def _value(path: Path, text: str, lines: dict[Field, int], limit: int, *, written: bool = False) -> Any:
     loader = yaml.CSafeLoader(text)
     try:
-        bounded.check_depth(text, display_path(path), most)
+        bounded.check_depth(text, display_path(path), limit)
         node = loader.get_single_node()
         if node is not None:
-            bounded.check(node, display_path(path), most)
+            bounded.check(node, display_path(path), limit)
         return None if node is None else _construct(loader, node, (), lines, path, written)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        what = error.problem or error.context or "not YAML"
+        problem = error.problem or error.context or "not YAML"
         raise UsageError(
-            f"is not YAML: {what}", where=f"{display_path(path)}:{line}", hint="fix the syntax there"
+            f"is not YAML: {problem}", where=f"{display_path(path)}:{line}", hint="fix the syntax there"
         ) from error
     except yaml.YAMLError as error:
         raise UsageError(
@@ -159,8 +159,8 @@ def _check(document: Document, rules: str) -> None:
     errors = [_deepest(error) for error in validator.iter_errors(document.value)]
     if errors:
         complaints = [(error.validator in _ABSENT, *_complaint(document, error)) for error in errors]
-        _, _, field, what, hint = min(complaints, key=lambda complaint: complaint[:2])
-        raise UsageError(what, where=document.where(*field), hint=hint)
+        _, _, field, problem, hint = min(complaints, key=lambda complaint: complaint[:2])
+        raise UsageError(problem, where=document.location(*field), hint=hint)
 
 
 def display_path(path: Path) -> str:
@@ -190,9 +190,9 @@ def _construct(
         for key_node, value_node in node.value:
             key = _scalar(loader, key_node, at, path, written)
             if not isinstance(key, str):
-                where = f"{display_path(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+                location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
                 named = f"the key {key!r}" if isinstance(key_node, yaml.ScalarNode) else "a key"
-                raise UsageError(f"{named} is not text", where=where, hint="put it in quotes")
+                raise UsageError(f"{named} is not text", where=location, hint="put it in quotes")
             lines[(*at, key)] = key_node.start_mark.line + 1
             result[key] = _construct(loader, value_node, (*at, key), lines, path, written)
         return result
@@ -205,9 +205,9 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, wr
     """Return a scalar. Raises UsageError for a value that cannot be JSON or, unless the suite has written it, a file
     name or an argument."""
 
-    def rejected(what: str, hint: str) -> UsageError:
-        where = f"{display_path(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
-        return UsageError(what, where=where, hint=hint)
+    def rejected(problem: str, hint: str) -> UsageError:
+        location = f"{display_path(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
+        return UsageError(problem, where=location, hint=hint)
 
     try:
         value = loader.construct_object(node)
@@ -232,8 +232,8 @@ def _no_key_twice(node: yaml.MappingNode, at: Field, path: Path) -> None:
             continue  # it is rejected as such
         if key_node.value in keys and key_node.tag != "tag:yaml.org,2002:merge":
             field = spelled((*at, key_node.value))
-            where = f"{display_path(path)}:{key_node.start_mark.line + 1}: {field}"
-            raise UsageError("duplicate key", where=where, hint="keep one of them")
+            location = f"{display_path(path)}:{key_node.start_mark.line + 1}: {field}"
+            raise UsageError("duplicate key", where=location, hint="keep one of them")
         keys.add(key_node.value)
 
 
@@ -258,17 +258,17 @@ def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
 def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
     """Return line, field, what is wrong, and a hint."""
     field: Field = tuple(error.absolute_path)
-    what, hint = _explained(error)
+    problem, hint = _explained(error)
     if error.validator == "additionalProperties":
         schema: Any = error.schema
-        known = schema.get("properties", {})
+        properties = schema.get("properties", {})
         given: Any = error.instance
-        unknown = next(key for key in given if key not in known)
-        field, what, hint = (*field, unknown), "unknown field", suggestion(unknown, known)
-    where = field
-    while where and where not in document.lines:
-        where = where[:-1]
-    return document.lines.get(where, 1), field, what, hint
+        unknown = next(key for key in given if key not in properties)
+        field, problem, hint = (*field, unknown), "unknown field", suggestion(unknown, properties)
+    ancestor = field
+    while ancestor and ancestor not in document.lines:
+        ancestor = ancestor[:-1]
+    return document.lines.get(ancestor, 1), field, problem, hint
 
 
 def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
@@ -279,8 +279,9 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
     match error.validator:
         case "required":
             missing = next(name for name in rule if name not in value)
-            known = schema.get("properties", {}).get(missing)
-            about = known.get("description", "") if isinstance(known, dict) else ""  # a schema may also be `true`
+            property_schema = schema.get("properties", {}).get(missing)
+            # a schema may also be `true`
+            about = property_schema.get("description", "") if isinstance(property_schema, dict) else ""
             return f'the field "{missing}" is missing', f"add it ({about.rstrip('.')})" if about else "add it"
         case "dependentRequired":
             name, missing = next(

@@ -128,8 +128,8 @@ class GroveCluster:
     def all_logs(self) -> dict[str, Path]:
         """Return the logs of the implementation's processes by name, and as `cluster/…` those of the components."""
         monitor = self._cluster.monitor
-        own = {path.stem: path for path in sorted(self.logs.glob("*.log"))}
-        return own | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
+        own_logs = {path.stem: path for path in sorted(self.logs.glob("*.log"))}
+        return own_logs | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
 
     @_in_one_line
     def add_nodes(self, fleet: str) -> list[str]:
@@ -206,23 +206,23 @@ class GroveCluster:
                     self._core.delete_namespace(name)
 
     @_in_one_line
-    def wait_for(self, what: str, condition: Callable[[], T], timeout: float = 60.0) -> T:
+    def wait_for(self, description: str, condition: Callable[[], T], timeout: float = 60.0) -> T:
         """Return the first true value of `condition`, which is called again and again. Raises TimeoutError, with the
         last value, if none comes within `timeout` seconds."""
         end = time.monotonic() + timeout
         while not (value := condition()):
             if time.monotonic() > end:
-                raise TimeoutError(f"not seen within {timeout:g} s: {what}; last seen: {value!r}")
+                raise TimeoutError(f"not seen within {timeout:g} s: {description}; last seen: {value!r}")
             time.sleep(EVERY)
         return value
 
-    def _require(self, where: str, names: Iterable[str]) -> None:
+    def _require(self, location: str, names: Iterable[str]) -> None:
         """Raise UsageError unless there are such nodes."""
         present = [node.metadata.name for node in self._core.list_node().items]
         for name in names:
             if name not in present:
                 hint = suggestion(name, present) if present else "add_nodes adds some"
-                raise UsageError(f"unknown node {name!r}", where=where, hint=hint)
+                raise UsageError(f"unknown node {name!r}", where=location, hint=hint)
 
     def _label_lost(self, node: str, value: str | None) -> None:
         self._core.patch_node(node, {"metadata": {"labels": {LOST: value}}})

@@ -21,7 +21,7 @@ import yaml
 from conformance import bounded, regular
 from conformance.errors import UsageError
 
-LEAST = 16
+MIN_LENGTH = 16
 """Bytes of a secret that is looked for: shorter ones occur by chance."""
 TIMES = 3
 """The number of times that base64 is applied: a kubeconfig in base64 contains a key in base64, which is PEM, which is
@@ -87,7 +87,7 @@ def learn_key(pem: bytes) -> None:
 
 def learn(secret: bytes) -> None:
     """Remember a secret, unless it is too short."""
-    if len(secret) < LEAST or secret in _secrets:
+    if len(secret) < MIN_LENGTH or secret in _secrets:
         return
     _secrets.add(secret)
     forms, last = [secret], [secret]

@@ -55,9 +55,9 @@ class OpenFile:
         except OSError:
             return False
 
-    def at(self, place: int, most: int) -> bytes:
-        """Return up to `most` bytes that begin at `place`."""
-        return os.pread(self.descriptor, most, place)
+    def at(self, place: int, size: int) -> bytes:
+        """Return up to `size` bytes that begin at `place`."""
+        return os.pread(self.descriptor, size, place)
 
 
 def _descriptor(path: Path, mode: str) -> int:

@@ -13,9 +13,9 @@ SHORTEST = 3
 """Characters of a beginning that is taken for a name."""
 
 
-def suggestion(wrong: str, known: Iterable[str]) -> str:
+def suggestion(wrong: str, known_names: Iterable[str]) -> str:
     """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones; of many, some."""
-    names = sorted(known)
+    names = sorted(known_names)
     if near := nearest(wrong, names):
         return f'did you mean "{near}"?'
     if len(names) <= LISTED:
@@ -24,10 +24,10 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     return f"known are {len(names)}, among them {', '.join(some)}"
 
 
-def nearest(wrong: str, known: Iterable[str]) -> str:
+def nearest(wrong: str, known_names: Iterable[str]) -> str:
     """Return the name that is meant, empty if none is like it: one that differs in the case or in leading zeros only;
     the shortest that begins so; the most similar one, in the same folder if names are paths."""
-    names = sorted(known)
+    names = sorted(known_names)
     if same := [name for name in names if _plain(name) == _plain(wrong)]:
         return same[0]
     begun = [name for name in names if name.casefold().startswith(wrong.casefold())]
@@ -46,15 +46,15 @@ def absent(path: Path) -> tuple[str, str]:
     missing = path
     while not missing.parent.exists():
         missing = missing.parent
-    what = "no such file" if missing == path else f"no such folder: {missing}"
+    problem = "no such file" if missing == path else f"no such folder: {missing}"
     if not missing.parent.is_dir():
         return f"{missing.parent} is no folder", ""
     try:
         present = [entry.name for entry in missing.parent.iterdir() if missing == path or entry.is_dir()]
     except OSError:
-        return what, ""
+        return problem, ""
     near = nearest(missing.name, present)
-    return what, f'did you mean "{missing.with_name(near)}"?' if near else ""
+    return problem, f'did you mean "{missing.with_name(near)}"?' if near else ""
 
 
 def unreadable(path: Path, error: OSError) -> tuple[str, str]:

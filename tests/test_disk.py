@@ -16,7 +16,7 @@ def test_a_folder_that_cannot_be_made_or_written_is_one_line(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match=r"^here: cannot be written: .* — do this$"):
-            disk.require(folder, 0, where="here", hint="do this")
+            disk.require(folder, 0, location="here", hint="do this")
 
 
 def test_only_errors_that_the_user_can_mend_are_the_users(tmp_path: Path) -> None:

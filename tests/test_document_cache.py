@@ -59,7 +59,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_a_file_is_parsed_once(project: Path, parsed: list[Path]) -> None:
     first, second = read(project), read(project)
     assert first == second and second.value["items"] == [{"size": 1}, {"size": 2.5}]
-    assert second.where("items", 1, "size").endswith("data.yaml:4: items[1].size")
+    assert second.location("items", 1, "size").endswith("data.yaml:4: items[1].size")
     assert len(parsed) == 1
     [entry] = entries()
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600

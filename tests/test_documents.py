@@ -106,6 +106,6 @@ def test_a_missing_file_and_a_file_that_is_no_text_are_told(tmp_path: Path) -> N
 def test_dates_are_texts_and_places_are_kept(read) -> None:
     document = read("name: a\nday: 2026-01-31\nitems:\n- size: 1\n- size: 2\n")
     assert document.value["day"] == "2026-01-31"
-    assert document.where("items", 1, "size") == "data.yaml:5: items[1].size"
-    assert document.where("items", 1, "colour") == "data.yaml:5: items[1].colour"
+    assert document.location("items", 1, "size") == "data.yaml:5: items[1].size"
+    assert document.location("items", 1, "colour") == "data.yaml:5: items[1].colour"
     assert list(document.strings()) == [(("name",), "a"), (("day",), "2026-01-31")]

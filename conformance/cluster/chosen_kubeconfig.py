@@ -122,7 +122,7 @@ def _mappings(value: object) -> Iterable[Object]:
 def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
     """Keep a copy while this process needs it, and remove those of processes that were killed."""
     folder = state.root / "kubeconfigs"
-    disk.make(folder, where=f"state folder {state.root}", hint="make it writable", mode=0o700)
+    disk.make(folder, location=f"state folder {state.root}", hint="make it writable", mode=0o700)
     _remove_left(folder)
     me = Owner.this_process()
     path = folder / f"{me.pid}_{me.started}_{secrets.token_hex(3)}"

@@ -155,7 +155,7 @@ def load(path: Path) -> Fleet:
     document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
     parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
-        where = document.where("parts", index, "profile")
+        where = document.location("parts", index, "profile")
         name = entry["profile"]
         if name not in nodes.profile_names():
             hint = documents.suggestion(name, nodes.profile_names())

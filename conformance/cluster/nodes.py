@@ -95,7 +95,7 @@ def load_profile(path: Path) -> NodeProfile:
     for resource in data.get("allocatable", {}):
         if resource not in capacity:
             raise UsageError(
-                "is not in the capacity", where=document.where("allocatable", resource), hint="add it there too"
+                "is not in the capacity", where=document.location("allocatable", resource), hint="add it there too"
             )
     loaded = NodeProfile(
         name=path.stem,
@@ -113,7 +113,7 @@ def load_profile(path: Path) -> NodeProfile:
     if count is not None and count != str(loaded.gpus):  # TP-33
         raise UsageError(
             f"is {count}, but {loaded.gpus} are allocatable",
-            where=document.where("labels", "nvidia.com/gpu.count"),
+            where=document.location("labels", "nvidia.com/gpu.count"),
             hint="make them agree",
         )
     return loaded

@@ -161,7 +161,7 @@ def every(platform_: str) -> tuple[Program, ...]:
         for name, fields in entry["programs"].items():
             site = sites.get(fields.get("site", group_name))
             if site is None:
-                where = document.where("groups", group_name, "programs", name)
+                where = document.location("groups", group_name, "programs", name)
                 raise UsageError("its site is not one of `sites`", where=where, hint="add `site`")
             programs.append(
                 Program(
@@ -178,7 +178,7 @@ def every(platform_: str) -> tuple[Program, ...]:
         if group.name not in (group.product, f"{group.product}-{group.minor}"):
             raise UsageError(
                 f"{group.version} is not a version of {group.name}",
-                where=document.where("groups", group_name, "version"),
+                where=document.location("groups", group_name, "version"),
                 hint=f"name the group {group.product}-{group.minor}",
             )
     return tuple(programs)

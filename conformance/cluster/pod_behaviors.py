@@ -83,7 +83,7 @@ def read(path: Path) -> Behaviors:
     used = set()
     for behavior, entry in data["behaviors"].items():
         for name, default in entry["parameters"].items():
-            where = document.where("behaviors", behavior, "parameters", name)
+            where = document.location("behaviors", behavior, "parameters", name)
             used.add(name)
             if name not in forms:
                 raise UsageError("unknown parameter", where=where, hint=documents.suggestion(name, forms))
@@ -91,7 +91,7 @@ def read(path: Path) -> Behaviors:
                 raise UsageError(f"{default!r} is not a valid default", where=where, hint=f"give {_WORDS[forms[name]]}")
     for name in forms:
         if name not in used:
-            raise UsageError("no behavior reads it", where=document.where("parameters", name), hint="drop it")
+            raise UsageError("no behavior reads it", where=document.location("parameters", name), hint="drop it")
     behaviors = {
         name: Behavior(name, entry["about"], tuple(entry["passes"]), entry["parameters"])
         for name, entry in data["behaviors"].items()
@@ -101,11 +101,11 @@ def read(path: Path) -> Behaviors:
         for number, failure in enumerate(mix.failures):
             for parameter, value in failure.parameters.items():
                 if not re.fullmatch(_FORMS[forms[parameter]], value):
-                    where = document.where("mixes", name, "failures", number, "parameters", parameter)
+                    where = document.location("mixes", name, "failures", number, "parameters", parameter)
                     hint = f"give {_WORDS[forms[parameter]]}"
                     raise UsageError(f"{value!r} has the wrong form", where=where, hint=hint)
     for parameter, value in data["jobs"].items():
-        where = document.where("jobs", parameter)
+        where = document.location("jobs", parameter)
         if parameter not in behaviors[EXIT].parameters:
             hint = documents.suggestion(parameter, behaviors[EXIT].parameters)
             raise UsageError("unknown parameter", where=where, hint=hint)

@@ -76,7 +76,7 @@ def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Ite
         known = _parameters(document, field, name, parameters)
         times = {}
         for parameter, (low, high) in entry["times"].items():
-            where = document.where(*field, "times", parameter)
+            where = document.location(*field, "times", parameter)
             if parameter not in known:
                 raise UsageError("unknown parameter", where=where, hint=documents.suggestion(parameter, known))
             if low > high:
@@ -100,10 +100,10 @@ def _failures(
         for parameter in given:
             if parameter not in known:
                 hint = documents.suggestion(parameter, known)
-                raise UsageError("unknown parameter", where=document.where(*at, "parameters", parameter), hint=hint)
+                raise UsageError("unknown parameter", where=document.location(*at, "parameters", parameter), hint=hint)
         failure = PodFailure(behavior, entry["oneOf"], {**known, **given}, first)
         if failure.end > BYTE:
-            raise UsageError("more pods fail than there are", where=document.where(*at, "oneOf"), hint="raise it")
+            raise UsageError("more pods fail than there are", where=document.location(*at, "oneOf"), hint="raise it")
         yield failure
         first = failure.end
 
@@ -113,7 +113,7 @@ def _parameters(
 ) -> Mapping[str, str]:
     if behavior not in parameters:
         hint = documents.suggestion(behavior, parameters)
-        raise UsageError(f"unknown behavior {behavior!r}", where=document.where(*field), hint=hint)
+        raise UsageError(f"unknown behavior {behavior!r}", where=document.location(*field), hint=hint)
     return parameters[behavior]
 
 

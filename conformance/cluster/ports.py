@@ -74,7 +74,7 @@ class Ports:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         where, hint = f"claims of ports {self._folder}", "make room or make it writable, or move it with XDG_STATE_HOME"
-        disk.make(self._folder, where=where, hint=hint, mode=0o700)
+        disk.make(self._folder, location=where, hint=hint, mode=0o700)
         with disk.errors(where, hint), locks.hold(self._folder / "lock", self._report):
             yield
 

@@ -62,7 +62,7 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Progress
         raise UsageError(f"a snapshot named {name!r} exists already", where=f"cluster {cluster.name}", hint=hint)
     with _on_disk(cluster):
         target.parent.mkdir(mode=0o700, exist_ok=True)
-        disk.require(target.parent, SPACE, where=_where(cluster), hint=HINT)
+        disk.require(target.parent, SPACE, location=_where(cluster), hint=HINT)
         report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
         with cluster.without(COMPONENTS[Port.ETCD], report=report):
             etcd_data.stage(cluster.workspace / etcd_data.DATA, target)

@@ -128,7 +128,7 @@ class StateRoot:
     def require(self, size: int = SPACE) -> None:
         """Raise UsageError unless the state root can be written and `size` bytes are free."""
         self._make()
-        disk.require(self.root, size, where=self._where, hint=_HINT)
+        disk.require(self.root, size, location=self._where, hint=_HINT)
 
     def errors(self) -> AbstractContextManager[None]:
         """Convert the errors of a full or read-only disk to UsageError."""
@@ -140,7 +140,7 @@ class StateRoot:
 
     def _make(self) -> None:
         for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
-            disk.make(folder, where=self._where, hint=_HINT, mode=0o700)
+            disk.make(folder, location=self._where, hint=_HINT, mode=0o700)
 
     def directory(self, name: str) -> Path:
         """Return the folder of the cluster `name`."""

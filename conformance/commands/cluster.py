@@ -95,8 +95,8 @@ def up(
         for text in (text for entry in chosen for text in entry.nodes):
             used_names = {manifest["metadata"]["name"] for manifest in manifests}
             manifests += fleets.requested(text, pool, keys, used_names=used_names)
-    if pods and pods not in (known := pod_behaviors.known().behaviors):
-        raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, known))
+    if pods and pods not in (behaviors := pod_behaviors.known().behaviors):
+        raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, behaviors))
     enforced = policies.load(policies.chosen(policy or ()))
     descriptors = _descriptors(implementation, setting or [], scheduler_name if scheduler else "")
     if policies.RBAC in enforced.words:
@@ -218,14 +218,16 @@ def versions() -> None:
     """List the pinned versions of Kubernetes: where each comes from, and whether its programs are in the cache."""
     table = Table("kubernetes", "", "source", "in the cache")
     for group in pins.releases(pins.platform_name()):
-        own = [program for program in programs.programs(group.version) if program.group == group]
+        programs_of_group = [program for program in programs.programs(group.version) if program.group == group]
         cached = programs.sources(group.version)
-        lacking = [program.name for program in own if not cached[program.name]]
-        origins = ", ".join(sorted({_kind(cached[program.name]) for program in own if cached[program.name]}))
+        lacking = [program.name for program in programs_of_group if not cached[program.name]]
+        origins = ", ".join(
+            sorted({_kind(cached[program.name]) for program in programs_of_group if cached[program.name]})
+        )
         table.add_row(
             group.version,
             "default" if group.name == pins.KUBERNETES else "",
-            "official release" if all(program.digest for program in own) else "built from Go modules",
+            "official release" if all(program.digest for program in programs_of_group) else "built from Go modules",
             (origins or "no") + (f", without {', '.join(lacking)}" if origins and lacking else ""),
         )
     output.console().print(table)
@@ -281,9 +283,9 @@ def prune(
 
 def _states(everywhere: bool) -> list[StateRoot]:
     """Return the state of this checkout and, with `everywhere`, those of the user's other checkouts after it."""
-    own = StateRoot()
-    other_states = [StateRoot(root) for root in known_roots() if root != own.root] if everywhere else []
-    return [own, *other_states]
+    own_state = StateRoot()
+    other_states = [StateRoot(root) for root in known_roots() if root != own_state.root] if everywhere else []
+    return [own_state, *other_states]
 
 
 def assets(

@@ -92,15 +92,15 @@ def logs(
 ) -> None:
     """Print the log of a component, such as kube-apiserver, or of a role of the implementation."""
     cluster = started(name)
-    known = _logs(cluster)
+    paths = _logs(cluster)
     if not component:
-        for log_name, path in known.items():
+        for log_name, path in paths.items():
             typer.echo(f"{log_name}  {path}")
         return
-    if component not in known:
-        hint = documents.suggestion(component, known)
+    if component not in paths:
+        hint = documents.suggestion(component, paths)
         raise UsageError(f"no log of {component!r}", where=f"cluster {name}", hint=hint)
-    command = ["tail", "-n", "+1" if tail is None else str(tail), *(["-F"] if follow else []), str(known[component])]
+    command = ["tail", "-n", "+1" if tail is None else str(tail), *(["-F"] if follow else []), str(paths[component])]
     os.execvp("tail", command)  # noqa: S606 - a list, never shell text
 
 

@@ -22,7 +22,7 @@ def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[
     if role not in judged.processes:
         raise UsageError(
             f"does not start the {role} as processes of its own",
-            where=judged.document.where("processes"),
+            where=judged.document.location("processes"),
             hint="only processes that are given a kubeconfig can be put behind a proxy",
         )
     return discovery.completed(judged), supplied

@@ -107,21 +107,23 @@ def new(
     if example:
         reason = "writes a descriptor that is complete"
         conflicting = set(ctx.params) - {"file", "example"}
-        refuse(ctx, conflicting, where="--example", reason=reason, otherwise="leave out --example")
+        refuse(ctx, conflicting, option_in_use="--example", reason=reason, otherwise="leave out --example")
         _example(file or Path(toy.NAME))
         return
     file = file or Path(FILE)
     if file.exists():
         raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
     if crds:
-        refuse(ctx, {"contract"}, where="--crds", reason="these CRDs decide the line", otherwise="leave out --crds")
+        refuse(
+            ctx, {"contract"}, option_in_use="--crds", reason="these CRDs decide the line", otherwise="leave out --crds"
+        )
     if contract not in skeleton.OUR_CRDS:
         raise UsageError(f"unknown line {contract!r}", where="--contract", hint=suggestion(contract, skeleton.OUR_CRDS))
-    known = requirement.load().features
+    features = requirement.load().features
     for feature_name in feature or ():
-        if feature_name not in known:
+        if feature_name not in features:
             raise UsageError(
-                f"unknown feature {feature_name!r}", where="--feature", hint=suggestion(feature_name, known)
+                f"unknown feature {feature_name!r}", where="--feature", hint=suggestion(feature_name, features)
             )
     if running and (command or ready):
         raise UsageError("starts nothing", where="--running", hint="leave out --command and --ready")
@@ -183,8 +185,10 @@ def try_(
     output.console().print(table, markup=False)
     if outcome.complete:
         options = " ".join(f"--set {shlex.quote(text)}" for text in setting or ())
-        where = shlex.join(["--cluster", "existing", *on.options]) if on is not None else ""
-        command = " ".join(filter(None, ["grove-conformance run --implementation", shlex.quote(file), options, where]))
+        cluster_options = shlex.join(["--cluster", "existing", *on.options]) if on is not None else ""
+        command = " ".join(
+            filter(None, ["grove-conformance run --implementation", shlex.quote(file), options, cluster_options])
+        )
         typer.echo(f"everything is there; next: {command} --profile core")
         return Exit.CONFORMANT
     if outcome.last_words:
@@ -210,13 +214,13 @@ def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[De
 
 def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]:
     absent = ", ".join(sorted(set(Role) - judged.roles))
-    beside = f"; {supplied.name} {supplied.version} supplies: {absent}" if supplied else ""
-    yield f"plays      {', '.join(sorted(judged.roles))}, as {judged.name} {judged.version}{beside}"
+    supply = f"; {supplied.name} {supplied.version} supplies: {absent}" if supplied else ""
+    yield f"plays      {', '.join(sorted(judged.roles))}, as {judged.name} {judged.version}{supply}"
     if judged.line:
         yield f"contract   line {judged.line}, release {judged.release}"
     yield f"claims     {', '.join(sorted(judged.features)) or 'no optional feature'}"
     if judged.discovered:  # its CRDs may claim a feature that the descriptor does not name
-        yield f"discovered {'; '.join(f'{at}: {what}' for at, what in sorted(judged.discovered.items()))}"
+        yield f"discovered {'; '.join(f'{at}: {value}' for at, value in sorted(judged.discovered.items()))}"
     counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
     yield f"installs   {', '.join(counts) or 'nothing'}"
     for role, processes in judged.processes.items():

@@ -54,7 +54,7 @@ def coherent(
     a Markdown page and a picture.
     """
     drawing.require_matplotlib()
-    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
+    disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
     used = versions(kubernetes)
     experiment = results.load(resume) if resume is not None else results.document(used)
     if (began := experiment["environment"]["versions"].get("kubernetes", "")) != used["kubernetes"]:
@@ -146,8 +146,8 @@ def gaps(
     and its recorded history. A run that is interrupted writes what it has.
     """
     drawing.require_matplotlib()
-    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
-    columns = chosen(form or (), _known(kai or ()), "--form")
+    disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
+    columns = chosen(form or (), _available_forms(kai or ()), "--form")
     selected = chosen(gap or (), instances.load(), "--gap")
     gap_playing.require(columns)
     for version in {column.kubernetes for column in columns}:
@@ -181,7 +181,7 @@ def gaps(
     return Exit.NOT_CONFORMANT if experiment["failures"] else Exit.CONFORMANT
 
 
-def _known(kai: Sequence[str]) -> Sequence[Form]:
+def _available_forms(kai: Sequence[str]) -> Sequence[Form]:
     """Return the columns that can be played: KAI only with its programs. Raises UsageError."""
     return [*FORMS, *([replace(KAI, parameters=tuple(assignments(kai, "--kai").items()))] if kai else [])]
 

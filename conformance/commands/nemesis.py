@@ -89,7 +89,7 @@ def run(
     folder = resume or report_dir / f"nemesis-{started:%Y%m%d-%H%M%S}"
     if resume is not None and not resume.is_dir():
         raise UsageError("there is no such folder", where=f"--resume {resume}", hint="give the folder of a campaign")
-    disk.make(folder, where=str(folder), hint="give another folder")
+    disk.make(folder, location=str(folder), hint="give another folder")
     about = results.About(
         judged.name,
         judged.version,

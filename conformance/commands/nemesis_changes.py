@@ -47,7 +47,7 @@ def change(
     judged, supplied = load(implementation, given, Role.OPERATOR)
     end, started, seed = time.monotonic() + seconds(budget, "--budget"), datetime.now(UTC), seed or _new_seed()
     folder = report_dir / f"changes-{started:%Y%m%d-%H%M%S}"
-    disk.make(folder, where=str(folder), hint="give another folder")
+    disk.make(folder, location=str(folder), hint="give another folder")
     about = results.About(
         judged.name,
         judged.version,
@@ -71,10 +71,10 @@ def change(
             player = ChangeRunner(target)
 
             def report_changes(changes: Sequence[SetChange]) -> None:
-                left = max(0.0, end - time.monotonic()) / 60
+                minutes = max(0.0, end - time.monotonic()) / 60
                 report(
                     judged.name,
-                    f"{player.played} played, {len(deviations)} found, {left:.0f} min left: {_describe(changes)}",
+                    f"{player.played} played, {len(deviations)} found, {minutes:.0f} min left: {_describe(changes)}",
                 )
 
             try:

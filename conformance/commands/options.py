@@ -15,12 +15,14 @@ def given(context: typer.Context) -> set[str]:
     return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
 
 
-def refuse(context: typer.Context, names: Set[str], *, where: str, reason: str, otherwise: str) -> None:
-    """Refuse these parameters beside the option `where`. `reason` and `otherwise` (what to do instead of leaving the
-    parameter out) are parts of the message. Raises UsageError."""
+def refuse(context: typer.Context, names: Set[str], *, option_in_use: str, reason: str, otherwise: str) -> None:
+    """Refuse these parameters if the option `option_in_use` is given. `reason` and `otherwise`, which says how else to
+    avoid the conflict, are parts of the message. Raises UsageError."""
     for parameter in context.command.params:
         if parameter.name in given(context) & names:
             option = parameter.opts[0]
             raise UsageError(
-                f"{reason}, so {option} cannot be given", where=where, hint=f"leave out {option}, or {otherwise}"
+                f"{reason}, so {option} cannot be given",
+                where=option_in_use,
+                hint=f"leave out {option}, or {otherwise}",
             )

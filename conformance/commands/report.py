@@ -107,7 +107,7 @@ def submit(
     content = _verified(report)
     submission.check(content, name)
     path = to / submission.place(content, mode)
-    with disk.errors(where=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
+    with disk.errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(path, reading.text(reading.place(report)))
         readme = path.with_name(submission.README)
@@ -127,20 +127,20 @@ def matrix(
     `<!-- matrix summary -->` has one line for each version.
     """
     result = matrices.matrix(published.read(folder), requirement.load())
-    where = documents.display_path(to)
+    location = documents.display_path(to)
     if to.suffix == ".md":
-        before = bounded.text(to, bounded.LENGTH, where) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
+        before = bounded.text(to, bounded.LENGTH, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
         content = between(before, "matrix", matrix_page.markdown(result))
         content = between(content, "matrix summary", matrix_page.summary(result))
         if "<!-- matrix" not in before:
             hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
-            raise UsageError("has no place for the matrix", where=where, hint=hint)
+            raise UsageError("has no place for the matrix", where=location, hint=hint)
     else:
         content = matrix_page.page(result)
-    with disk.errors(where=f"--to {where}", hint="give a file in a folder that can be written"):
+    with disk.errors(location=f"--to {location}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(to, content)
-    typer.echo(f"{where}: {len(result.columns)} versions, {len(result.profiles)} profiles")
+    typer.echo(f"{location}: {len(result.columns)} versions, {len(result.profiles)} profiles")
 
 
 @app.command("annotations")
@@ -184,7 +184,7 @@ def write_baseline(
     if to is None:
         typer.echo(expectations.text(name, failures), nl=False)
         return
-    with disk.errors(where=f"--to {to}", hint="give a file in a folder that can be written"):
+    with disk.errors(location=f"--to {to}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(to, expectations.text(name, failures))
     typer.echo(f"{documents.display_path(to)}: {len(failures)} expected failures of {name}")
@@ -232,7 +232,7 @@ def combine(
         )
     parts = [_part(folder) for folder in runs]
     events = combining.combine(parts)
-    with disk.errors(where=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
+    with disk.errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         to.mkdir(mode=0o700, parents=True)
         for folder, part in zip(runs, parts, strict=True):
             if (folder / "bundles").is_dir():
@@ -249,8 +249,8 @@ def _part(folder: Path) -> combining.PartialRun:
         raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
     suite = reading.load(folder)["verdict"]["suite"]
     if suite["digest"] != suite_digest():
-        what = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
-        raise UsageError(what, where=name, hint="combine runs with the version that made them")
+        problem = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
+        raise UsageError(problem, where=name, hint="combine runs with the version that made them")
     _verified(folder)
     return combining.part(name, list(book.read(folder / "ledger")))
 
@@ -259,9 +259,9 @@ def _require_ledger(folder: Path) -> None:
     """Raise UsageError unless a folder is that of a run, with its ledger."""
     if not (folder / "ledger" / book.FILE).is_file():
         unlike = f"has no ledger/{book.FILE}"
-        what, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
+        problem, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
         hint = near or reading.run_of_id(folder) or "give the folder of a run, with its ledger"
-        raise UsageError(what, where=documents.display_path(folder), hint=hint)
+        raise UsageError(problem, where=documents.display_path(folder), hint=hint)
 
 
 def _verified(report: Path) -> Document:
@@ -270,8 +270,8 @@ def _verified(report: Path) -> Document:
     path = reading.place(report)
     verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
     if verified.problems:
-        what, hint = f"is not what was written: {clean(verified.problems[0])}", "see grove-conformance report verify"
-        raise UsageError(what, where=documents.display_path(report), hint=hint)
+        problem, hint = f"is not what was written: {clean(verified.problems[0])}", "see grove-conformance report verify"
+        raise UsageError(problem, where=documents.display_path(report), hint=hint)
     return content
 
 

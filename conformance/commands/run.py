@@ -44,7 +44,7 @@ UNTIL_FAIL = 100
 WORKER_MEMORY = 3 * 2**30
 """Bytes that a worker and its cluster may need."""
 
-HOW = {
+RUN_OPTIONS = {
     *("rerun_failed", "pytest_option", "workers", "time_scale", "report_dir"),
     *("fail_fast", "until_fail", "keep_cluster", "keep_passed", "bundle_limit", "verbose", "as_json"),
 }
@@ -205,34 +205,36 @@ def run(
     for_pytest = pytest_options.checked(tuple(pytest_option or ()))
     if quick:
         reason = "selects its tests itself"
-        options.refuse(ctx, SELECTING, where="--quick", reason=reason, otherwise="leave out --quick")
+        options.refuse(ctx, SELECTING, option_in_use="--quick", reason=reason, otherwise="leave out --quick")
     part = shards.parse(shard) if shard else None
-    disk.require(report_dir, SPACE, where=f"--report-dir {report_dir}", hint="make room, or give another folder")
+    disk.require(report_dir, SPACE, location=f"--report-dir {report_dir}", hint="make room, or give another folder")
     if rerun_failed:
         everything = {str(parameter.name) for parameter in ctx.command.params}
         options.refuse(
             ctx,
-            everything - HOW,
-            where="--rerun-failed",
+            everything - RUN_OPTIONS,
+            option_in_use="--rerun-failed",
             reason="repeats tests with the settings of their run",
             otherwise="begin a new run without --rerun-failed",
         )
         earlier_run = rerun.settings_of(rerun_failed, report_dir)
         chosen = dict(zip(earlier_run.kubeconfig_options[::2], earlier_run.kubeconfig_options[1::2], strict=True))
         file, context = chosen.get("--kubeconfig", ""), chosen.get("--context", "")
-        where, kubeconfig_options = _cluster(ctx, earlier_run.cluster, Path(file) if file else None, context)
+        existing_kubeconfig, kubeconfig_options = _cluster(
+            ctx, earlier_run.cluster, Path(file) if file else None, context
+        )
         given = changed(
             earlier_run,
             run=preparation.run_id(),
-            kubeconfig=where,
+            kubeconfig=existing_kubeconfig,
             time_scale=scale if "time_scale" in options.given(ctx) else earlier_run.time_scale,
             repeat=UNTIL_FAIL if until_fail and earlier_run.repeat == 1 else earlier_run.repeat,
         )
     else:
-        where, kubeconfig_options = _cluster(ctx, cluster, kubeconfig, context)
+        existing_kubeconfig, kubeconfig_options = _cluster(ctx, cluster, kubeconfig, context)
         if earlier_setting and not earlier:
             raise UsageError("needs --from NAME", where="--from-set", hint="name the implementation to take over from")
-        if where and kubernetes:
+        if existing_kubeconfig and kubernetes:
             raise UsageError("an existing cluster has its own version", where="--kubernetes", hint="leave it out")
         given = RunSettings(
             run=preparation.run_id(),
@@ -251,21 +253,21 @@ def run(
             time_scale=scale,
             repeat=UNTIL_FAIL if until_fail and "repeat" not in options.given(ctx) else repeat,
             seed=secrets.randbelow(1 << 31) if seed is None else seed,
-            cluster="existing" if where else "own",
-            kubeconfig=where,
+            cluster="existing" if existing_kubeconfig else "own",
+            kubeconfig=existing_kubeconfig,
             kubeconfig_options=kubeconfig_options,
-            kubernetes="" if where else versions(kubernetes)["kubernetes"],
+            kubernetes="" if existing_kubeconfig else versions(kubernetes)["kubernetes"],
             cluster_features=requested(features, feature_gates, runtime_config),
             install_stages=install_stages,
             policies=policies.chosen(policy or ()),
         )
-    if given.install_stages and not where:
+    if given.install_stages and not existing_kubeconfig:
         raise UsageError("needs --cluster existing", where="--install-stages", hint="leave it out")
     if keep_stages and not given.install_stages:
         raise UsageError("needs --install-stages", where="--keep-stages", hint="add it, or leave this out")
-    if where:
-        existing.admit(Path(where))
-        existing.prove(Path(where), given.cluster_features)
+    if existing_kubeconfig:
+        existing.admit(Path(existing_kubeconfig))
+        existing.prove(Path(existing_kubeconfig), given.cluster_features)
         if given.policies:
             raise UsageError("an existing cluster has its own policies", where=policies.OPTION, hint="leave it out")
         if keep_cluster:
@@ -284,11 +286,11 @@ def run(
         as_json=as_json,
         pytest_options=for_pytest,
     )
-    given = changed(given, shared=bool(where) and count is not None and count > 1)
-    usual = not (where or kubernetes or given.cluster_features)
+    given = changed(given, shared=bool(existing_kubeconfig) and count is not None and count > 1)
+    usual = not (existing_kubeconfig or kubernetes or given.cluster_features)
     prepared = preparation.prepare(given, report_dir, usual_cluster=usual)
     settings, judged, supplied = prepared.settings, prepared.judged, prepared.supplied
-    occupation = _occupy(ctx, settings, judged, supplied, keep_stages) if where else None
+    occupation = _occupy(ctx, settings, judged, supplied, keep_stages) if existing_kubeconfig else None
     if occupation is not None:
         settings = changed(settings, unplayed=dict(occupation.unplayed), simulator=occupation.simulator)
     with launch.without_trace(settings):
@@ -297,19 +299,21 @@ def run(
         if part is not None:
             plan = plan.part(shards.part(plan.groups, part, settings.repeat))
             settings = changed(settings, part=tuple(sorted(plan.selected)))
-        if plan.selected and not where:
+        if plan.selected and not existing_kubeconfig:
             preparation.get_programs(settings)
     # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    many = 1 if where and count is None else _how_many(count, len(set(plan.groups.values())))
-    workers_of_run = 0 if pytest_options.interactive(for_pytest) else many
+    worker_count = 1 if existing_kubeconfig and count is None else _how_many(count, len(set(plan.groups.values())))
+    workers_of_run = 0 if pytest_options.interactive(for_pytest) else worker_count
     settings = changed(settings, workers=workers_of_run, shared=settings.shared and workers_of_run > 1)
     after = f" after {judged.upgrades[0].about}" if settings.earlier else ""
     enforced = f"policies {', '.join(settings.policies)}" if settings.policies else ""
     extras = (reproduction.other_version(settings), shlex.join(given.cluster_features.options()), enforced)
     on = "".join(f", {words}" for words in extras if words)
     effects = (
-        existing.effects(Path(where), [descriptor for descriptor in (judged, supplied) if descriptor]) if where else ()
+        existing.effects(Path(existing_kubeconfig), [descriptor for descriptor in (judged, supplied) if descriptor])
+        if existing_kubeconfig
+        else ()
     )
     for line in (*effects, *(occupation.lines if occupation else ())):
         err.print(line, markup=False)
@@ -324,7 +328,7 @@ def run(
         prepared.implementation,
         suite=(metadata.version("grove-conformance"), preparation.suite_digest()),
         environment=preparation.environment(settings),
-        out=Console(file=sys.stdout, highlight=False),
+        console=Console(file=sys.stdout, highlight=False),
         err=err,
     )
     if occupation is not None and occupation.claim.lost:
@@ -392,9 +396,9 @@ def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection)
     declare."""
     if not settings.only and not settings.pytest_options:
         return settings.ids
-    known = {name for test in plan.collected for name in names_of(test, settings.repeat)}
+    names = {name for test in plan.collected for name in names_of(test, settings.repeat)}
     for name in settings.only:
-        if name not in known:
-            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, known) + _FILES)
+        if name not in names:
+            raise UsageError(f"unknown test {name!r}", where="--test", hint=suggestion(name, names) + _FILES)
     declared = {id for ids in plan.selected.values() for id in ids}
     return tuple(sorted(declared & chosen.judged))

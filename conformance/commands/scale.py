@@ -77,13 +77,13 @@ def scale(
     """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     if context.invoked_subcommand is not None:
         return None
-    disk.require(report_dir, 0, where=f"--report-dir {report_dir}", hint="give another folder")
+    disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
     judged, supplied = deployment.load(implementation, assignments(settings or []))
     if write_floor and scheduler is not Binder.KUBE:
         raise UsageError("--write-floor needs kube-scheduler to bind the pods", hint="leave --scheduler out")
     for given in (result, upstream_result):
         if given is not None:
-            disk.make(given.parent, where=str(given), hint="give another file")
+            disk.make(given.parent, location=str(given), hint="give another file")
     plan = runs.ScalePlan(
         scenarios.load(scenario),
         judged,

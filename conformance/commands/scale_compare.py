@@ -107,13 +107,15 @@ def compare(
         before, after = sides.stored(base), sides.stored(head)
         names, (played, warnings) = (before.name, after.name), _paired(before, after, limits)
     else:
-        known = sides.stored(base) if _stored("--base", base, repo) else None
+        stored_base = sides.stored(base) if _stored("--base", base, repo) else None
         load = scenarios.load(scenario)
         _check_metric(metric, load)
         with progress.terminal("compare") as report:
             source = _source(repo, build, implementation, builds)
             plan = session.ComparisonPlan(
-                base=_side("--base", base, both_set, base_set, source, report) if known is None else _nothing(known),
+                base=_side("--base", base, both_set, base_set, source, report)
+                if stored_base is None
+                else _nothing(stored_base),
                 head=_side("--head", head, both_set, head_set, source, report),
                 scenario=scenario,
                 scheduler=scheduler.value,
@@ -124,7 +126,7 @@ def compare(
                 digest=load.digest,
             )
             report("folder", f"{folder}; after a kill, continue with --dir {folder}")
-            played, warnings = _measured(plan, known, folder, limits, report, counts)
+            played, warnings = _measured(plan, stored_base, folder, limits, report, counts)
         names = (plan.base.name, plan.head.name)
     document = comparison.compare(played, question, names, warnings)
     _write(document, folder)
@@ -135,7 +137,7 @@ def compare(
 
 def _measured(
     plan: session.ComparisonPlan,
-    known: sides.StoredSide | None,
+    stored_base: sides.StoredSide | None,
     folder: Path,
     limits: validity.Limits,
     report: progress.ProgressReporter,
@@ -145,19 +147,19 @@ def _measured(
     session.remember(plan, folder)
     runner = session.subprocess_runner(plan.scenario, plan.scheduler)
     measuring = session.Session(plan, folder, runner, limits, report, counts_only=counts_only)
-    if known is None:
+    if stored_base is None:
         return measuring.play(), []
-    heads = measuring.heads(min(plan.rounds, len(known.results)))
-    return _paired(known, sides.StoredSide(heads, plan.head.name), limits)
+    heads = measuring.heads(min(plan.rounds, len(stored_base.results)))
+    return _paired(stored_base, sides.StoredSide(heads, plan.head.name), limits)
 
 
 def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Limits) -> RoundResults:
     return rounds.paired(base.results, head.results, limits), _warnings(base, head)
 
 
-def _nothing(known: sides.StoredSide) -> sides.MeasuredSide:
+def _nothing(stored_base: sides.StoredSide) -> sides.MeasuredSide:
     """Return the entry in a plan for a side that is not measured."""
-    return sides.MeasuredSide("", {}, known.name)
+    return sides.MeasuredSide("", {}, stored_base.name)
 
 
 def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
@@ -166,8 +168,10 @@ def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
     markers = {entry.name: markers_of(entry) for entry in scenario.phases}
     described = name.startswith(("created-to-", "cpu-"))
     if metric and not (phase in markers and (described or name.removesuffix("×floor") in markers[phase])):
-        known = [f"{phase}/{marker}" for phase, names in markers.items() for marker in names]
-        raise UsageError(f'unknown metric "{metric}"', where="--metric", hint=documents.suggestion(metric, known))
+        metric_names = [f"{phase}/{marker}" for phase, names in markers.items() for marker in names]
+        raise UsageError(
+            f'unknown metric "{metric}"', where="--metric", hint=documents.suggestion(metric, metric_names)
+        )
 
 
 def _stored(option: str, given: list[str], repo: Path | None) -> bool:
@@ -196,13 +200,13 @@ def _side(
     option: str,
     given: list[str],
     both: list[str] | None,
-    own: list[str] | None,
+    side_set: list[str] | None,
     source: tuple[refs.Repository, str] | None,
     report: progress.ProgressReporter,
 ) -> sides.MeasuredSide:
     if len(given) > 1:
         raise UsageError("names several sides", where=option, hint="give one")
-    values = assignments(both or []) | assignments(own or [], f"{option}-set")
+    values = assignments(both or []) | assignments(side_set or [], f"{option}-set")
     name, descriptor, named = given[0], given[0], dict(values)
     if source is not None:
         repository, descriptor = source
@@ -228,9 +232,9 @@ def _warnings(base: sides.StoredSide, head: sides.StoredSide) -> list[str]:
 
 
 def _write(document: dict[str, Any], folder: Path) -> None:
-    disk.make(folder, where=f"--dir {folder}", hint="give another folder")
+    disk.make(folder, location=f"--dir {folder}", hint="give another folder")
     command = shlex.join(["grove-conformance", *sys.argv[1:]])
-    with disk.errors(where=f"--dir {folder}", hint="give another folder"):
+    with disk.errors(location=f"--dir {folder}", hint="give another folder"):
         (folder / "comparison.json").write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
         (folder / "comparison.html").write_text(page.page(document, command), encoding="utf-8")
         (folder / "comparison.md").write_text(tables.markdown(document, command), encoding="utf-8")

@@ -17,8 +17,8 @@ def growth(
 ) -> None:
     """Show what grows with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
     stored, left_out = sides.readable(results)
-    for why in left_out:
-        typer.echo(f"left out: {why}", err=True)
+    for reason in left_out:
+        typer.echo(f"left out: {reason}", err=True)
     if not stored:
         raise UsageError("there is no result", hint="name result files or folders")
     typer.echo(growths.table(stored, pods))

@@ -27,19 +27,19 @@ def trend(
         raise UsageError("there is nothing to show", hint="name result files or folders, or --upstream-history")
     metric = metric.replace("xfloor", "×floor")
     stored, left_out = sides.readable(results or [])
-    for why in left_out:
-        typer.echo(f"left out: {why}", err=True)
+    for reason in left_out:
+        typer.echo(f"left out: {reason}", err=True)
     runs = list(upstream.history(upstream_history)) if upstream_history is not None else []
-    known = {name for result in stored for name in metrics.times(result)} | {
+    metric_names = {name for result in stored for name in metrics.times(result)} | {
         name for run in runs for name in run.seconds
     }
-    if metric not in known:
+    if metric not in metric_names:
         raise UsageError(
-            f'no run has the metric "{metric}"', where="--metric", hint=documents.suggestion(metric, known)
+            f'no run has the metric "{metric}"', where="--metric", hint=documents.suggestion(metric, metric_names)
         )
     page = trends.page(stored, runs, metric)
-    disk.make(output.parent, where=f"--output {output}", hint="give another file")
-    with disk.errors(where=f"--output {output}", hint="give another file"):
+    disk.make(output.parent, location=f"--output {output}", hint="give another file")
+    with disk.errors(location=f"--output {output}", hint="give another file"):
         output.write_text(page, encoding="utf-8")
     for name, grown in trends.growth(stored, metric).items():
         typer.echo(f"{name}: {metric} grows with pods to the power of {grown.exponent:z.2f}")

@@ -61,13 +61,13 @@ def record(
     It needs to list and watch pods, nodes, PodGangs and PodCliqueScalingGroups. Of pods, images, commands,
     environments and volumes are left out.
     """
-    disk.make(output.parent, where=str(output), hint="give another file")
+    disk.make(output.parent, location=str(output), hint="give another file")
     recorder = Recorder(kubeconfig, AGENT, (*WATCHED, *asyncio.run(_maps(kubeconfig))))
     recorder.start()
     typer.echo(f"recording to {output}" + (f" for {seconds:g} s" if seconds else "; Ctrl-C ends it"), err=True)
     written = 0
     try:
-        with disk.errors(where=str(output), hint="give another file"), storage.Recording(output) as recording:
+        with disk.errors(location=str(output), hint="give another file"), storage.Recording(output) as recording:
             try:
                 while seconds is None or recorder.now() < seconds:
                     time.sleep(PAUSE)
@@ -124,8 +124,8 @@ def judge(
     for line in describe(judgement, now):
         typer.echo(line)
     if output is not None:
-        disk.make(output.parent, where=f"--json {output}", hint="give another file")
-        with disk.errors(where=f"--json {output}", hint="give another file"):
+        disk.make(output.parent, location=f"--json {output}", hint="give another file")
+        with disk.errors(location=f"--json {output}", hint="give another file"):
             output.write_bytes(orjson.dumps(document(judgement, now), option=orjson.OPT_INDENT_2) + b"\n")
     if not any(fate.state is not GangState.OLDER for fate in judgement.fates):
         raise UsageError("has no gang to judge", where=str(history), hint="record while gangs are created")

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 
-LONG, SHORT = 4.0, 0.6
+LONG, CUT = 4.0, 0.6
 """Seconds without an event above which a span is shortened, and its length afterwards."""
 WIDTH_OF_TICK = 64.0
 """Minimum distance of two ticks in pixels."""
@@ -19,7 +19,7 @@ class Axis:
     def __init__(self, timestamps: Iterable[float], end: float, width: float, begin: float = 0.0) -> None:
         self._at = sorted({begin, max(end, begin + 0.001), *(m for m in timestamps if begin < m < end)})
         gaps = [later - earlier for earlier, later in pairwise(self._at)]
-        lengths = [gap if gap <= LONG else SHORT for gap in gaps]
+        lengths = [gap if gap <= LONG else CUT for gap in gaps]
         scale = width / sum(lengths)
         self._scale = scale
         self._x = [0.0]

@@ -107,13 +107,13 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineConte
     """Read the history of a namespace up to its last record or to `until` (seconds since the recorder started). `pool`
     is the label of nodes whose value is the namespace that uses them."""
     records = history.records()
-    own = [record for record in records if record.namespace]
-    begin = own[0].at if own else 0.0
-    end = max([record.at for record in own] + [until, begin])
-    gangs = _gangs(own, end)
-    mine = [record for record in records if record.resource == "nodes" and pool]
-    fleet = [record for record in mine if label(record.object, pool) == history.namespace]
-    return TimelineContent(gangs, _changes(own, fleet, begin), begin, end)
+    namespaced = [record for record in records if record.namespace]
+    begin = namespaced[0].at if namespaced else 0.0
+    end = max([record.at for record in namespaced] + [until, begin])
+    gangs = _gangs(namespaced, end)
+    node_records = [record for record in records if record.resource == "nodes" and pool]
+    fleet = [record for record in node_records if label(record.object, pool) == history.namespace]
+    return TimelineContent(gangs, _changes(namespaced, fleet, begin), begin, end)
 
 
 def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
@@ -121,11 +121,11 @@ def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
     listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
     for gang in chart.gangs:
         names = [gang.lane.name, *(clique.name for clique in gang.cliques)]
-        own = [at for at, words in listed if any(name in words for name in names)]
+        failed_at = [at for at, words in listed if any(name in words for name in names)]
         last = gang.lane.bars[-1] if gang.torn else None
         gang.lane.bars = [
             bar
-            if bar.state != "torn" or bar is last or any(bar.begin - EXACT <= at <= bar.end + EXACT for at in own)
+            if bar.state != "torn" or bar is last or any(bar.begin - EXACT <= at <= bar.end + EXACT for at in failed_at)
             else replace(bar, state="partial")
             for bar in gang.lane.bars
         ]
@@ -225,48 +225,48 @@ def _gang_state(gang: ObservedGang) -> tuple[str, str]:
     return ("waits", "no pod is bound") if gang.initialized else ("forming", "not initialized")
 
 
-def _changes(own: list[Record], fleet: list[Record], begin: float) -> list[TimelineMark]:
+def _changes(namespaced: list[Record], fleet: list[Record], begin: float) -> list[TimelineMark]:
     """Return what users changed and which nodes were added or removed, with the times."""
-    marks = [*_nodes(fleet, begin), *_requested(own)]
+    marks = [*_nodes(fleet, begin), *_requested(namespaced)]
     return sorted(marks, key=lambda mark: mark.at or 0.0)
 
 
 def _requested(records: list[Record]) -> Iterator[TimelineMark]:
     """Yield created, changed and deleted sets, and changed sizes of groups and cliques."""
-    known: dict[str, tuple[int | None, int | None]] = {}
+    sizes: dict[str, tuple[int | None, int | None]] = {}
     ending: set[str] = set()
     for record in records:
         if record.resource not in SIZED:
             continue
-        what, at = f"{SIZED[record.resource]} {record.name}", record.at
+        subject, at = f"{SIZED[record.resource]} {record.name}", record.at
         now = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
-        before = known.get(record.uid)
-        known[record.uid] = now
+        before = sizes.get(record.uid)
+        sizes[record.uid] = now
         is_set = record.resource == "podcliquesets"
         going = record.kind == DELETED or bool(text(record.object, "metadata", "deletionTimestamp"))
         if going:
             if is_set and record.uid not in ending:
-                yield TimelineMark(at, f"{what} is deleted", "change")
+                yield TimelineMark(at, f"{subject} is deleted", "change")
             ending.add(record.uid)
         elif before is None:
             if is_set:
-                yield TimelineMark(at, f"{what} is created", "change")
+                yield TimelineMark(at, f"{subject} is created", "change")
         elif now[1] != before[1]:
-            yield TimelineMark(at, f"{what} has {now[1]} replicas instead of {before[1]}", "change")
+            yield TimelineMark(at, f"{subject} has {now[1]} replicas instead of {before[1]}", "change")
         elif is_set and now[0] != before[0]:
-            yield TimelineMark(at, f"{what} is changed", "change")
+            yield TimelineMark(at, f"{subject} is changed", "change")
 
 
 def _nodes(fleet: list[Record], begin: float) -> Iterator[TimelineMark]:
     """Yield a mark for each time at which nodes were added or removed. Nodes of before `begin` count as added then."""
-    known: set[str] = set()
+    seen_uids: set[str] = set()
     came: dict[float, int] = defaultdict(int)
     went: dict[float, int] = defaultdict(int)
     for record in fleet:
         if record.kind == DELETED:
             went[round(record.at, 1)] += 1
-        elif record.uid not in known and record.kind == ADDED:
+        elif record.uid not in seen_uids and record.kind == ADDED:
             came[max(begin, round(record.at, 1))] += 1
-        known.add(record.uid)
+        seen_uids.add(record.uid)
     yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in came.items())
     yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in went.items())

@@ -125,7 +125,7 @@ def _recorded(folder: Path, history: History) -> None:
         redaction.value(obj) for resource in view.resources() if resource != "events" for obj in view.list(resource)
     ]
     path = folder / "objects.yaml"
-    _dump(path, objects, many=True)
+    _dump(path, objects, several=True)
     if path.stat().st_size > MOST_TEXT:
         _compress(path.with_name(f"{path.name}.gz"), path.read_bytes())
         path.unlink()
@@ -150,9 +150,9 @@ def _index(folder: Path, test: str, failed: Sequence[RecordedCheck], commands: S
     lines += ["| file | contents |", "|---|---|"]
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     order = list(MEANING)
-    known = {name: _kind(name) for name in names if name != INDEX}
-    ordered = sorted(known, key=lambda name: (order.index(known[name]) if known[name] in order else len(order), name))
-    lines += [f"| [{name}]({name}) | {MEANING.get(known[name], '')} |" for name in ordered]
+    kinds = {name: _kind(name) for name in names if name != INDEX}
+    ordered = sorted(kinds, key=lambda name: (order.index(kinds[name]) if kinds[name] in order else len(order), name))
+    lines += [f"| [{name}]({name}) | {MEANING.get(kinds[name], '')} |" for name in ordered]
     return "\n".join(lines) + "\n"
 
 
@@ -181,9 +181,9 @@ def _save(path: Path, text: str) -> None:
     regular.write(path, credentials.text(text).encode("utf-8", "replace"))
 
 
-def _dump(path: Path, value: Any, *, many: bool = False) -> None:
-    how: dict[str, Any] = {"Dumper": yaml.CSafeDumper, "sort_keys": False, "allow_unicode": True}
-    _save(path, yaml.dump_all(value, **how) if many else yaml.dump(value, **how))
+def _dump(path: Path, value: Any, *, several: bool = False) -> None:
+    options: dict[str, Any] = {"Dumper": yaml.CSafeDumper, "sort_keys": False, "allow_unicode": True}
+    _save(path, yaml.dump_all(value, **options) if several else yaml.dump(value, **options))
 
 
 def _compress(path: Path, content: bytes) -> None:
@@ -191,15 +191,15 @@ def _compress(path: Path, content: bytes) -> None:
     regular.write(path, gzip.compress(content, compresslevel=3, mtime=0))
 
 
-def copy_log(log: Path, offset: int, to: Path, most: int = MOST_READ) -> None:
-    """Copy what a log contains after `offset`, without credentials: of more than `most` bytes the end. If that is more
+def copy_log(log: Path, offset: int, to: Path, limit: int = MOST_READ) -> None:
+    """Copy what a log contains after `offset`, without credentials: of more than `limit` bytes the end. If that is more
     than `MOST_LOG` bytes, `to` has the end of it, and a compressed file beside it has all of it. Raises
     FileNotFoundError."""
     try:
         file = regular.OpenFile(log)
         end = file.size
         begin = offset if offset <= end else 0
-        window = credentials.log(file.at(max(begin, end - most), min(most, end - begin)), log.name)
+        window = credentials.log(file.at(max(begin, end - limit), min(limit, end - begin)), log.name)
     except FileNotFoundError:
         raise
     except OSError as error:

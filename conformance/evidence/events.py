@@ -16,7 +16,7 @@ def render(history: History) -> str:
             continue
         event = record.object
         about = f"{text(event, 'regarding', 'kind')}/{text(event, 'regarding', 'name')}"
-        who = text(event, "reportingController") or text(event, "deprecatedSource", "component")
+        reporter = text(event, "reportingController") or text(event, "deprecatedSource", "component")
         words = f"{text(event, 'type')} {text(event, 'reason')} {about}: {' '.join(text(event, 'note').split())}"
-        lines.append(f"+{record.at:.3f} {words}" + (f" ({who})" if who else ""))
+        lines.append(f"+{record.at:.3f} {words}" + (f" ({reporter})" if reporter else ""))
     return "\n".join(lines) + "\n" if lines else ""

@@ -28,8 +28,8 @@ from conformance.history.query import History
 MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
 """Maximum number of rows of each kind."""
 MOST_MARKS = 14
-WIDTH, LEFT, RIGHT, MARGIN = 1240.0, 250.0, 250.0, 16.0
-CHART = WIDTH - LEFT - RIGHT
+WIDTH, CHART_X, RIGHT, MARGIN = 1240.0, 250.0, 250.0, 16.0
+CHART = WIDTH - CHART_X - RIGHT
 POD_ROW, STACK_ROW, GANG_ROW, LINE = 13.0, 34.0, 22.0, 17.0
 CHARACTER = 6.7
 """Width of a character in the small font, in pixels, with some reserve."""
@@ -137,14 +137,14 @@ class Picture:
         signs += [(mark, chr(ord("a") + n)) for n, mark in enumerate(changes)]
         for mark, sign in signs:
             self._y += LINE
-            when = f"{mark.at:8.2f} s" if mark.at is not None else "at the end"
-            most = int((WIDTH - 2 * MARGIN - 110) / CHARACTER)
+            moment = f"{mark.at:8.2f} s" if mark.at is not None else "at the end"
+            limit = int((WIDTH - 2 * MARGIN - 110) / CHARACTER)
             self._write(MARGIN, self._y, sign, f"mark {mark.kind}")
-            self._write(MARGIN + 30, self._y, when.strip(), "small")
-            self._write(MARGIN + 100, self._y, _short(" ".join(mark.words.split()), most), f"words {mark.kind}")
-        if left := len(self._scene.changes) - len(changes):
+            self._write(MARGIN + 30, self._y, moment.strip(), "small")
+            self._write(MARGIN + 100, self._y, _shortened(" ".join(mark.words.split()), limit), f"words {mark.kind}")
+        if hidden := len(self._scene.changes) - len(changes):
             self._y += LINE
-            self._write(MARGIN + 100, self._y, f"… and {left} more changes", "small")
+            self._write(MARGIN + 100, self._y, f"… and {hidden} more changes", "small")
         return signs
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Picture:
     def _rows(self) -> None:
         gangs = self._scene.gangs
         if not gangs:
-            self._write(LEFT, self._y + 12, "there was never any pod or gang", "small")
+            self._write(CHART_X, self._y + 12, "there was never any pod or gang", "small")
             self._y += GANG_ROW
         by_pod = self._scene.pods <= MOST_PODS
         by_clique = sum(len(gang.cliques) for gang in gangs) <= MOST_CLIQUES
@@ -180,12 +180,12 @@ class Picture:
 
     def _gang(self, gang: GangLanes) -> None:
         lane = gang.lane
-        self._write(MARGIN, self._y + 14, _short(lane.name or "no gang", 34), "name strong")
+        self._write(MARGIN, self._y + 14, _shortened(lane.name or "no gang", 34), "name strong")
         self._bars(lane, self._y + 3, GANG_ROW - 6)
         for bar in lane.bars:
             words, x = "TORN: bound in part, its minimums are not", self._axis.x(bar.begin)
             if bar.state == "torn" and self._axis.x(bar.end) - x > CHARACTER * len(words) + 12:
-                self._write(LEFT + x + 6, self._y + 14, words, "on")
+                self._write(CHART_X + x + 6, self._y + 14, words, "on")
         self._note(_ended(gang), self._y + 14, "failure" if gang.torn else "small")
         self._y += GANG_ROW
 
@@ -197,42 +197,44 @@ class Picture:
         self._bars(gang.lane, top + 2, 6)
 
     def _clique(self, clique: CliqueLanes, gang: GangLanes, by_pod: bool) -> None:
-        bound, there = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
+        bound, present = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
         minimum = "" if clique.minimum is None else f", minimum {clique.minimum}"
         lack = gang.torn and bound < (clique.minimum or 0)
-        note, kind = f"{bound} of {there} bound{minimum}", "failure" if lack else "small"
+        note, kind = f"{bound} of {present} bound{minimum}", "failure" if lack else "small"
         if not by_pod:
             self._stack(clique.name, clique.pods, note, kind)
             return
-        self._write(MARGIN + 10, self._y + 12, _short(clique.name, 34), "name")
+        self._write(MARGIN + 10, self._y + 12, _shortened(clique.name, 34), "name")
         self._note(note, self._y + 12, kind)
         self._y += LINE
         for lane in clique.pods:
-            self._write(MARGIN + 20, self._y + 10, _short(lane.name, 34), "name faint")
+            self._write(MARGIN + 20, self._y + 10, _shortened(lane.name, 34), "name faint")
             self._bars(lane, self._y + 1, POD_ROW - 3)
             self._note(lane.note, self._y + 10, "faint")
             self._y += POD_ROW
 
     def _bars(self, lane: Lane, y: float, height: float) -> None:
         for bar in lane.bars:
-            x, width = LEFT + self._axis.x(bar.begin), self._axis.x(bar.end) - self._axis.x(bar.begin)
+            x, width = CHART_X + self._axis.x(bar.begin), self._axis.x(bar.end) - self._axis.x(bar.begin)
             self._box(x, y, max(width, 1.2), height, bar.state, _tooltip(lane.name, bar))
 
     def _stack(self, name: str, lanes: Sequence[Lane], note: str = "", kind: str = "small", above: float = 0.0) -> None:
         """Draw how many lanes are in which state, as heights. `above` pixels are left free."""
-        most = max((sum(states.values()) for _, states in counted(lanes)), default=0)
-        self._write(MARGIN + 10, self._y + 14, _short(name, 34), "name")
-        self._write(MARGIN + 10, self._y + 27, f"up to {most} at a time", "faint")
+        maximum = max((sum(states.values()) for _, states in counted(lanes)), default=0)
+        self._write(MARGIN + 10, self._y + 14, _shortened(name, 34), "name")
+        self._write(MARGIN + 10, self._y + 27, f"up to {maximum} at a time", "faint")
         self._note(note or ", ".join(_tally(lanes)), self._y + 14, kind)
         height, bottom = STACK_ROW - 4 - above, self._y + STACK_ROW - 2
-        self._rect(LEFT, self._y + 2 + above, CHART, height, "frame")
+        self._rect(CHART_X, self._y + 2 + above, CHART, height, "frame")
         for begin, end, states in self._steps(lanes):
             y = bottom
             for state in reversed([*POD_STATES, "whole", "torn", "partial", "waits", "forming"]):
                 if number := states.get(state, 0):
-                    part = height * number / max(most, 1)
+                    part = height * number / max(maximum, 1)
                     y -= part
-                    self._box(LEFT + begin, y, end - begin, part, state, f"{number} of {name or 'the gang'}: {state}")
+                    self._box(
+                        CHART_X + begin, y, end - begin, part, state, f"{number} of {name or 'the gang'}: {state}"
+                    )
         self._y += STACK_ROW
 
     def _steps(self, lanes: Sequence[Lane]) -> Iterator[tuple[float, float, dict[str, int]]]:
@@ -254,19 +256,19 @@ class Picture:
 
     def _ruler(self, top: float, bottom: float) -> None:
         for tick in self._axis.ticks():
-            x = LEFT + self._axis.x(tick)
+            x = CHART_X + self._axis.x(tick)
             self._line(x, top, bottom, "tick")
             self._write(x, top - 4, f"{tick:g} s", "faint middle")
         for begin, end, seconds in self._axis.breaks:
-            self._rect(LEFT + begin, top, end - begin, bottom - top, "break")
-            self._write(LEFT + (begin + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
+            self._rect(CHART_X + begin, top, end - begin, bottom - top, "break")
+            self._write(CHART_X + (begin + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
 
     def _lines(self, marks: Iterable[tuple[TimelineMark, str]], top: float, bottom: float) -> None:
         occupied: list[tuple[float, float]] = []
         for mark, sign in marks:
             if mark.at is None:
                 continue
-            x, y = LEFT + self._axis.x(mark.at), bottom + 10
+            x, y = CHART_X + self._axis.x(mark.at), bottom + 10
             self._line(x, top, bottom, mark.kind)
             while any(abs(x - other) < 14 and y == level for other, level in occupied):
                 y += 12
@@ -277,8 +279,10 @@ class Picture:
     # -- elements ------------------------------------------------------------------------------------------------
 
     def _note(self, words: str, y: float, kind: str) -> None:
-        most = int((RIGHT - 2 * MARGIN) / (CHARACTER * 0.93))
-        self._write(LEFT + CHART + 10, y, _short(words, most), f"note {kind}", words if len(words) > most else "")
+        limit = int((RIGHT - 2 * MARGIN) / (CHARACTER * 0.93))
+        self._write(
+            CHART_X + CHART + 10, y, _shortened(words, limit), f"note {kind}", words if len(words) > limit else ""
+        )
 
     def _write(self, x: float, y: float, words: str, kind: str, whole: str = "") -> None:
         title = f"<title>{_safe(whole)}</title>" if whole else ""
@@ -337,8 +341,8 @@ def _tally(lanes: Iterable[Lane]) -> list[str]:
     return [f"{last.count(state)} {state}" for state in STATES if state in last]
 
 
-def _short(words: str, most: int) -> str:
-    return words if len(words) <= most else words[: most - 1] + "…"
+def _shortened(words: str, limit: int) -> str:
+    return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
 def _safe(words: str) -> str:

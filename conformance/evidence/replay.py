@@ -71,8 +71,8 @@ def _create(objects: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _patch(target: str, body: Mapping[str, Any], subresource: str = "") -> str:
-    more = f" --subresource {subresource}" if subresource else ""
-    return f"k patch {shlex.quote(target)}{more} --type merge --patch {shlex.quote(json.dumps(body))}\n"
+    subresource_option = f" --subresource {subresource}" if subresource else ""
+    return f"k patch {shlex.quote(target)}{subresource_option} --type merge --patch {shlex.quote(json.dumps(body))}\n"
 
 
 def _command(word: str, body: Mapping[str, Any]) -> str:

@@ -31,14 +31,14 @@ WIDTH = max(map(len, LANES.values())) + 1
 MOST_LANES = 400
 
 
-def render(history: History, marks: Sequence[tuple[float, str]] = (), since: int = 0) -> str:
+def render(history: History, marks: Sequence[tuple[float, str]] = (), mark: int = 0) -> str:
     """Return the lanes of a namespace: sets first, then each gang with its cliques and their pods.
 
     `marks` are times (seconds since the recorder started) with a text, for example failures; they are shown above.
     Lanes beyond MOST_LANES are only counted.
     """
     lanes: dict[tuple[str, str, str], list[Record]] = {}
-    for record in history.records(since=since):
+    for record in history.records(since=mark):
         if record.resource in LANES:
             lanes.setdefault((record.resource, record.name, record.uid), []).append(record)
     ordered = sorted(lanes.values(), key=_place)

@@ -53,25 +53,25 @@ def _abridged(value: object, limit: int) -> str:
     if len(whole) <= limit:
         return whole
     parts = (
-        _part(value, depth, most, width)
+        _part(value, depth, entries, width)
         for depth in range(6)
-        for most in (1, 2, 4, 8, 16)
+        for entries in (1, 2, 4, 8, 16)
         for width in (20, 60, limit - 20)
     )
     return max((part for part in parts if len(part) <= limit), key=len, default=whole[: limit - 1] + "…")
 
 
-def _part(value: object, depth: int, most: int, width: int) -> str:
-    """Return a JSON value with `depth` levels, `most` entries of each, and strings of `width` characters."""
+def _part(value: object, depth: int, limit: int, width: int) -> str:
+    """Return a JSON value with `depth` levels, `limit` entries of each, and strings of `width` characters."""
     if isinstance(value, dict):
         entries = [
-            f"{_part(key, depth, most, width)}:{_part(value[key], depth - 1, most, width)}"
-            for key in itertools.islice(value, most)
+            f"{_part(key, depth, limit, width)}:{_part(value[key], depth - 1, limit, width)}"
+            for key in itertools.islice(value, limit)
             if depth > 0
         ]
         return _enclosed("{}", entries, len(value))
     if isinstance(value, list):
-        entries = [_part(element, depth - 1, most, width) for element in value[:most] if depth > 0]
+        entries = [_part(element, depth - 1, limit, width) for element in value[:limit] if depth > 0]
         return _enclosed("[]", entries, len(value))
     if isinstance(value, str) and len(value) > width:
         value = _cut(value, width)

@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, Sample]:
     for name, entry in document.value.items():
         file = path.with_name(f"{name}.yaml")
         if not file.is_file():
-            raise UsageError("has no file", where=document.where(name), hint=f"add {file.name} beside the list")
+            raise UsageError("has no file", where=document.location(name), hint=f"add {file.name} beside the list")
         samples[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file)
     return samples
 

@@ -61,7 +61,7 @@ def read(path: Path) -> list[Kind]:
     for field, text_ in document.strings():
         if field[-1] == "shape" and text_ not in shapes:
             hint = documents.suggestion(text_, shapes)
-            raise UsageError(f"unknown shape {text_!r}", where=document.where(*field), hint=hint)
+            raise UsageError(f"unknown shape {text_!r}", where=document.location(*field), hint=hint)
     return [_kind(entry, shapes) for entry in document.value["kinds"]]
 
 

@@ -50,7 +50,7 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
             clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"a clique of the manifest has no pod spec with containers: {error}"
-        raise UsageError(problem, where=document.where("manifest", "spec", "template")) from error
+        raise UsageError(problem, where=document.location("manifest", "spec", "template")) from error
     return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **manifest}
 
 
@@ -81,7 +81,7 @@ def check(path: Path) -> None:
         if type(entry["default"]) is not TYPES[entry["type"]]:
             raise UsageError(
                 f"the default is not of type {entry['type']}",
-                where=document.where("parameters", name, "default"),
+                where=document.location("parameters", name, "default"),
                 hint="change one of them",
             )
     used = set()
@@ -90,16 +90,18 @@ def check(path: Path) -> None:
             used.add(name)
             if name not in parameters:
                 hint = documents.suggestion(name, parameters)
-                raise UsageError(f"unknown parameter {name!r}", where=document.where(*field), hint=hint)
+                raise UsageError(f"unknown parameter {name!r}", where=document.location(*field), hint=hint)
     for name in parameters:
         if name not in used:
-            place = document.where("parameters", name)
+            place = document.location("parameters", name)
             raise UsageError("is used nowhere in the manifest", where=place, hint=f"use ${{{name}}} or drop it")
     set_template = template.read(_manifest(document, {}))
     for index, group in enumerate(set_template.groups):
         for member in group.cliques:
             if member not in {clique.name for clique in set_template.cliques}:
-                place = document.where("manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames")
+                place = document.location(
+                    "manifest", "spec", "template", "podCliqueScalingGroups", index, "cliqueNames"
+                )
                 hint = documents.suggestion(member, [clique.name for clique in set_template.cliques])
                 raise UsageError(f"no clique is called {member!r}", where=place, hint=hint)
 

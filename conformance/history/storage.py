@@ -122,9 +122,11 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
                 break  # a recording whose recorder was killed in the middle of this line
             where, cut = f"{path}:{number}", "was the file cut?"
             if text.startswith(_ENDED):
-                now = bounded.decoded(_end.decode, text, where, what="no record", hint=cut).ended
+                now = bounded.decoded(_end.decode, text, where, problem="no record", hint=cut).ended
                 continue
-            line = bounded.decoded(decoder.decode, nesting.bounded(text, str(path)), where, what="no record", hint=cut)
+            line = bounded.decoded(
+                decoder.decode, nesting.bounded(text, str(path)), where, problem="no record", hint=cut
+            )
             records.append(
                 Record(
                     seq=line.seq,
@@ -152,7 +154,7 @@ def origins(path: Path) -> Origins:
 def _header(file: BinaryIO, path: Path) -> _Header:
     what, hint = "no saved history", "give a history.jsonl.gz"
     first = file.readline(bounded.MANIFESTS)
-    return bounded.decoded(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", what=what, hint=hint)
+    return bounded.decoded(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", problem=what, hint=hint)
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:

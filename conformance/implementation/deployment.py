@@ -37,7 +37,7 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
     """The implementation that supplies the roles that `judged` does not play; None if it plays all."""
     if judged.roles == set(Role):
         return None
-    options = (judged.document.where("suppliedBy"), judged.document.where("supplied"))
+    options = (judged.document.location("suppliedBy"), judged.document.location("supplied"))
     return loading.load(judged.supplied_by, judged.supplied, options=options)
 
 
@@ -47,7 +47,7 @@ def require_containers(judged: Descriptor) -> None:
     if judged.start in DEPLOYED:
         raise UsageError(
             f"start: {judged.start} needs nodes that run containers, which a fake cluster does not have",
-            where=judged.document.where("start"),
+            where=judged.document.location("start"),
             hint="judge it with run --cluster existing, on a cluster that has some",
         )
 
@@ -63,7 +63,7 @@ def require_crds(judged: Descriptor) -> None:
     if missing:
         raise UsageError(
             f"an operator needs the CRDs of Grove on a fake cluster: {', '.join(missing)} not in {len(files)} files",
-            where=judged.document.where("install", "crds"),
+            where=judged.document.location("install", "crds"),
             hint="name your files, or ours: ${project}/reference_impl/crds",
         )
 

@@ -238,7 +238,7 @@ class Descriptor:
         paths: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")
-            where = placeholders.option(pattern) or self.document.where("install", part, index)
+            where = placeholders.option(pattern) or self.document.location("install", part, index)
             hint = "give a file, a folder with *.yaml files or a glob"
             try:
                 files = list(self._files(meant))

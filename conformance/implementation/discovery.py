@@ -35,7 +35,7 @@ def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
         maps = "PodGangMaps with entries by epoch" if api.by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
             f"contract is {judged.contract}, but the CRDs serve {maps}: that is line {line}",
-            where=placeholders.option(judged.document.value["contract"]) or judged.document.where("contract"),
+            where=placeholders.option(judged.document.value["contract"]) or judged.document.location("contract"),
             hint=f"say {line}, or install the CRDs of the line {claimed}",
         )
     return dataclasses.replace(

@@ -47,7 +47,7 @@ class Driver:
             if owner is None or role not in owner.roles:
                 raise HarnessError(
                     f'nobody plays the role "{role}"',
-                    where=descriptor.document.where("roles"),
+                    where=descriptor.document.location("roles"),
                     hint="supply it from the reference",
                 )
             if (player := self._runner(role, owner)) is not None:

@@ -42,7 +42,7 @@ def read(path: Path, option: str = OPTION) -> Baseline:
     known: set[str] = set()
     for number, entry in enumerate(entries):
         if entry.id in known:
-            where = document.where("expectedFailures", number)
+            where = document.location("expectedFailures", number)
             raise UsageError(f"{entry.id} is a duplicate", where=where, hint="keep one of them")
         known.add(entry.id)
     return Baseline(document, document.value["implementation"], entries)

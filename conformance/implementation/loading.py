@@ -221,14 +221,14 @@ def _check_roles(document: Document, file: _File) -> None:
             if role not in file.roles:
                 raise UsageError(
                     f'is for the role "{role}", which it does not play',
-                    where=document.where(field, role),
+                    where=document.location(field, role),
                     hint=f"add the role to roles, or remove it from {field}",
                 )
     for role in file.cluster_roles:
         if role not in file.processes:
             raise UsageError(
                 f'a ClusterRole for the role "{role}", which it has no process for',
-                where=document.where("clusterRoles", role),
+                where=document.location("clusterRoles", role),
                 hint="remove it, or add the process",
             )
     if file.start == "running":
@@ -238,7 +238,7 @@ def _check_roles(document: Document, file: _File) -> None:
         if role not in played[field]:
             raise UsageError(
                 f'the role "{role}" has no {noun}',
-                where=document.where("roles", index),
+                where=document.location("roles", index),
                 hint=f"add {field}.{role}, or say start: running",
             )
 
@@ -255,17 +255,19 @@ def _check_way(document: Document, file: _File) -> None:
     for field, (given, starts) in ways.items():
         if given and file.start not in starts:
             what = f"has no meaning with start: {file.start}"
-            raise UsageError(what, where=document.where(*field), hint=f"remove it, or say start: {' or '.join(starts)}")
+            raise UsageError(
+                what, where=document.location(*field), hint=f"remove it, or say start: {' or '.join(starts)}"
+            )
     if file.start in DEPLOYED and not getattr(file.install, file.start):
-        where = document.where("start")
+        where = document.location("start")
         raise UsageError(f"there is nothing to deploy: install.{file.start} is missing", where=where, hint="add it")
     if file.start in DEPLOYED and "leader-election" in file.features:
-        where = document.where("features", file.features.index("leader-election"))
+        where = document.location("features", file.features.index("leader-election"))
         hint = "remove it, or say start: processes"
         raise UsageError("a second operator can only be a process of the suite", where=where, hint=hint)
     if "lease" in document.value and "leader-election" not in file.features:
         hint = "remove it, or add the feature"
-        raise UsageError("is for the feature leader-election", where=document.where("lease"), hint=hint)
+        raise UsageError("is for the feature leader-election", where=document.location("lease"), hint=hint)
 
 
 def _check_processes(document: Document, file: _File) -> None:
@@ -273,7 +275,7 @@ def _check_processes(document: Document, file: _File) -> None:
     names: set[tuple[Role, str]] = set()
     pages: set[tuple[Role, str | None]] = {(role, None) for role in Role}
     for role, field, process in file.each_process():
-        where = document.where(*field, "name")
+        where = document.location(*field, "name")
         if process.name and not isinstance(file.processes[role], list):
             raise UsageError("the only process of a role has no name", where=where, hint="remove it, or give a list")
         if (role, process.name) in names:
@@ -281,7 +283,10 @@ def _check_processes(document: Document, file: _File) -> None:
         names.add((role, process.name))
         page = process.ready.http
         if page is not None and (role, page) in pages:
-            where, hint = document.where(*field, "ready", "http"), "give each a port of its own, as ${port.NAME-health}"
+            where, hint = (
+                document.location(*field, "ready", "http"),
+                "give each a port of its own, as ${port.NAME-health}",
+            )
             raise UsageError("another process of the role has the same page", where=where, hint=hint)
         pages.add((role, page))
 
@@ -292,7 +297,7 @@ def _check_of_schedulers(document: Document, file: _File) -> None:
         if field in document.value and Role.GANG_SCHEDULER not in file.roles:
             raise UsageError(
                 'is for the role "gang-scheduler", which it does not play',
-                where=document.where(field),
+                where=document.location(field),
                 hint="remove it, or add the role",
             )
     recorded = {resource.plural for resource in RECORDED_KINDS}
@@ -300,7 +305,7 @@ def _check_of_schedulers(document: Document, file: _File) -> None:
         plural = name.partition(".")[0]
         if plural in recorded:
             raise UsageError(
-                f"{plural} are recorded already", where=document.where("record", index), hint="remove the entry"
+                f"{plural} are recorded already", where=document.location("record", index), hint="remove the entry"
             )
         recorded.add(plural)
 
@@ -309,14 +314,14 @@ def _check_placeholders(document: Document, file: _File) -> None:
     for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
         _check_text(document, (key,), text, (), file.parameters, process=False)
         if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
-            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(key), hint="use ${set.…}")
+            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.location(key), hint="use ${set.…}")
     for kind in ("pods", "podgangs", "supplied"):
         further = placeholders.OF_PODS if kind == "pods" else ()
         for field, text in document.strings(kind) if kind in document.value else ():
             _check_text(document, field, text, (), file.parameters, process=False, further=further)
             if other := [name for name in placeholders.used(text) if not _known_at_load(name) and name not in further]:
                 hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if further else "")
-                raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.where(*field), hint=hint)
+                raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.location(*field), hint=hint)
     for part in PARTS:
         for index, pattern in enumerate(getattr(file.install, part)):
             place: Field = ("install", part, index)
@@ -324,7 +329,7 @@ def _check_placeholders(document: Document, file: _File) -> None:
             if dynamic := [name for name in placeholders.used(pattern) if not placeholders.is_static(name)]:
                 raise UsageError(
                     f"${{{dynamic[0]}}} has no meaning in a path",
-                    where=document.where(*place),
+                    where=document.location(*place),
                     hint="use ${here}, ${project} or ${set.…}",
                 )
     for _, of_process, process in file.each_process():
@@ -356,7 +361,7 @@ def _check_text(
     try:
         placeholders.check(text, files=files, parameters=parameters, process=process, further=further)
     except placeholders.UnknownPlaceholder as error:
-        raise UsageError(str(error), where=document.where(*field), hint=error.hint) from error
+        raise UsageError(str(error), where=document.location(*field), hint=error.hint) from error
 
 
 def _check_patterns(document: Document, file: _File) -> None:
@@ -366,7 +371,7 @@ def _check_patterns(document: Document, file: _File) -> None:
         except regex.error as error:
             raise UsageError(
                 f"invalid regular expression: {error}",
-                where=document.where(*field, "ready", "log"),
+                where=document.location(*field, "ready", "log"),
                 hint="fix it, or escape its special characters with \\",
             ) from error
 
@@ -375,11 +380,11 @@ def _check_upgrades(document: Document, file: _File) -> None:
     names: set[str] = set()
     for index, upgrade in enumerate(file.upgrades):
         if upgrade.name in names:
-            where = document.where("upgrades", index, "name")
+            where = document.location("upgrades", index, "name")
             raise UsageError(f"{upgrade.name} is a duplicate", where=where, hint="give it another name")
         names.add(upgrade.name)
         for name, value in upgrade.set.items():
-            where = document.where("upgrades", index, "set", name)
+            where = document.location("upgrades", index, "set", name)
             if name not in file.parameters:
                 hint = suggestion(name, file.parameters)
                 raise UsageError(f'unknown parameter "{name}"', where=where, hint=hint)
@@ -392,7 +397,7 @@ def _check_expected_failures(document: Document, file: _File) -> None:
         if entry.id in ids:
             raise UsageError(
                 f"{entry.id} is a duplicate",
-                where=document.where("expectedFailures", index),
+                where=document.location("expectedFailures", index),
                 hint="keep one of them",
             )
         ids.add(entry.id)
@@ -401,7 +406,7 @@ def _check_expected_failures(document: Document, file: _File) -> None:
 def _check_programs(descriptor: Descriptor, file: _File) -> None:
     """Check each program that can be found without a cluster."""
     if file.install.helm is not None:
-        find_program("helm", descriptor.document.where("start"))
+        find_program("helm", descriptor.document.location("start"))
         _check_chart(descriptor, file.install.helm)
     for role, control in file.control.items():
         for step, command in (("stop", control.stop), ("start", control.start), ("kill", control.kill)):
@@ -420,13 +425,13 @@ def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
     for field, name in named.items():
         meant = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
         if "://" not in meant and not (descriptor.here / meant).exists():
-            where = placeholders.option(name) or descriptor.document.where(*field)
+            where = placeholders.option(name) or descriptor.document.location(*field)
             what = f"{documents.display_path(descriptor.here / meant)} does not exist"
             raise UsageError(what, where=where, hint="give a path relative to the descriptor, or oci://…")
 
 
 def _check_program(descriptor: Descriptor, program: str, field: Field) -> None:
     if all(placeholders.is_static(name) for name in placeholders.used(program)):
-        where = placeholders.option(program) or descriptor.document.where(*field)
+        where = placeholders.option(program) or descriptor.document.location(*field)
         meant = placeholders.expand(program, lambda name: descriptor.static(name) or "")
         find_program(located(meant, descriptor.here), where)

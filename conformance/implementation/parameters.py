@@ -61,14 +61,14 @@ def resolved(
         about = ", ".join(f"{name} ({parameter.description.rstrip('.')})" for name, parameter in missing.items())
         words = "parameters are" if len(missing) > 1 else "a parameter is"
         options = (f"{option} {name}={'PATH' if of.kind == 'path' else 'VALUE'}" for name, of in missing.items())
-        where = document.where("parameters", next(iter(missing)))
+        where = document.location("parameters", next(iter(missing)))
         raise UsageError(f"{words} required: {about}", where=where, hint=f"give {' '.join(options)}")
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
         value = given.get(name, parameter.default or "")
         if parameter.kind == "path" and value:
             base = Path.cwd() if name in given else document.path.absolute().parent
-            where = f"{option} {name}" if name in given else document.where("parameters", name, "default")
+            where = f"{option} {name}" if name in given else document.location("parameters", name, "default")
             values[name] = str(_existing(base / Path(value).expanduser(), where))
         elif parameter.kind == "path" and name in given:
             raise UsageError("is empty", where=f"{option} {name}", hint="give a path")

@@ -123,7 +123,7 @@ class Release:
         """Run helm. Raises HarnessError with its reason."""
         command = ["helm", *words, "--kubeconfig", str(self._values.cluster.kubeconfig)]
         environment = inherited.chosen(os.environ, HELM_INHERITS)
-        where = of.document.where("install", "helm")
+        where = of.document.location("install", "helm")
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HELM_WITHIN)
         except (OSError, subprocess.TimeoutExpired) as error:

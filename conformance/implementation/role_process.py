@@ -109,7 +109,7 @@ class RoleProcess:
             raise self._not_started(f"cannot be started: {error.filename}: {error.strerror}") from error
         program, *arguments = self._argv()
         argv = [located(program, self._descriptor.here), *arguments]
-        find_program(argv[0], self._descriptor.document.where(*self._field, "argv", 0))
+        find_program(argv[0], self._descriptor.document.location(*self._field, "argv", 0))
         log = self._values.log(self.name)
         try:
             self.group = ProcessGroup(argv, environment=self._environment(), directory=directory, log=log)

@@ -17,7 +17,7 @@ def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
         if Role.OPERATOR not in descriptor.processes:
             raise UsageError(
                 f"{descriptor.name} starts no operator",
-                where=descriptor.document.where("processes"),
+                where=descriptor.document.location("processes"),
                 hint="--from is for two operators that the suite starts",
             )
     same_name = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)

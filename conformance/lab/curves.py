@@ -50,7 +50,7 @@ def draw(experiment: Mapping[str, Any]) -> str:
 
 def _name(axes: Any, workload: Workload, course: Disturbance) -> None:
     """Write the name of a row."""
-    sizes = [f"{name}: {size}, minAvailable {least}" for name, (size, least) in workload.sizes.items()]
+    sizes = [f"{name}: {size}, minAvailable {minimum}" for name, (size, minimum) in workload.sizes.items()]
     axes.set_axis_off()
     axes.text(0, 1, f"{course.name}, {workload.name}", fontweight="bold", in_layout=False)
     axes.text(0, 0.9, "\n".join(sizes), fontsize=9, va="top", in_layout=False)

@@ -93,13 +93,13 @@ class HasName(Protocol):
 Named = TypeVar("Named", bound=HasName)
 
 
-def chosen(names: Sequence[str], known: Sequence[Named], option: str) -> list[Named]:
+def chosen(names: Sequence[str], items: Sequence[Named], option: str) -> list[Named]:
     """Return those of the known that are named, in the known order; all of them if none is named. Raises UsageError."""
-    by_name = {item.name: item for item in known}
+    by_name = {item.name: item for item in items}
     for name in names:
         if name not in by_name:
             raise UsageError(f"unknown value {name!r}", where=option, hint=suggestion(name, by_name))
-    return [entry for entry in known if not names or entry.name in names]
+    return [entry for entry in items if not names or entry.name in names]
 
 
 @dataclass(frozen=True)

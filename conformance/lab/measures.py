@@ -145,10 +145,10 @@ def largest_shared_gang(layout: Layout, components: Iterable[Component]) -> int:
 def orphans(before: Layout, after: Layout) -> list[str]:
     """Return the replicas that had partners of another scaling group in their gang before a scale-in, and have none of
     them any more."""
-    left = {entry.key: entry for entry in after}
+    after_by_key = {entry.key: entry for entry in after}
     names = []
     for entry in before:
-        now = left.get(entry.key)
+        now = after_by_key.get(entry.key)
         partners = {group for group, replicas in entry.groups.items() if replicas}
         for group, replicas in now.groups.items() if now else ():
             lost = [other for other in partners - {group} if not now.groups.get(other)] if now else []

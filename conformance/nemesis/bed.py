@@ -181,7 +181,7 @@ def bed(
         if not proxy.request_count:
             raise UsageError(
                 f"the {role} is ready and has sent nothing through the proxy",
-                where=judged.document.where("processes", role),
+                where=judged.document.location("processes", role),
                 hint="it must use the server and the certificate authority of ${kubeconfig}, and speak HTTP/1.1",
             )
         api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")

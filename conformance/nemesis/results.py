@@ -122,7 +122,7 @@ def plan_file(number: int, plan: FaultPlan) -> str:
 def write(folder: Path, document: Report, rows: dict[str, list[ChangeRow]]) -> None:
     """Write the report, its page and the plans of its findings. `rows`: plan as text → both runs side by side."""
     documents.check(documents.Document(folder / "report.json", document, {}), SCHEMA)
-    with disk.errors(where=str(folder), hint="free some space"):
+    with disk.errors(location=str(folder), hint="free some space"):
         (folder / "plans").mkdir(exist_ok=True)
         for finding in document["findings"]:
             disk.write(folder / finding["file"], yaml.safe_dump(plan_document(document, finding), sort_keys=False))

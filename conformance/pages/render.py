@@ -27,19 +27,19 @@ def render(
     """Return a page. `styles` and `scripts` are the names of files beside the template that are added to those of the
     base; the colors are those of our pictures. Raises jinja2.UndefinedError if a value is missing."""
     code = [_text(BASE / SCRIPT), *_texts(template, scripts)]
-    own = {
+    page_values = {
         "style": Markup("".join([SCHEMES, _text(BASE / COLORS), _text(BASE / STYLE), *_texts(template, styles)])),  # noqa: S704
         "scripts": [Markup(text) for text in code],  # noqa: S704 - files of this package
         "digests": [_digest(text) for text in code],
     }
-    return _render(template, {**values, **own})
+    return _render(template, {**values, **page_values})
 
 
 def part(template: Path, values: Mapping[str, object], *, styles: Sequence[str] = ()) -> str:
     """Return a part of a page that has a style of its own: our colors, which follow the color-scheme of the page, the
     named styles, and what the template makes of the values. Raises jinja2.UndefinedError if a value is missing."""
-    own = "".join([_text(BASE / COLORS), *_texts(template, styles)])
-    return f"<style>\n{own}</style>\n{_render(template, values)}"
+    style = "".join([_text(BASE / COLORS), *_texts(template, styles)])
+    return f"<style>\n{style}</style>\n{_render(template, values)}"
 
 
 def _render(template: Path, values: Mapping[str, object]) -> str:

@@ -96,7 +96,7 @@ def _version(document: Document, number: int) -> PublishedVersion:
     other = next((run for run in runs if run.version != value["version"]), None)
     if other is not None:
         what = f"has a run of version {other.version}"
-        raise UsageError(what, where=document.where(*at, "reports"), hint=f"name reports of {value['version']}")
+        raise UsageError(what, where=document.location(*at, "reports"), hint=f"name reports of {value['version']}")
     contract = next((run.contract for run in runs if run.contract), value.get("contract", ""))
     return PublishedVersion(
         version=value["version"],
@@ -117,7 +117,7 @@ def _upgrade(document: Document, number: int) -> PublishedUpgrade:
         chosen = [candidate for candidate in runs if candidate.digest == value.get("digest", candidate.digest)]
         if len(chosen) != 1:
             what = f"names {len(chosen)} of {len(runs)} runs"
-            raise UsageError(what, where=document.where(*at, "report"), hint="give the digest of one of them")
+            raise UsageError(what, where=document.location(*at, "report"), hint="give the digest of one of them")
         run = chosen[0]
     pages: Sequence[str] = document.value["upgrades"][number].get("findings", ())
     return PublishedUpgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))
@@ -127,7 +127,7 @@ def _runs(document: Document, at: tuple[str | int, ...], relative: str) -> list[
     path = document.path.parent / relative
     if not path.is_file():
         raise UsageError(
-            f"{relative} does not exist", where=document.where(*at), hint="give a path relative to this file"
+            f"{relative} does not exist", where=document.location(*at), hint="give a path relative to this file"
         )
     return recorded.read(path)
 
@@ -136,7 +136,7 @@ def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) 
     for page in pages:
         if not (document.path.parent / page.partition("#")[0]).is_file():
             raise UsageError(
-                f"{page} does not exist", where=document.where(*at), hint="give a path relative to this file"
+                f"{page} does not exist", where=document.location(*at), hint="give a path relative to this file"
             )
     return tuple(pages)
 

@@ -12,12 +12,12 @@ from conformance.suite.registry.requirement import Registry
 
 def check(judged: Descriptor, registry: Registry) -> None:
     """Raise UsageError for a requirement or a feature that does not exist."""
-    own = {entry["id"] for entry in judged.document.value.get("expectedFailures", ())}
-    expected(judged.document, [entry for entry in judged.expected_failures if entry.id in own], registry)
+    declared_ids = {entry["id"] for entry in judged.document.value.get("expectedFailures", ())}
+    expected(judged.document, [entry for entry in judged.expected_failures if entry.id in declared_ids], registry)
     for feature in sorted(judged.features - registry.features):
         raise UsageError(
             f"unknown feature {feature!r}",
-            where=judged.document.where("features", list(judged.document.value["features"]).index(feature)),
+            where=judged.document.location("features", list(judged.document.value["features"]).index(feature)),
             hint=suggestion(feature, registry.features),
         )
 
@@ -29,6 +29,6 @@ def expected(document: Document, entries: Iterable[ExpectedFailure], registry: R
         if entry.id not in registry.requirements:
             raise UsageError(
                 f"unknown requirement {entry.id!r}",
-                where=document.where("expectedFailures", numbers[entry.id], "id"),
+                where=document.location("expectedFailures", numbers[entry.id], "id"),
                 hint=suggestion(entry.id, registry.requirements),
             )

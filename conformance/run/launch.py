@@ -48,7 +48,7 @@ class LaunchPlan:
     selected: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, str] = field(default_factory=dict)
     """Test → what one worker must run it together with: its scene."""
-    alone: frozenset[str] = frozenset()
+    exclusive_groups: frozenset[str] = frozenset()
     """The groups whose scenes are played alone, after all others."""
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
@@ -60,7 +60,7 @@ class LaunchPlan:
             self,
             selected={test: ids for test, ids in self.selected.items() if test in tests},
             groups=groups,
-            alone=self.alone.intersection(groups.values()),
+            exclusive_groups=self.exclusive_groups.intersection(groups.values()),
         )
 
 
@@ -77,8 +77,8 @@ def collect(settings: RunSettings) -> LaunchPlan:
     judge = catcher.judge
     problems = requirement.problems(judge.registry, judge.collected)
     if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise HarnessError(problems[0] + more, where=settings.registry)
+        further_problems = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise HarnessError(problems[0] + further_problems, where=settings.registry)
     return LaunchPlan(judge.collected, judge.selected, judge.groups, judge.alone, judge.elsewhere)
 
 
@@ -94,8 +94,8 @@ def without_trace(settings: RunSettings) -> Iterator[None]:
 
 def _limited(settings: RunSettings) -> frozenset[str]:
     """Return the requirements that a limit of the specification may keep from holding."""
-    known = requirement.load(Path(settings.registry)).requirements.values()
-    return frozenset(entry.id for entry in known if entry.limit is not None)
+    requirements = requirement.load(Path(settings.registry)).requirements.values()
+    return frozenset(entry.id for entry in requirements if entry.limit is not None)
 
 
 def run(
@@ -105,7 +105,7 @@ def run(
     *,
     suite: tuple[str, str],
     environment: Mapping[str, str],
-    out: Console,
+    console: Console,
     err: Console,
 ) -> Exit:
     """Run a plan and report. `suite` is the suite's version and digest. Nothing of the run is left behind."""
@@ -134,11 +134,11 @@ def run(
         )
     )
     if plan.selected:
-        watch = Watch(settings, book, plan.groups, plan.alone)
+        watch = Watch(settings, book, plan.groups, plan.exclusive_groups)
 
         def last() -> int:
             book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.INTERNAL_ERROR))
-            return _conclude(settings, book, out, err)
+            return _conclude(settings, book, console, err)
 
         with (
             _stoppable(err) as only_answer,
@@ -154,10 +154,10 @@ def run(
     else:
         err.print("nothing to run: no test judges what was selected and is claimed", markup=False, highlight=False)
         book.write(ledger.RunFinished(interrupted=False, status=pytest.ExitCode.NO_TESTS_COLLECTED))
-    return _conclude(settings, book, out, err)
+    return _conclude(settings, book, console, err)
 
 
-def _conclude(settings: RunSettings, book: Book, out: Console, err: Console) -> Exit:
+def _conclude(settings: RunSettings, book: Book, console: Console, err: Console) -> Exit:
     """Close the book of a run that has ended, judge it and report."""
     book.close()
     path = settings.folder / "report.yaml"
@@ -173,10 +173,10 @@ def _conclude(settings: RunSettings, book: Book, out: Console, err: Console) -> 
         except HarnessError as error:
             unwritten, content = error, document.document(report)
     if settings.as_json:
-        out.file.write(document.as_json(content))
+        console.file.write(document.as_json(content))
         err.print(f"report: {path}", markup=False, highlight=False)
     else:
-        terminal.show(report, path, out, verbose=settings.verbose)
+        terminal.show(report, path, console, verbose=settings.verbose)
     for event in book.events():
         if isinstance(event, ledger.ClusterKept):
             for line in _kept_cluster(event):
@@ -203,7 +203,7 @@ def _progress(
         limited=_limited(settings),
         expected=frozenset(settings.expected),
         verbose=settings.verbose,
-        left=TimeLeft(plan.groups, costs, plan.alone, settings.workers),
+        left=TimeLeft(plan.groups, costs, plan.exclusive_groups, settings.workers),
     )
 
 

@@ -36,7 +36,7 @@ def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> li
         (f"{count} Ready", _all_ready(view, expected)),
         (f"status.availableReplicas: {replicas}", predicates.available(name, replicas)(view)),
     ]
-    return [ProgressLine(what, "" if answer else str(answer)) for what, answer in answers]
+    return [ProgressLine(subject, "" if answer else str(answer)) for subject, answer in answers]
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class _Named:
 
     def answer(self, view: View) -> bool | Unmet:
         missing = [name for name in self.names if view.get(self.plural, name) is None]
-        there = ", ".join(view.names(self.plural)) or "none"
-        return not missing or Unmet(f"{', '.join(missing)} missing; there: {there}")
+        present = ", ".join(view.names(self.plural)) or "none"
+        return not missing or Unmet(f"{', '.join(missing)} missing; there: {present}")
 
 
 def _objects(expected: ExpectedObjects) -> list[_Named]:

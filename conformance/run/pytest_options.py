@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 
-OURS = {
+COUNTERPARTS = {
     "-n": "--workers",
     "--numprocesses": "--workers",
     "--dist": "--workers",
@@ -29,8 +29,8 @@ def checked(options: tuple[str, ...]) -> tuple[str, ...]:
     for option in options:
         name = option.partition("=")[0]
         name = "-n" if name[:2] == "-n" and name[2:].isdigit() else name
-        if name in OURS:
-            raise UsageError(f"{name} is not for pytest here", where=f"-- {option}", hint=f"use {OURS[name]}")
+        if name in COUNTERPARTS:
+            raise UsageError(f"{name} is not for pytest here", where=f"-- {option}", hint=f"use {COUNTERPARTS[name]}")
     return options
 
 

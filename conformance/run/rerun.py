@@ -13,7 +13,7 @@ from conformance.suggestions import nearest
 from conformance.suite.outcomes import book, ledger
 from conformance.suite.settings import RunSettings, decoded
 
-WHERE = "--rerun-failed"
+OPTION = "--rerun-failed"
 
 
 def settings_of(run: str, report_dir: Path) -> RunSettings:
@@ -25,13 +25,17 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
     if folder is None:
         near = nearest(run, [directory.parent.name for directory in report_dir.glob("*/run.json")])
         hint = f'did you mean "{near}"?' if near else f"give the folder of a run, or the id of one in {report_dir}"
-        raise UsageError(f"{run}: no such run", where=WHERE, hint=hint)
+        raise UsageError(f"{run}: no such run", where=OPTION, hint=hint)
     path, hint = folder / "run.json", "give a run of this version of the suite"
-    what = f"{path} cannot be read"
-    settings = bounded.decoded(decoded, bounded.content(path, bounded.LENGTH, str(path)), WHERE, what=what, hint=hint)
+    problem = f"{path} cannot be read"
+    settings = bounded.decoded(
+        decoded, bounded.content(path, bounded.LENGTH, str(path)), OPTION, problem=problem, hint=hint
+    )
     tests = unpassed(book.read(folder / "ledger"), frozenset(settings.expected))
     if not tests:
-        raise UsageError(f"nothing is left to run: every test of {folder} has passed", where=WHERE, hint="leave it out")
+        raise UsageError(
+            f"nothing is left to run: every test of {folder} has passed", where=OPTION, hint="leave it out"
+        )
     return msgspec.structs.replace(settings, only=tests, shard="", part=(), pytest_options=())
 
 
@@ -40,7 +44,7 @@ def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tup
     only as it was expected to is not among them. Pure."""
     planned: set[str] = set()
     failed: dict[str, set[str]] = {}
-    over: set[str] = set()
+    passed_tests: set[str] = set()
     for event in events:
         match event:
             case ledger.RunStarted():
@@ -51,7 +55,7 @@ def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tup
                 as_expected = event.outcome == "failed" and failed.get(event.test, set()) <= expected
                 by_chance = event.outcome == "blocked" and event.cause == "circumstances"
                 if event.outcome in ("passed", "known-limit") or as_expected or by_chance:
-                    over.add(event.test)
+                    passed_tests.add(event.test)
             case _:
                 pass
-    return tuple(sorted(planned - over))
+    return tuple(sorted(planned - passed_tests))

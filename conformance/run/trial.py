@@ -77,7 +77,11 @@ def attempt(
     everything is there or `within` seconds are over. Nothing is left behind but CRDs on an existing cluster. Raises
     UsageError, HarnessError."""
     with ExitStack() as stack:
-        place = _own(judged, supplied, report, stack) if on is None else _existing(judged, supplied, on, report, stack)
+        place = (
+            _new_cluster(judged, supplied, report, stack)
+            if on is None
+            else _existing(judged, supplied, on, report, stack)
+        )
         driver = Driver(judged, place.facts, supplied)
         stack.callback(driver.stop)
         report(judged.name, "installing what it needs")
@@ -106,7 +110,7 @@ def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
     return text
 
 
-def _own(judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter, stack: ExitStack) -> _Place:
+def _new_cluster(judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter, stack: ExitStack) -> _Place:
     settings = ClusterSettings(scheduler_name=scheduler_names.kube_scheduler(judged, supplied))
     cluster = Cluster.up(f"try-{secrets.token_hex(3)}", settings=settings, owner=True, report=report)
     stack.callback(cluster.down)

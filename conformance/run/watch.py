@@ -25,11 +25,13 @@ from conformance.suite.settings import RunSettings
 
 class Watch:
     """Supervises the workers from the controlling process. `groups` has the group of each test, which one worker runs,
-    and `alone` the groups that run after all others; both may be filled until the tests are handed out."""
+    and `exclusive_groups` those that run after all others; both may be filled until the tests are handed out."""
 
-    def __init__(self, settings: RunSettings, book: Book, groups: Mapping[str, str], alone: Collection[str]) -> None:
+    def __init__(
+        self, settings: RunSettings, book: Book, groups: Mapping[str, str], exclusive_groups: Collection[str]
+    ) -> None:
         self.interrupted = self.enough = self.stuck = False
-        self._settings, self._book, self._groups, self._alone = settings, book, groups, alone
+        self._settings, self._book, self._groups, self._exclusive_groups = settings, book, groups, exclusive_groups
         self._workers = Workers(settings, book, self.collected)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -47,7 +49,7 @@ class Watch:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
         """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
-        return Distribution(config, log, self._groups, self._alone, FIRST if self._settings.shared else "")
+        return Distribution(config, log, self._groups, self._exclusive_groups, FIRST if self._settings.shared else "")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -78,9 +80,9 @@ class Watch:
         last = str(excrepr).strip().splitlines()[-1:]
         self.fault("pytest ended with an internal error: " + "".join(last))
 
-    def fault(self, what: str) -> None:
+    def fault(self, error: str) -> None:
         """Add a harness error of this process."""
-        self._book.write(ledger.HarnessFault(worker="run", what=what, log=str(self._settings.log)))
+        self._book.write(ledger.HarnessFault(worker="run", what=error, log=str(self._settings.log)))
 
     def pids(self) -> list[int]:
         """Return the workers' processes: those that are in the ledger and are children of this one."""
@@ -98,8 +100,8 @@ def sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
     try:
         session.sweep(settings.run, worker)
     except Exception as error:
-        what = f"clusters cannot be taken down: {error}"
-        book.write(ledger.HarnessFault(worker="run", what=what, clearing=True))
+        problem = f"clusters cannot be taken down: {error}"
+        book.write(ledger.HarnessFault(worker="run", what=problem, clearing=True))
 
 
 def show_lines_only(entry: TracebackType | None) -> None:

@@ -39,7 +39,7 @@ class Watchdog:
 
     def __init__(self, settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]) -> None:
         self._settings, self._book, self._watch, self._last = settings, book, watch, last
-        self._over, self._ending = threading.Event(), threading.Lock()
+        self._ended, self._ending = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._guard, name="watchdog", daemon=True)
         self._main = threading.get_ident()
 
@@ -51,7 +51,7 @@ class Watchdog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._ending:
-            self._over.set()
+            self._ended.set()
 
     def _guard(self) -> None:
         if not self._passes(LONGEST, lambda: len(self._book.since(0))):
@@ -65,7 +65,7 @@ class Watchdog:
             if not self._passes(END_WITHIN):
                 return
             with self._ending:  # not while the main thread goes on after all
-                if not self._over.is_set():
+                if not self._ended.is_set():
                     end()
 
     def _passes(self, seconds: float, moved: Callable[[], object] = lambda: None) -> bool:
@@ -73,7 +73,7 @@ class Watchdog:
         process did not run does not count."""
         quiet, last, before = 0.0, moved(), time.monotonic()
         while quiet < pace.patience(seconds):
-            if self._over.wait(min(LOOK_EVERY, seconds)):
+            if self._ended.wait(min(LOOK_EVERY, seconds)):
                 return False
             now = time.monotonic()
             quiet, before = quiet + min(now - before, 2 * LOOK_EVERY), now
@@ -95,7 +95,7 @@ class Watchdog:
                 file.flush()
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, STACKS)
-                self._over.wait(LOOK_EVERY)
+                self._ended.wait(LOOK_EVERY)
 
     def _kill(self) -> None:
         for process in psutil.Process().children(recursive=True):

@@ -40,7 +40,7 @@ class StorageSize(NamedTuple):
     records: int
     recorded: int
 
-    def since(self, before: StorageSize) -> dict[str, float]:
+    def change_from(self, before: StorageSize) -> dict[str, float]:
         """Return the size of the database, and the growth of the rest, in MiB."""
         return {
             "etcdMiB": _mib(self.etcd),

@@ -72,10 +72,10 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
         yield f"observedGeneration of the set is {status.observed_generation} instead of {target.generation}"
 
 
-def _cliques(now: Tracker, which: Callable[[ObservedClique], bool]) -> list[str]:
+def _cliques(now: Tracker, condition: Callable[[ObservedClique], bool]) -> list[str]:
     """Return the names of these PodCliques."""
     return [
         name
         for (resource, name), present in now.objects.items()
-        if resource == PODCLIQUES.plural and which(present.clique)
+        if resource == PODCLIQUES.plural and condition(present.clique)
     ]

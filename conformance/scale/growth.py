@@ -24,7 +24,7 @@ STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
     "recordedMiB": ("watch events of the phases", sum),
 }
 """The quantities of the storage of the phases, and their sums or maxima."""
-LEAST = {"s": 0.2, "MiB": 1.0, "": 1}
+MINIMUM = {"s": 0.2, "MiB": 1.0, "": 1}
 """The smallest value at the largest size that is listed, by unit."""
 
 
@@ -96,7 +96,7 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
     return [
         Quantity(name, unit, {pods: measured[name, unit] for pods, measured in medians.items()})
         for (name, unit), value in medians[largest].items()
-        if value >= LEAST[unit] and all(measured.get((name, unit), 0) > 0 for measured in medians.values())
+        if value >= MINIMUM[unit] and all(measured.get((name, unit), 0) > 0 for measured in medians.values())
     ]
 
 
@@ -130,11 +130,11 @@ def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
         yield (f"{name}: CPU of the recorder, in suite", "s"), phase["machine"].get("recorderCpuSeconds", 0.0)
         yield (f"{name}: writes of the implementation", ""), phase["writes"]["total"]
     for process in phases[0]["processes"]:
-        most = max(phase["processes"].get(process, {}).get("memoryMiB", 0) for phase in phases)
-        yield (f"memory of {process}", "MiB"), most
-    for key, (what, of) in STORED.items():
+        peak = max(phase["processes"].get(process, {}).get("memoryMiB", 0) for phase in phases)
+        yield (f"memory of {process}", "MiB"), peak
+    for key, (label, of) in STORED.items():
         if stored := [phase["storage"][key] for phase in phases if key in phase.get("storage", {})]:
-            yield (what, "MiB"), of(stored)
+            yield (label, "MiB"), of(stored)
 
 
 def _series_name(result: Result) -> str:
@@ -151,5 +151,5 @@ def _formatted(value: float, unit: str) -> str:
 
 def _disturbed(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
-        if why := disturbances(result, Limits()):
-            yield f"{result['scenario']['name']}: times and CPU are not to be relied on: {summary(why)}"
+        if reasons := disturbances(result, Limits()):
+            yield f"{result['scenario']['name']}: times and CPU are not to be relied on: {summary(reasons)}"

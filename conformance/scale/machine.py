@@ -76,10 +76,10 @@ class ResourceMeter:
     def machine(self) -> dict[str, float]:
         """Return the seconds since the beginning, the CPU seconds of the whole machine, those that no process of the
         run used, those of the recorder, the load average, and how far the wall clock jumped."""
-        own = sum(seconds - self._begin[name] for name, seconds in self._cpu().items())
+        cpu_of_components = sum(seconds - self._begin[name] for name, seconds in self._cpu().items())
         busy, stolen = _machine_cpu()
         elapsed = time.monotonic() - self._monotonic
-        foreign = max(0.0, busy - self._busy - own) + stolen - self._stolen
+        foreign = max(0.0, busy - self._busy - cpu_of_components) + stolen - self._stolen
         return {
             "seconds": round(elapsed, 3),
             "busyCpuSeconds": round(busy - self._busy, 2),

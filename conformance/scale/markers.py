@@ -108,12 +108,15 @@ MARKERS: dict[str, Marker] = {
     "pcs-deleted": Marker("the set is gone; pods may exist", None, True, lambda now, target: not now.set_exists),
     "pods-deleted": Marker("the last pod is gone", "pods-deleted", False, lambda now, target: not now.present),
     "all-deleted": Marker(
-        "the last pod, Grove object and Service is gone", "pods-deleted", False, lambda now, target: not now.left
+        "the last pod, Grove object and Service is gone",
+        "pods-deleted",
+        False,
+        lambda now, target: not now.remaining_objects,
     ),
 }
 
-UP = ("first-pod-created", "pods-created", "pods-scheduled", "pods-ready", "pcs-available", "pcs-all-available")
-DOWN = ("pods-at-target",)
+OF_GROWTH = ("first-pod-created", "pods-created", "pods-scheduled", "pods-ready", "pcs-available", "pcs-all-available")
+OF_SHRINKING = ("pods-at-target",)
 OF_UNTIL = {
     Until.UPDATED: ("first-pod-deleted", "pcs-observed", "pcs-updated"),
     Until.OBSERVED: ("pcs-observed", "pcs-still-available"),
@@ -124,7 +127,7 @@ OF_UNTIL = {
 def markers_of(phase: LoadPhase) -> tuple[str, ...]:
     """Return the names of the markers that a phase reports."""
     if phase.until == Until.SETTLED:
-        return DOWN if phase.replicas < phase.previous else UP
+        return OF_SHRINKING if phase.replicas < phase.previous else OF_GROWTH
     return OF_UNTIL[phase.until]
 
 
@@ -137,7 +140,7 @@ def conditions(phase: LoadPhase, target: Target) -> Mapping[str, Callable[[Track
     return {name: bound(MARKERS[name]) for name in markers_of(phase)}
 
 
-def over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
+def is_over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether a phase has reached its end."""
     match phase.until:
         case Until.SETTLED:
@@ -147,7 +150,7 @@ def over(phase: LoadPhase, now: Tracker, target: Target) -> bool:
         case Until.OBSERVED:
             return now.set_exists and now.status.observed_generation >= target.generation
         case Until.GONE:
-            return not now.left
+            return not now.remaining_objects
 
 
 def _settled(now: Tracker, target: Target) -> bool:

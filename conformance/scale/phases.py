@@ -77,7 +77,7 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
         if (action == Action.CREATE) == exists:
             raise UsageError(
                 f"the phase {entry['name']} {'creates a set that exists' if exists else 'comes before the creation'}",
-                where=document.where("phases", *place),
+                where=document.location("phases", *place),
                 hint="begin with create, and end with delete",
             )
         before = replicas
@@ -107,15 +107,17 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
         )
     called = [phase.name for phase in result]
     if twice := [name for name in called if called.count(name) > 1]:
-        raise UsageError(f'duplicate phase "{twice[0]}"', where=document.where("phases"), hint="name each differently")
+        raise UsageError(
+            f'duplicate phase "{twice[0]}"', where=document.location("phases"), hint="name each differently"
+        )
     return tuple(result)
 
 
 def _fits(document: Document, entry: Mapping[str, Any], replicas: int, place: tuple[str | int, ...]) -> int | None:
     fits: int | None = entry.get("fits")
     if fits is not None and fits > replicas:
-        where = document.where("phases", *place, "fits")
-        raise UsageError(f"{fits} is more than the {replicas} replicas of the set", where=where, hint="give fewer")
+        location = document.location("phases", *place, "fits")
+        raise UsageError(f"{fits} is more than the {replicas} replicas of the set", where=location, hint="give fewer")
     return fits
 
 
@@ -124,7 +126,7 @@ def _action(document: Document, entry: Mapping[str, Any], place: tuple[str | int
     if len(given) > 1:
         raise UsageError(
             f"the phase {entry['name']} has {' and '.join(given)}",
-            where=document.where("phases", *place),
+            where=document.location("phases", *place),
             hint="give one action",
         )
     return given[0] if given else Action.NOTHING

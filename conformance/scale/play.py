@@ -16,7 +16,7 @@ from conformance.grove.kinds import PODCLIQUESETS
 from conformance.implementation.additions import with_additions
 from conformance.scale import final_check
 from conformance.scale.environment import RunFailed, ScaleEnvironment
-from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
+from conformance.scale.markers import MARKERS, Target, conditions, is_over, markers_of
 from conformance.scale.phases import Action, LoadPhase, Until
 from conformance.scale.requests import counted, throttled
 from conformance.scale.scenario import LoadScenario
@@ -74,7 +74,7 @@ class PhaseRunner:
         await env.quiet()
         tracker.read()
         result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - existing])
-        result["storage"] = env.store().since(store) | await env.live()
+        result["storage"] = env.store().change_from(store) | await env.live()
         requests = env.audit.requests(store.audit)
         result |= counted(requests, self._scenario.pods)
         result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear
@@ -129,7 +129,7 @@ class PhaseRunner:
 
 def _ended(phase: LoadPhase, now: Tracker, target: Target) -> bool:
     """Return whether a phase is over, or can no longer succeed."""
-    return over(phase, now, target) or _changed(phase, now, target)
+    return is_over(phase, now, target) or _changed(phase, now, target)
 
 
 def _changed(phase: LoadPhase, now: Tracker, target: Target) -> bool:
@@ -161,7 +161,7 @@ def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> N
 
 def _observed(phase: LoadPhase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
     return {
-        "markers": {name: _since(begin, now.times.get(name)) for name in markers_of(phase)},
+        "markers": {name: _seconds_from(begin, now.times.get(name)) for name in markers_of(phase)},
         "podsCreated": len(created),
         "perPod": {f"created-to-{state}": _spread(created, state) for state in STATES},
     }
@@ -172,6 +172,6 @@ def _spread(pods: list[PodTimes], state: str) -> dict[str, float]:
     return percentiles([at - created for at, created in reached if at is not None])
 
 
-def _since(begin: float, moment: float | None) -> float | None:
+def _seconds_from(begin: float, moment: float | None) -> float | None:
     """Return the seconds since the request that began a phase. A record may be dated just before it."""
     return None if moment is None else round(max(0.0, moment - begin), 3)

@@ -28,7 +28,7 @@ def file_name(result: Result) -> str:
 
 def write(result: Result, path: Path) -> None:
     """Write a result file at once, so that a reader never sees half of it. Raises HarnessError if the disk is full."""
-    with disk.errors(where=str(path), hint="free some space"):
+    with disk.errors(location=str(path), hint="free some space"):
         part = path.with_name(f".{path.name}.{os.getpid()}")
         part.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
         part.replace(path)

@@ -115,7 +115,7 @@ def read(path: Path) -> LoadScenario:
     try:
         profile = nodes.profile(data["nodes"]["profile"])
     except UsageError as error:
-        raise UsageError(error.what, where=document.where("nodes", "profile"), hint=error.hint) from error
+        raise UsageError(error.what, where=document.location("nodes", "profile"), hint=error.hint) from error
     manifest = _manifest(document)
     phases = phases_of(document, data.get("phases", DEFAULT))
     decisive = {
@@ -142,10 +142,10 @@ def _manifest(document: documents.Document) -> Mapping[str, Any]:
     """Return the PodCliqueSet of a scenario: its own, or that of another file, with pods that restricted namespaces
     admit. Raises UsageError."""
     if "manifest" in document.value:
-        content, where = document.value["manifest"], document.where("manifest")
+        content, location = document.value["manifest"], document.location("manifest")
     else:
         path = _set_path(document)
-        content, where = documents.parse(path).value, documents.display_path(path)
+        content, location = documents.parse(path).value, documents.display_path(path)
     manifest: dict[str, Any] = copy.deepcopy(content)
     # A run reads only this much of it. The API server checks the rest.
     try:
@@ -160,7 +160,7 @@ def _manifest(document: documents.Document) -> Mapping[str, Any]:
     if not valid:
         raise UsageError(
             "is not a PodCliqueSet with cliques",
-            where=where,
+            where=location,
             hint="give metadata.name and spec.template.cliques, each with a name and spec.podSpec",
         )
     return manifest
@@ -172,5 +172,5 @@ def _set_path(document: documents.Document) -> Path:
     for path in (document.path.parent / name, sets / f"{name}.yaml"):
         if path.is_file():
             return path
-    known = [path.stem for path in sets.glob("*.yaml")]
-    raise UsageError(f'unknown set "{name}"', where=document.where("set"), hint=documents.suggestion(name, known))
+    names = [path.stem for path in sets.glob("*.yaml")]
+    raise UsageError(f'unknown set "{name}"', where=document.location("set"), hint=documents.suggestion(name, names))

@@ -173,7 +173,7 @@ class Tracker:
         return len(self.pods) - self.deleted
 
     @property
-    def left(self) -> int:
+    def remaining_objects(self) -> int:
         """Return the number of pods and Grove objects that still exist."""
         return self.present + len(self.objects)
 
@@ -187,10 +187,10 @@ class Tracker:
         second."""
         deadline, reported = self.log.now() + timeout, self.log.now()
         while not done(self):
-            left = deadline - self.log.now()
-            if left <= 0:
+            remaining = deadline - self.log.now()
+            if remaining <= 0:
                 return False
-            self.read(min(left, 1.0))
+            self.read(min(remaining, 1.0))
             if self.log.now() - reported >= 1.0:
                 reported = self.log.now()
                 progress(self)

@@ -19,9 +19,10 @@ def result_file(result: Result, namespace: str) -> dict[str, Any]:
     markers only, under the names that the scenario gives them."""
     phases = [_phase(phase, result) for phase in result["phases"]]
     begin = _time(result["phases"][0]["startedAt"]) if phases else None
-    for phase, own in zip(phases, result["phases"], strict=True):
+    for phase, measured in zip(phases, result["phases"], strict=True):
         assert begin is not None
-        phase["durationFromTestStartSeconds"] = (_time(own["startedAt"]) - begin).total_seconds() + _length(own)
+        started = (_time(measured["startedAt"]) - begin).total_seconds()
+        phase["durationFromTestStartSeconds"] = started + _length(measured)
     return {
         "testName": result["scenario"]["name"],
         "runID": result["run"],
@@ -87,11 +88,11 @@ def history(path: Path) -> Iterator[PublishedRun]:
     place, hint = documents.display_path(path), "give index/runs.ndjson of their branch"
     for number, line in enumerate(bounded.content(path, bounded.LOG, place).splitlines(), start=1):
         if line.strip():
-            where = f"{place}:{number}"
+            location = f"{place}:{number}"
             try:
-                yield _published(bounded.json(line, where, hint))
+                yield _published(bounded.json(line, location, hint))
             except bounded.INVALID as error:
-                raise UsageError(f"is not a run of upstream's history: {error!r}", where=where, hint=hint) from error
+                raise UsageError(f"is not a run of upstream's history: {error!r}", where=location, hint=hint) from error
 
 
 def _published(line: dict[str, Any]) -> PublishedRun:

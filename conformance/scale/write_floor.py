@@ -50,10 +50,10 @@ async def record(env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: 
     mark = env.audit.mark()
     answer = await env.client.create(PODCLIQUESETS, scenario.pod_clique_set(NAMESPACE, scheduler_name))
 
-    def over(now: Tracker) -> bool:
+    def ended(now: Tracker) -> bool:
         return now.ready == pods and now.status.available_replicas == scenario.replicas
 
-    await env.follow(tracker, "recording of writes", over, pods, TIME_LIMIT)
+    await env.follow(tracker, "recording of writes", ended, pods, TIME_LIMIT)
     await env.quiet()
     writes = [
         write
@@ -123,14 +123,14 @@ async def _prepare(env: ScaleEnvironment, fresh: dict[str, Any]) -> None:
         await env.client.request("POST", path, params={"dryRun": "All"}, body=fresh)
 
     await env.namespace(NAMESPACE)
-    again = AsyncRetrying(
+    attempts = AsyncRetrying(
         retry=retry_if_exception_type(ApiError),
         wait=wait_fixed(0.5),
         stop=stop_after_delay(GONE_WITHIN),
         reraise=True,
     )
     try:
-        async for attempt in again:
+        async for attempt in attempts:
             with attempt:
                 await trial()
     except ApiError as error:

@@ -84,7 +84,11 @@ def test_the_exact_test_needs_six_pairs() -> None:
     assert (fewest_pairs(), fewest_pairs(0.1)) == (6, 5)
     base, head = [20.0, 20.1, 19.9, 20.2, 20.0], [30.0, 30.2, 29.8, 30.1, 30.3]
     few = timed(base, head, 0.05, seed=1)
-    assert few.verdict == TimeVerdict.INCONCLUSIVE and "5 rounds are too few" in few.why and "about 6 rounds" in few.why
+    assert (
+        few.verdict == TimeVerdict.INCONCLUSIVE
+        and "5 rounds are too few" in few.reason
+        and "about 6 rounds" in few.reason
+    )
     six = timed([*base, 20.0], [*head, 30.0], 0.05, seed=1)
     assert six.verdict == TimeVerdict.SLOWER and six.estimate and six.estimate.p == pytest.approx(0.03125)
 
@@ -92,14 +96,14 @@ def test_the_exact_test_needs_six_pairs() -> None:
 def test_no_difference_says_which_one_would_have_been_seen() -> None:
     base = [20.0, 20.1, 19.9, 20.2, 20.0, 19.8, 20.1, 20.0]
     comparison = timed(base, [20.1, 20.0, 20.0, 20.1, 19.9, 20.0, 20.0, 20.1], 0.05, seed=1)
-    assert comparison.verdict == TimeVerdict.NO_DIFFERENCE and "would have been seen" in comparison.why
+    assert comparison.verdict == TimeVerdict.NO_DIFFERENCE and "would have been seen" in comparison.reason
     real = timed(base, [value * 1.02 for value in base], 0.05, seed=1)
-    assert real.verdict == TimeVerdict.NO_DIFFERENCE and "below the minimum effect of 5%" in real.why
+    assert real.verdict == TimeVerdict.NO_DIFFERENCE and "below the minimum effect of 5%" in real.reason
 
 
 def test_much_scatter_is_inconclusive_and_says_how_many_rounds_it_takes() -> None:
     comparison = timed([20, 30, 20, 30, 20, 30], [30, 20, 31, 19, 29, 21], 0.05, seed=1)
-    assert comparison.verdict == TimeVerdict.INCONCLUSIVE and "takes about" in comparison.why
+    assert comparison.verdict == TimeVerdict.INCONCLUSIVE and "takes about" in comparison.reason
     assert comparison.estimate and comparison.estimate.needed > 100
 
 

@@ -11,7 +11,7 @@ from conformance.grove import labels
 from conformance.history import log as logs
 from conformance.history.log import Log
 from conformance.history.record import ADDED, DELETED, MODIFIED
-from conformance.scale.markers import MARKERS, Target, conditions, markers_of, over
+from conformance.scale.markers import MARKERS, Target, conditions, is_over, markers_of
 from conformance.scale.phases import Action, LoadPhase, Until
 from conformance.scale.play import whole
 from conformance.scale.tracker import Tracker, percentiles
@@ -74,12 +74,12 @@ def test_each_state_of_a_pod_has_the_time_of_the_first_event_that_shows_it(feed:
     feed.add(5, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
     feed.add(6, MODIFIED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
     now = feed.read()
-    assert (now.present, now.bound, now.ready, now.left) == (1, 1, 1, 1)
+    assert (now.present, now.bound, now.ready, now.remaining_objects) == (1, 1, 1, 1)
     feed.add(7, DELETED, "pods", "a")
     now = feed.read()
     [times] = now.pods.values()
     assert (times.created, times.ungated, times.bound, times.running, times.ready) == (1, 2, 3, 4, 5)
-    assert (times.deleted, now.present, now.bound, now.ready, now.deleted, now.left) == (7, 0, 0, 0, 1, 0)
+    assert (times.deleted, now.present, now.bound, now.ready, now.deleted, now.remaining_objects) == (7, 0, 0, 0, 1, 0)
 
 
 def test_a_pod_that_is_not_ready_any_more_does_not_count(feed: Feed) -> None:
@@ -115,10 +115,10 @@ def test_where_there_is_no_room_for_all_the_phase_ends_with_those_that_fit(feed:
     feed.tracker.mark(conditions(deploy, target), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
     feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
-    assert not over(deploy, feed.read(), target)  # the one that waits has to be there, too
+    assert not is_over(deploy, feed.read(), target)  # the one that waits has to be there, too
     feed.add(3, ADDED, "pods", "b")
     now = feed.read()
-    assert over(deploy, now, target) and now.times["pods-ready"] == 2 and now.times["pods-created"] == 3
+    assert is_over(deploy, now, target) and now.times["pods-ready"] == 2 and now.times["pods-created"] == 3
 
 
 def test_replicas_are_whole_torn_or_waiting() -> None:
@@ -139,10 +139,10 @@ def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
     feed.add(4, ADDED, "pods", "b")
     feed.add(5, MODIFIED, "pods", "b", spec={"nodeName": "n"}, status=ready("True"))
     now = feed.read()
-    assert not over(deploy, now, Target(2, 2, 1, 0, 0))
+    assert not is_over(deploy, now, Target(2, 2, 1, 0, 0))
     feed.add(6, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 2})
     feed.add(7, MODIFIED, "podcliquesets", "s", status={"availableReplicas": 2})
-    assert over(deploy, feed.read(), Target(2, 2, 1, 0, 0))
+    assert is_over(deploy, feed.read(), Target(2, 2, 1, 0, 0))
     assert now.times == {
         "first-pod-created": 2,
         "pcs-available": 3,
@@ -163,9 +163,9 @@ def test_a_deletion_ends_when_nothing_is_left(feed: Feed) -> None:
     feed.tracker.mark(conditions(delete, target), 1.5)
     feed.add(2, DELETED, "podcliquesets", "s")
     feed.add(3, DELETED, "pods", "a")
-    assert not over(delete, feed.read(), target)
+    assert not is_over(delete, feed.read(), target)
     feed.add(4, DELETED, "podcliques", "s-0-a")
-    assert over(delete, feed.read(), target)
+    assert is_over(delete, feed.read(), target)
     assert feed.tracker.times == {"pcs-deleted": 2, "pods-deleted": 3, "all-deleted": 4}
 
 
@@ -174,12 +174,12 @@ def test_an_update_is_over_when_the_status_says_so_for_this_generation(feed: Fee
     done = {"availableReplicas": 1, "updatedReplicas": 1}
     feed.add(1, ADDED, "podcliquesets", "s", status={**done, "observedGeneration": 1})
     feed.add(1, ADDED, "pods", "a", status=ready("True"))
-    assert not over(update, feed.read(), target)
+    assert not is_over(update, feed.read(), target)
     feed.add(2, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, "updateProgress": {}})
-    assert not over(update, feed.read(), target)
+    assert not is_over(update, feed.read(), target)
     ended = {"updateProgress": {"updateEndedAt": "2026-01-01T00:00:00Z"}}
     feed.add(3, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, **ended})
-    assert over(update, feed.read(), target)
+    assert is_over(update, feed.read(), target)
 
 
 def test_a_condition_that_holds_from_the_beginning_has_the_time_of_the_beginning(feed: Feed) -> None:

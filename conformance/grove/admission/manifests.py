@@ -83,7 +83,7 @@ def read(path: Path) -> list[Manifest]:
     manifests = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
     for i, manifest in enumerate(manifests):
         if manifest.name in {earlier.name for earlier in manifests[:i]}:
-            place = document.where("manifests", i, "name")
+            place = document.location("manifests", i, "name")
             raise UsageError(f"{manifest.name} is a duplicate", where=place, hint="give one another name")
     return manifests
 
@@ -141,7 +141,7 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
     bases = document.value.get("bases", {})
     if entry.get("base") not in bases:
         hint = documents.suggestion(str(entry.get("base")), bases)
-        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.where(*field), hint=hint)
+        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.location(*field), hint=hint)
     manifest: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
     try:
         for path, value in entry.get("set", {}).items():
@@ -151,7 +151,7 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
             del _walk(manifest, way)[last]
     except (KeyError, IndexError, TypeError):
         hint = "give paths into the base"
-        raise UsageError("a path of set or drop does not fit", where=document.where(*field), hint=hint) from None
+        raise UsageError("a path of set or drop does not fit", where=document.location(*field), hint=hint) from None
     return manifest
 
 

@@ -205,7 +205,7 @@ def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
 
     def check_name(name: str, names: set[str], *field: str | int) -> None:
         if name not in names:
-            place = document.where("scenarios", index, *field)
+            place = document.location("scenarios", index, *field)
             raise UsageError(f"nothing is called {name!r}", where=place, hint=documents.suggestion(name, names))
 
     for i, pod in enumerate(entry.get("running", ())):
@@ -221,7 +221,7 @@ def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
                 check_name(name, gangs[gang["name"]], "gangs", i, "configs", j, "groups", k)
         for j, group in enumerate(gang["groups"]):
             if group["min"] > group["desired"] and not {"gated", "missing"} & group.keys():
-                place = document.where("scenarios", index, "gangs", i, "groups", j, "min")
+                place = document.location("scenarios", index, "gangs", i, "groups", j, "min")
                 raise UsageError("is more than is desired", where=place, hint="lower it")
     for key in ("always", "never"):
         for i, name in enumerate(entry.get(key, ())):

@@ -71,13 +71,13 @@ def named(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]
 def roots(form: Form, instance: GapInstance) -> list[Root]:
     """Return the groups and trees of an instance; for plain pods, those that it would have."""
     if form.api != TREES:
-        return [leaf for _, own in named(instance) for leaf in own]
+        return [leaf for _, leaves in named(instance) for leaf in leaves]
     children: list[Root] = []
-    for component, own in named(instance):
+    for component, leaves in named(instance):
         if component.single:
-            children += own
+            children += leaves
         else:
-            children.append(Tree(own[0].name.rpartition("-")[0], own, component.minimum))
+            children.append(Tree(leaves[0].name.rpartition("-")[0], leaves, component.minimum))
     key = KEYS["block"] if instance.block else ""
     only = children[0] if len(children) == 1 else None
     if isinstance(only, Tree):
@@ -90,8 +90,8 @@ def gangs(instance: GapInstance) -> tuple[oracle.Gang, ...]:
     further replica of several pods."""
     base: list[oracle.Group] = []
     scaled: list[oracle.Gang] = []
-    for component, own in named(instance):
-        for index, leaf in enumerate(own):
+    for component, leaves in named(instance):
+        for index, leaf in enumerate(leaves):
             group = oracle.Group(leaf.name, leaf.minimum, leaf.pods, {"gpus": leaf.gpus}, "rack" if leaf.key else "")
             if component.single or index < component.minimum:
                 base.append(group)
@@ -102,7 +102,7 @@ def gangs(instance: GapInstance) -> tuple[oracle.Gang, ...]:
 
 def counts(instance: GapInstance, bound: Sequence[int]) -> dict[str, list[int]]:
     """Return the bound pods of each component from those of its PodGroups, in order."""
-    by_component, left = {}, list(bound)
-    for component, own in named(instance):
-        by_component[component.name] = [left.pop(0) for _ in own]
+    by_component, remaining = {}, list(bound)
+    for component, leaves in named(instance):
+        by_component[component.name] = [remaining.pop(0) for _ in leaves]
     return by_component

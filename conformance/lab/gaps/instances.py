@@ -102,13 +102,13 @@ def load(path: Path | None = None) -> tuple[Gap, ...]:
     """Read the gaps. Raises UsageError (file, line, field)."""
     place = folder("fixtures") / "gaps"
     document = documents.read(path or place / "inference.yaml", place / "gaps.schema.json")
-    gaps, known = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
+    gaps, names = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
     for number, gap in enumerate(gaps):
         for index, instance in enumerate(gap.instances):
-            if instance.name in known:
-                where = document.where("gaps", number, "instances", index, "name")
-                raise UsageError(f"{instance.name} is defined twice", where=where, hint="give it another name")
-            known.add(instance.name)
+            if instance.name in names:
+                location = document.location("gaps", number, "instances", index, "name")
+                raise UsageError(f"{instance.name} is defined twice", where=location, hint="give it another name")
+            names.add(instance.name)
     return gaps
 
 

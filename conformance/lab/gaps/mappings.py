@@ -67,7 +67,7 @@ MAPPINGS = (
 
 def gangs(shape: str) -> tuple[list[Root], list[Root]]:
     """Return the groups of the base gang, and those of the scaled gangs."""
-    leaves = {name: Tree(name, own, 2) for name, own in REPLICAS.items()}
+    leaves = {name: Tree(name, pods, 2) for name, pods in REPLICAS.items()}
     match shape:
         case "flat":
             of = [leaf for name in BASE for leaf in REPLICAS[name]]
@@ -84,15 +84,15 @@ def gangs(shape: str) -> tuple[list[Root], list[Root]]:
 
 def describe(bound: dict[str, int]) -> str:
     """Return the bound parts in words: `0`, `part`, `F` with `+r`, `+p`, `+d`, or `all`. `bound`: part → pods."""
-    full = {"router": 2, **{name: sum(leaf.pods for leaf in own) for name, own in REPLICAS.items()}}
+    full = {"router": 2, **{name: sum(leaf.pods for leaf in leaves) for name, leaves in REPLICAS.items()}}
     if bound == full:
         return "all"
     if not any(bound.values()):
         return "0"
     if not bound["router"] or any(bound[name] < full[name] for name in BASE):
         return "part"
-    more = {"+r": bound["router"] == 2, "+p": bound["p1"] == full["p1"], "+d": bound["d1"] == full["d1"]}
-    return "F" + "".join(word for word, is_bound in more.items() if is_bound)
+    optional_parts = {"+r": bound["router"] == 2, "+p": bound["p1"] == full["p1"], "+d": bound["d1"] == full["d1"]}
+    return "F" + "".join(word for word, is_bound in optional_parts.items() if is_bound)
 
 
 def right(nodes: int, outcome: str) -> bool:
@@ -179,8 +179,8 @@ class MappingPlay:
         """Return the pods of the floor, those of the scaled gangs, and the router's second pod."""
         router = workload_groups.pods(ROUTER, self.bench.place, gated=True)
         parts = {
-            name: [pod for leaf in own for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
-            for name, own in REPLICAS.items()
+            name: [pod for leaf in leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
+            for name, leaves in REPLICAS.items()
         }
         floor = [router[0], *parts["p0"], *parts["d0"]]
         if self.mapping.shape == "collapsed":

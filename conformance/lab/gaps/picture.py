@@ -40,10 +40,13 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
         axes.text(MARGIN, y, words, fontsize=9, fontweight=weight, va="center")
     marks: list[Mark] = []
     for x, form in enumerate(forms):
-        left = NAMES + COLUMN * x
-        axes.text(left - 0.5, TOP - 2, form.title, fontsize=10, fontweight="bold")
+        x_of_form = NAMES + COLUMN * x
+        axes.text(x_of_form - 0.5, TOP - 2, form.title, fontsize=10, fontweight="bold")
         marks += [
-            mark for y, row in rows if isinstance(row, GapInstance) for mark in _marks(experiment, form, row, left, y)
+            mark
+            for y, row in rows
+            if isinstance(row, GapInstance)
+            for mark in _marks(experiment, form, row, x_of_form, y)
         ]
     for kind, look in MARKS.items():
         xs, ys = ([mark[place] for mark in marks if mark[0] == kind] for place in (1, 2))
@@ -64,13 +67,15 @@ def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
         y += APART
 
 
-def _marks(experiment: Mapping[str, Any], form: Form, instance: GapInstance, left: float, y: float) -> Iterator[Mark]:
+def _marks(
+    experiment: Mapping[str, Any], form: Form, instance: GapInstance, x_of_form: float, y: float
+) -> Iterator[Mark]:
     """Yield the squares of an instance in a form, and a cross before those of an unexpected outcome."""
     for outcome in results.outcomes(dict(experiment), form, instance)[:1]:
         if outcome["wrong"]:
-            yield "unexpected", left - 1.5, y
+            yield "unexpected", x_of_form - 1.5, y
         for line, component in enumerate(instance.components):
             pods = component.replicas if component.single else component.pods
             for replica, count in enumerate(outcome["bound"][component.name]):
                 for pod in range(pods):
-                    yield "bound" if pod < count else "waiting", left + replica * (pods + APART) + pod, y + line
+                    yield "bound" if pod < count else "waiting", x_of_form + replica * (pods + APART) + pod, y + line

@@ -91,10 +91,10 @@ def play(
         report(group[0].title, "starting a cluster")
         with tempfile.TemporaryDirectory(prefix="grove-lab-") as scratch, _cluster(scratch, group[0]) as cluster:
             for form in group:
-                own = [mapping for mapping in mappings if form.name in mapping.forms]
-                report(form.title, f"{len(instances)} instances, {len(own)} mappings, {runs} times")
+                mappings_of_form = [mapping for mapping in mappings if form.name in mapping.forms]
+                report(form.title, f"{len(instances)} instances, {len(mappings_of_form)} mappings, {runs} times")
                 try:
-                    yield from _played(cluster, form, runs, instances, own, folder)
+                    yield from _played(cluster, form, runs, instances, mappings_of_form, folder)
                 except _PlayFailed as failure:
                     yield Failed(form, str(failure))
 

@@ -39,7 +39,7 @@ class InstanceRun:
             groups=form.api in (forms.GROUPS, forms.TREES, forms.SETS),
             scheduler=KUBE_SCHEDULER if kube else "",
         )
-        self.leaves = [leaf for _, own in forms.named(instance) for leaf in own]
+        self.leaves = [leaf for _, leaves in forms.named(instance) for leaf in leaves]
         self.gated: list[str] = []
         """Pods that lose their gates one by one, in order, once everything exists."""
         self._env, self._later = env, list[str]()
@@ -53,9 +53,9 @@ class InstanceRun:
         created: list[Object] = []
         for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
-            own = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
-            self._occupied_nodes += [(node["metadata"]["name"], group.gpus) for node in own if group.taken]
-            created += own
+            group_nodes = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
+            self._occupied_nodes += [(node["metadata"]["name"], group.gpus) for node in group_nodes if group.taken]
+            created += group_nodes
         return created
 
     def create(self) -> None:
@@ -96,7 +96,11 @@ class InstanceRun:
         """Delete the first pod of each component that loses one, take the node of the first of them, and make the pods
         again."""
         env, view = self._env, self._env.history.view()
-        leaves = [own[0] for component, own in forms.named(self.instance) if component.name in self.instance.lost]
+        leaves = [
+            component_leaves[0]
+            for component, component_leaves in forms.named(self.instance)
+            if component.name in self.instance.lost
+        ]
         names = [self._pod(leaf, 0) for leaf in leaves]
         lost = [dict(view.get("pods", name) or {}) for name in names]
         for name in names:
@@ -127,8 +131,8 @@ class InstanceRun:
 
     def domains(self, view: View) -> str:
         """Return the error in the domains of the bound pods; empty if there is none."""
-        racks = [(leaf.name, self._under(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
-        blocks = {block for leaf in self.leaves for block in self._under(view, leaf, manifests.KEYS["block"])}
+        racks = [(leaf.name, self._domains(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
+        blocks = {block for leaf in self.leaves for block in self._domains(view, leaf, manifests.KEYS["block"])}
         if self.instance.block and len(blocks) > 1:
             return f"in {len(blocks)} blocks"
         split = [name for name, domains in racks if len(domains) > 1]
@@ -150,7 +154,7 @@ class InstanceRun:
         [gang] = [g for g in forms.gangs(self.instance) for group in g.groups if group.name == leaf.name]
         return self._testbed.name(gang.name, leaf.name, str(index))
 
-    def _under(self, view: View, leaf: Leaf, key: str) -> set[str]:
+    def _domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
         nodes = [view.get("nodes", pod_fields.node(pod)) for pod in self.bound(view, leaf)]
         return {label(node, key) for node in nodes}
 

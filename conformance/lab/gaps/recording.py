@@ -20,7 +20,7 @@ OBJECTS, SCRIPT, HISTORY = "objects.yaml", "replay.sh", "history.jsonl"
 def write(folder: Path, env: SceneEnvironment, name: str) -> None:
     """Write the recording of one bench of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
-    records = list(_own(env.history.records(), env.pool, name))
+    records = list(_of_bench(env.history.records(), env.pool, name))
     acts = list(_acts(env.acts, name, env.pool))
     created = [body for word, body in acts if word == "create"]
     (folder / OBJECTS).write_text(yaml.dump_all(created, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
@@ -42,7 +42,7 @@ def _acts(acts: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
             yield word, {**body, "metadata": metadata}
 
 
-def _own(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
+def _of_bench(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
     for record in records:
         if record.name == name or record.name.startswith((f"{name}-", f"{pool}-{name}-")):
             yield record

@@ -71,19 +71,19 @@ def cell(experiment: Document, gap: Gap, form: Form) -> str:
     words = {gap.closed(form.api, [not outcome["wrong"] for outcome in run]) for run in whole}
     if len(words) != 1:
         return VARIES if words else NOT_RUN
-    short = f" ({len(whole)} of {len(runs)} runs)" if len(whole) < len(runs) else ""
-    return words.pop() + short
+    share = f" ({len(whole)} of {len(runs)} runs)" if len(whole) < len(runs) else ""
+    return words.pop() + share
 
 
 def of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
     """Return the outcomes of a gap in one run of a form, in the order of its instances."""
     names = {instance.name: number for number, instance in enumerate(gap.instances)}
-    own = [
+    entries = [
         outcome
         for outcome in experiment["outcomes"]
         if (outcome["form"], outcome["run"]) == (form.name, run) and outcome["instance"] in names
     ]
-    return sorted(own, key=lambda entry: names[entry["instance"]])
+    return sorted(entries, key=lambda entry: names[entry["instance"]])
 
 
 def outcomes(experiment: Document, form: Form, instance: GapInstance) -> list[Mapping[str, Any]]:

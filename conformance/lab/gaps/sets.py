@@ -30,12 +30,12 @@ class SetPlay(InstanceRun):
         if constrained:
             self._env.create(topology_binding(binding, {level: KEYS[level] for level in ("block", "rack")}))
         cliques, groups = list[Object](), list[Object]()
-        for component, own in forms.named(self.instance):
-            single, first = component.single, own[0]
+        for component, leaves in forms.named(self.instance):
+            single, first = component.single, leaves[0]
             name = first.name if single else first.name.rpartition("-")[0]
-            count, least = (component.replicas, component.minimum) if single else (component.pods, component.pods)
+            count, minimum = (component.replicas, component.minimum) if single else (component.pods, component.pods)
             member = name if single else _member(name)
-            cliques.append(clique(member, count, least, component.gpus, self.bench.place))
+            cliques.append(clique(member, count, minimum, component.gpus, self.bench.place))
             if not single:
                 group: Object = {"name": name, "cliqueNames": [member]}
                 group |= {"replicas": component.replicas, "minAvailable": component.minimum}
@@ -53,7 +53,11 @@ class SetPlay(InstanceRun):
     def lose(self) -> None:
         """Take the node of the first component's pod, and delete a pod of each: the operator makes them again."""
         env, view = self._env, self._env.history.view()
-        leaves = [own[0] for component, own in forms.named(self.instance) if component.name in self.instance.lost]
+        leaves = [
+            component_leaves[0]
+            for component, component_leaves in forms.named(self.instance)
+            if component.name in self.instance.lost
+        ]
         lost = [self.bound(view, leaf)[0] for leaf in leaves]
         self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost[0]))
         names = [str(pod["metadata"]["name"]) for pod in lost]
@@ -69,8 +73,8 @@ class SetPlay(InstanceRun):
         return [pod for pod in pods_of(view, self._clique(leaf)) if runs(pod)]
 
     def _clique(self, leaf: Leaf) -> str:
-        for component, own in forms.named(self.instance):
-            if leaf in own:
+        for component, leaves in forms.named(self.instance):
+            if leaf in leaves:
                 return f"{self.bench.name}-0-{leaf.name}" + ("" if component.single else f"-{_member(leaf.name)}")
         raise KeyError(leaf.name)
 
@@ -82,9 +86,9 @@ class SetMappingPlay(MappingPlay):
         """Create the set."""
         place, groups = self.bench.place, {"b-prefill": {"p-l": 1, "p-w": 2}, "c-decode": {"d-l": 1, "d-w": 1}}
         cliques = [clique("a-router", 2, 1, 1, place)]
-        cliques += [clique(name, n, n, 1, place) for own in groups.values() for name, n in own.items()]
+        cliques += [clique(name, n, n, 1, place) for pods in groups.values() for name, n in pods.items()]
         scaling = [
-            {"name": name, "cliqueNames": list(own), "replicas": 2, "minAvailable": 1} for name, own in groups.items()
+            {"name": name, "cliqueNames": list(pods), "replicas": 2, "minAvailable": 1} for name, pods in groups.items()
         ]
         self._env.create(pod_clique_set(self.bench.name, {"cliques": cliques, "podCliqueScalingGroups": scaling}))
 

@@ -56,7 +56,7 @@ def file_of(number: int) -> str:
 def write(folder: Path, document: Document, deviations: Iterable[Divergence]) -> None:
     """Write the report, its page, and a file for each finding."""
     findings = [deviation for deviation in deviations if deviation.finding]
-    with disk.errors(where=str(folder), hint="free some space"):
+    with disk.errors(location=str(folder), hint="free some space"):
         (folder / "changes").mkdir(exist_ok=True)
         disk.write(folder / "changes" / "set.yaml", yaml.safe_dump(desired.manifest(desired.TEMPLATE), sort_keys=False))
         for number, finding in enumerate(findings, 1):

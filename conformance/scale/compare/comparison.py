@@ -73,7 +73,7 @@ def compare(
         },
         "warnings": [*warnings, *wrong],
         "verdict": primary.verdict.value,
-        "why": primary.why,
+        "why": primary.reason,
         "primary": _described(metric, used, question),
         "counts": {name: _counted(name, rounds, judgement) for name, judgement in counts.items()},
         "changedWrites": _changed_writes(rounds),
@@ -143,10 +143,10 @@ def _described(name: str, used: Sequence[Round], question: Question) -> dict[str
     return {"base": base, "head": head, "estimate": None if result is None else asdict(result)}
 
 
-def _count(rounds: Sequence[Round], name: str, least: float) -> Counted:
+def _count(rounds: Sequence[Round], name: str, minimum: float) -> Counted:
     """Judge a count of the rounds in which both sides did their work: other load on the machine does not change
     counts."""
-    return counted(*_count_columns(rounds, name), least)
+    return counted(*_count_columns(rounds, name), minimum)
 
 
 def _count_columns(rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
@@ -185,5 +185,5 @@ def _counted(name: str, rounds: Sequence[Round], judgement: Counted) -> dict[str
         "ratio": ratio,
         "noise": noise,
         "verdict": judgement.verdict.value,
-        "why": judgement.why,
+        "why": judgement.reason,
     }

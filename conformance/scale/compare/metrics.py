@@ -64,16 +64,16 @@ def writes(result: Result) -> dict[str, float]:
 
 def primary(result: Result, requested: str) -> str:
     """Return the tested metric: the requested one, or pods-ready of the first phase that has it. Raises UsageError."""
-    known = times(result)
+    names = times(result)
     if requested:
-        if requested not in known:
+        if requested not in names:
             raise UsageError(
-                f'no run has the metric "{requested}"', where="--metric", hint=suggestion(requested, known)
+                f'no run has the metric "{requested}"', where="--metric", hint=suggestion(requested, names)
             )
         return requested
-    usual = next((name for name in known if name.endswith(f"/{PRIMARY}")), None)
+    usual = next((name for name in names if name.endswith(f"/{PRIMARY}")), None)
     if usual is None:
         raise UsageError(
-            f"no phase has the marker {PRIMARY}", hint=f"name a metric with --metric: {suggestion('', known)}"
+            f"no phase has the marker {PRIMARY}", hint=f"name a metric with --metric: {suggestion('', names)}"
         )
     return usual

@@ -24,8 +24,8 @@ def ratios(document: Document, names: list[str]) -> str:
     if not rows:
         return ""
     drawn, axes = figure(1.0 + ROW * len(rows))
-    least = document["question"]["minimum_effect"]
-    axes.axvspan(1 / (1 + least), 1 + least, color=GROUND, linewidth=0)
+    minimum = document["question"]["minimum_effect"]
+    axes.axvspan(1 / (1 + minimum), 1 + minimum, color=GROUND, linewidth=0)
     axes.axvline(1, color=FAINT, linewidth=1)
     for row, (_, metric) in enumerate(rows):
         interval = metric["estimate"]

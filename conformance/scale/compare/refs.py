@@ -39,15 +39,15 @@ class Repository:
         done = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         if done.returncode:
             inside = self._git("rev-parse", "--git-dir").returncode == 0
-            what, hint = (f'unknown ref "{ref}"', "give a branch, a tag or a commit")
+            problem, hint = (f'unknown ref "{ref}"', "give a branch, a tag or a commit")
             if not inside:
-                what, hint = "is not a git repository", "give the folder of one"
-            raise UsageError(what, where=f"--repo {self.path}", hint=hint)
+                problem, hint = "is not a git repository", "give the folder of one"
+            raise UsageError(problem, where=f"--repo {self.path}", hint=hint)
         return done.stdout.strip()
 
     def built(self, commit: str, report: ProgressReporter) -> Path:
         """Return a work tree in which a commit is built. Raises UsageError."""
-        disk.make(self.folder, where=str(self.folder), hint="give another --dir")
+        disk.make(self.folder, location=str(self.folder), hint="give another --dir")
         tree = (self.folder / commit).absolute()
         key = hashlib.sha256(self.build.encode()).hexdigest()[:12]
         done = self.folder / f"{commit}.{key}.built"

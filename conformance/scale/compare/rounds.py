@@ -52,7 +52,9 @@ def paired(base: Sequence[Result], head: Sequence[Result], limits: Limits) -> li
 def judged(number: int, base: Result, head: Result, limits: Limits) -> Round:
     """Return a round, with the reasons for which it cannot be used."""
     sides = ((Side.BASE, base), (Side.HEAD, head))
-    reasons = [f"{side}: {why}" for side, result in sides for why in [*failures(result), *disturbances(result, limits)]]
+    reasons = [
+        f"{side}: {reason}" for side, result in sides for reason in [*failures(result), *disturbances(result, limits)]
+    ]
     return Round(number, base, head, reasons, bool(failures(head)))
 
 

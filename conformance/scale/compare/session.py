@@ -54,19 +54,19 @@ class ComparisonPlan:
 
 def remember(plan: ComparisonPlan, folder: Path) -> None:
     """Write the plan into a new folder, or check that a folder that is continued has the same. Raises UsageError."""
-    disk.require(folder, 0, where=f"--dir {folder}", hint="give another folder")
+    disk.require(folder, 0, location=f"--dir {folder}", hint="give another folder")
     path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
     if not path.exists():
         if any(folder.iterdir()):
             raise UsageError(
                 "is not empty, and has no plan", where=documents.display_path(folder), hint="give a new folder"
             )
-        with disk.errors(where=f"--dir {folder}", hint="give another folder"):
+        with disk.errors(location=f"--dir {folder}", hint="give another folder"):
             path.write_bytes(orjson.dumps(written, option=orjson.OPT_INDENT_2))
         return
-    where = documents.display_path(path)
-    known = bounded.json(bounded.content(path, bounded.LENGTH, where), where, "give a new folder")
-    changed = [name for name in written if not isinstance(known, dict) or known.get(name) != written[name]]
+    location = documents.display_path(path)
+    stored = bounded.json(bounded.content(path, bounded.LENGTH, location), location, "give a new folder")
+    changed = [name for name in written if not isinstance(stored, dict) or stored.get(name) != written[name]]
     if changed := [name for name in changed if name not in ("rounds", "spare")]:
         raise UsageError(
             f"was begun with another {', '.join(changed)}",
@@ -94,24 +94,24 @@ class Session:
         self._foreign: list[float] = []
         """Of each pair, the warm-up included, the share of the CPU that others used; 0 if it was little."""
         self._durations: list[float] = []
-        self._left = 0
+        self._remaining_plays = 0
 
     def play(self) -> list[Round]:
         """Play until enough rounds are usable or no spare is left, and return all rounds. If a side fails in the first
         pair, the warm-up included, that pair is the only round: the rest would fail, too. If other processes use too
         much CPU from the first pair on, the second one is the last."""
         plan = self._plan
-        most = plan.rounds + plan.spare
-        orders = order(most, plan.seed)
-        self._left = 2 * (plan.rounds + plan.warm_up)
+        limit = plan.rounds + plan.spare
+        orders = order(limit, plan.seed)
+        self._remaining_plays = 2 * (plan.rounds + plan.warm_up)
         for number in range(1, plan.warm_up + 1):
             pair = self._pair(f"warm-up {number} of {plan.warm_up}", f"warm-up-{number:02}", orders[0])
             if self._failed(f"warm-up {number}", pair):
                 return [judged(1, pair[Side.BASE], pair[Side.HEAD], self._limits)]
         rounds: list[Round] = []
-        while len(rounds) < most and self._usable(rounds) < plan.rounds:
+        while len(rounds) < limit and self._usable(rounds) < plan.rounds:
             number = len(rounds) + 1
-            self._left = 2 * (plan.rounds - self._usable(rounds))
+            self._remaining_plays = 2 * (plan.rounds - self._usable(rounds))
             pair = self._pair(f"round {number} of {plan.rounds}", f"round-{number:02}", orders[number - 1])
             round_ = judged(number, pair[Side.BASE], pair[Side.HEAD], self._limits)
             if round_.unused:
@@ -134,14 +134,14 @@ class Session:
 
     def _failed(self, subject: str, pair: Mapping[Side, Result]) -> bool:
         """Return whether a side did not do its work, and report it."""
-        reasons = [f"{side}: {why}" for side, result in pair.items() for why in failures(result)]
+        reasons = [f"{side}: {reason}" for side, result in pair.items() for reason in failures(result)]
         if reasons:
             self._report(subject, f"the comparison ends here: {'; '.join(reasons)}")
         return bool(reasons)
 
     def heads(self, count: int) -> list[Result]:
         """Measure only the head, for a comparison with a stored base, and return the results."""
-        self._left = count
+        self._remaining_plays = count
         measured = []
         for number in range(1, count + 1):
             path = self._folder / f"round-{number:02}-{Side.HEAD}.json"
@@ -171,14 +171,14 @@ class Session:
         begin = time.monotonic()
         self._run(self._plan.side(side), path)
         self._durations.append(time.monotonic() - begin)
-        self._left = max(0, self._left - 1)
+        self._remaining_plays = max(0, self._remaining_plays - 1)
 
     def _remaining(self) -> str:
         if not self._durations:
             return ""
-        minutes = self._left * sum(self._durations) / len(self._durations) / 60
-        left = f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"
-        return f", {left} left" + (", more if further rounds are disturbed" if any(self._foreign) else "")
+        minutes = self._remaining_plays * sum(self._durations) / len(self._durations) / 60
+        duration = f"about {minutes:.0f} min" if minutes >= 1 else "less than a minute"
+        return f", {duration} left" + (", more if further rounds are disturbed" if any(self._foreign) else "")
 
 
 def subprocess_runner(scenario: str, scheduler: str) -> Runner:

@@ -93,8 +93,8 @@ def title(document: Document) -> str:
     if played["unused"]:
         rounds = f"times of {rounds} of {played['played']}"
     first, last = document["measured"]["from"], document["measured"]["to"]
-    when = first if first == last else f"{first} to {last}"
-    return f"{scenario['name']}: {base} (base) and {head} (head), {rounds} rounds, {when}"
+    period = first if first == last else f"{first} to {last}"
+    return f"{scenario['name']}: {base} (base) and {head} (head), {rounds} rounds, {period}"
 
 
 def headline(document: Document) -> str:

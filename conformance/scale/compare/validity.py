@@ -51,8 +51,8 @@ def disturbances(result: Result, limits: Limits) -> list[str]:
 
 def foreign_share(result: Result, limits: Limits) -> float:
     """Return the largest share of the CPU that other processes used in a phase, if that is too much; else 0."""
-    most = max((phase["machine"]["foreignShare"] for phase in result["phases"]), default=0.0)
-    return most if most > limits.foreign_share else 0.0
+    maximum = max((phase["machine"]["foreignShare"] for phase in result["phases"]), default=0.0)
+    return maximum if maximum > limits.foreign_share else 0.0
 
 
 def summary(reasons: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ class Timed:
     """The tested metric: its verdict, the reason, and its estimate."""
 
     verdict: TimeVerdict
-    why: str
+    reason: str
     estimate: Estimate | None
 
 
@@ -46,7 +46,7 @@ class Counted:
     """One count, compared with its own noise."""
 
     verdict: CountVerdict
-    why: str
+    reason: str
     band: Band | None
 
 
@@ -88,14 +88,14 @@ def _more_rounds(result: Estimate, minimum_effect: float) -> str:
     return f"{visible}; a change of {minimum_effect:.0%} takes about {result.needed} rounds"
 
 
-def counted(base: Sequence[float], head: Sequence[float], least: float) -> Counted:
+def counted(base: Sequence[float], head: Sequence[float], minimum: float) -> Counted:
     """Judge a count: it differs if the sides do not overlap, and their medians differ by more than twice the noise
-    within a side and by at least `least`."""
+    within a side and by at least `minimum`."""
     if len(base) < FEWEST_COUNTED:
         return Counted(CountVerdict.INCONCLUSIVE, f"counts take {FEWEST_COUNTED} rounds", None)
     result = band(base, head)
     change = abs(result.ratio - 1)
     noise = f"runs of one side differ by up to {result.noise:.1%}"
-    if result.separate and change > 2 * result.noise and change >= least:
+    if result.separate and change > 2 * result.noise and change >= minimum:
         return Counted(CountVerdict.MORE if result.ratio > 1 else CountVerdict.FEWER, noise, result)
     return Counted(CountVerdict.SAME, noise, result)

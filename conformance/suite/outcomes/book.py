@@ -146,5 +146,5 @@ def read(folder: Path) -> Iterator[AnyEvent]:
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 where, hint = f"{path}:{number}", "give the folder of another run"
-                events.append(bounded.decoded(_decoder.decode, line, where, what="is no event", hint=hint))
+                events.append(bounded.decoded(_decoder.decode, line, where, problem="is no event", hint=hint))
     return iter(sorted(events, key=lambda event: event.wall))

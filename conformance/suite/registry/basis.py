@@ -137,7 +137,7 @@ def check(document: documents.Document) -> None:
         for part in ("quotes", "contradicts"):
             for place, (id, *_) in enumerate(entry.get(part, ())):
                 if id not in known():
-                    where = document.where("requirements", number, part, place)
+                    where = document.location("requirements", number, part, place)
                     raise UsageError(f"{id!r} is not a listed document", where=where, hint=suggestion(id, known()))
 
 

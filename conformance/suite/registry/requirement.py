@@ -147,7 +147,7 @@ def _load(folder: Path) -> Registry:
         profile = document.value["profile"]
         if profile in profiles:
             hint = "put the entries into the other one"
-            raise UsageError(f"profile {profile} has two files", where=document.where("profile"), hint=hint)
+            raise UsageError(f"profile {profile} has two files", where=document.location("profile"), hint=hint)
         profiles[profile] = " ".join(document.value["text"].split())
         if needs := document.value.get("cluster"):
             clusters[profile] = ClusterNeeds(needs["kubernetes"], tuple(needs["features"]))
@@ -156,8 +156,8 @@ def _load(folder: Path) -> Registry:
                 field = (part, number, "id")
                 if entry["id"] in used:
                     other, earlier = used[entry["id"]]
-                    what = f"{entry['id']} is already used in {other.where(*earlier)}"
-                    where = document.where(*field)
+                    what = f"{entry['id']} is already used in {other.location(*earlier)}"
+                    where = document.location(*field)
                     raise UsageError(what, where=where, hint="give it a new number: ids are never reused")
                 used[entry["id"]] = document, field
         requirements |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}

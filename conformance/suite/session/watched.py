@@ -40,7 +40,7 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
     watched += [Watched(api.served[kind]) for kind in WORKLOAD_API if kind in api.served]
     for index, name in enumerate(judged.record):
         if name not in api.served:
-            where = judged.document.where("record", index)
+            where = judged.document.location("record", index)
             raise Blocked(f"{where}: the API server serves no {name} (is its CRD installed?)", "implementation")
         watched.append(Watched(api.served[name], evidence=True))
     return watched

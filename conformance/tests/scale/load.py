@@ -39,7 +39,7 @@ class Load:
         """Begin a phase: `act` changes the set, which shall have so many pods then."""
         self.note()
         pods_before, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
-        self._objects = self.tracker.left
+        self._objects = self.tracker.remaining_objects
         changed = act()
         generation = number(changed, "metadata", "generation") or 0
         self._phase, self.target = phase, Target(pods, phase.replicas, generation, pods_before, deleted)
@@ -101,7 +101,7 @@ class Load:
         now, target = self.tracker, self.target
         pods = sum(min(count, target.pods) for count in (now.present, now.bound, now.ready))
         replicas = sum(min(n, target.replicas) for n in (now.status.available_replicas, now.status.updated_replicas))
-        return pods + replicas + max(0, self._objects - now.left if target.pods == 0 else 0)
+        return pods + replicas + max(0, self._objects - now.remaining_objects if target.pods == 0 else 0)
 
     def _counts(self, now: Tracker) -> str:
         return f"{now.present} pods exist, {now.bound} are bound, {now.ready} Ready; {self.target.pods} are wanted"
