@@ -144,7 +144,7 @@ def describe(judgement: Placements, now: float) -> list[str]:
     if slow := [fate for fate in judgement.fates if fate.binding is not None]:
         last = max(slow, key=lambda fate: fate.binding or 0.0)
         lines.append(f"  longest from the first bound pod to admission: {last.binding:.1f} s, {last.gang}")
-    for rule in sorted({(result.id, result.what) for _, result in judgement.results}):
+    for rule in sorted({(result.id, result.statement) for _, result in judgement.results}):
         broken = [(space, result) for space, result in judgement.broken if result.id == rule[0]]
         judged = any(result.holds for _, result in judgement.results if result.id == rule[0])
         word = "broken" if broken else "holds" if judged else "not judged"

@@ -38,7 +38,7 @@ def render(history: History, marks: Sequence[tuple[float, str]] = (), mark: int 
     Lanes beyond MOST_LANES are only counted.
     """
     lanes: dict[tuple[str, str, str], list[Record]] = {}
-    for record in history.records(since=mark):
+    for record in history.records(after=mark):
         if record.resource in LANES:
             lanes.setdefault((record.resource, record.name, record.uid), []).append(record)
     ordered = sorted(lanes.values(), key=_place)

@@ -9,8 +9,8 @@ def differing(
     expected: Mapping[str, object], observed: Mapping[str, object]
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return both mappings (of mappings) reduced to the entries that differ; two empty ones if all are equal."""
-    left: dict[str, object] = {}
-    right: dict[str, object] = {}
+    expected_part: dict[str, object] = {}
+    observed_part: dict[str, object] = {}
     for key in [*expected, *(key for key in observed if key not in expected)]:
         expected_value, observed_value = expected.get(key), observed.get(key)
         if key in expected and key in observed and expected_value == observed_value:
@@ -18,10 +18,10 @@ def differing(
         if isinstance(expected_value, Mapping) and isinstance(observed_value, Mapping):
             expected_value, observed_value = differing(expected_value, observed_value)
         if key in expected:
-            left[key] = expected_value
+            expected_part[key] = expected_value
         if key in observed:
-            right[key] = observed_value
-    return left, right
+            observed_part[key] = observed_value
+    return expected_part, observed_part
 
 
 def reduced(expected: object, observed: object) -> tuple[object, object]:
@@ -29,18 +29,18 @@ def reduced(expected: object, observed: object) -> tuple[object, object]:
     if isinstance(expected, Mapping) and isinstance(observed, Mapping):
         return differing(expected, observed)
     if isinstance(expected, list | tuple) and isinstance(observed, list | tuple):
-        left, right = _only(expected, observed), _only(observed, expected)
-        return (left, right) if left or right else (expected, observed)
+        missing, surplus = _only(expected, observed), _only(observed, expected)
+        return (missing, surplus) if missing or surplus else (expected, observed)
     return expected, observed
 
 
 def _only(one: Sequence[object], other: Sequence[object]) -> list[object]:
     """Return the elements of one list that occur less often in the other."""
-    left = list(other)
+    unmatched = list(other)
     surplus = []
     for element in one:
-        if element in left:
-            left.remove(element)
+        if element in unmatched:
+            unmatched.remove(element)
         else:
             surplus.append(element)
     return surplus

@@ -20,7 +20,7 @@ CLUSTER = ""
 """The namespace of cluster-scoped objects, which belong to every namespace's history."""
 
 
-FEW = 10_000
+MIN_DROPPED = 10_000
 """Records of a namespace that are not worth condensing."""
 LARGE = 1 << 16
 """Size in bytes above which an object is kept in a file."""
@@ -30,10 +30,10 @@ Decoded objects are kept in memory, too, and can be several times as long."""
 
 
 class Completeness(NamedTuple):
-    """The revision up to which a log is known to be complete (None: entirely), except for the resources in `late`."""
+    """The revision up to which a log is complete (None: entirely), except for the resources in `lagging`."""
 
     revision: int | None = None
-    late: str = ""
+    lagging: str = ""
 
 
 class Log:
@@ -136,10 +136,10 @@ class Log:
                     return list(merge(*streams, key=lambda record: record.seq))
                 if self._failure is not None:
                     raise self._failure
-                left = deadline - time.monotonic()
-                if left <= 0:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
                     return []
-                self._news.wait(left)
+                self._news.wait(remaining)
 
     def everywhere(self, seq: int = 0) -> list[Record]:
         """Return the records of all namespaces after number `seq`. Raises the error that stopped the recorder."""
@@ -176,12 +176,12 @@ class Log:
         grows with their number only."""
         with self._news:
             records = self._records.get(namespace, [])
-            if len(records) < 2 * self._condensed.get(namespace, 0) + FEW:
+            if len(records) < 2 * self._condensed.get(namespace, 0) + MIN_DROPPED:
                 return
             read = bisect_right(records, seq, key=lambda record: record.seq)
-            left = [*_last_states(records[:read]), *records[read:]]
-            self._condensed[namespace] = len(left)
-            self._keep(namespace, left)
+            kept_records = [*_last_states(records[:read]), *records[read:]]
+            self._condensed[namespace] = len(kept_records)
+            self._keep(namespace, kept_records)
             if self._spilled.pop(namespace, None) is not None:
                 release()  # the file goes, and what was dropped with it, once no record that is left is in it
 

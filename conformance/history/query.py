@@ -78,12 +78,12 @@ class WaitTimeout(Exception):
     """A wait timed out. `what` did not happen within `timeout` seconds; `unmet` is the last reason that the predicate
     gave (empty for none), `view` the last state, `latest` the last changes."""
 
-    def __init__(self, what: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:
-        self.what, self.timeout, self.unmet, self.view, self.latest = what, timeout, unmet, view, latest
-        super().__init__(what)
+    def __init__(self, description: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:
+        self.description, self.timeout, self.unmet, self.view, self.latest = description, timeout, unmet, view, latest
+        super().__init__(description)
 
     def __str__(self) -> str:
-        lines = [f"not seen within {self.timeout:.0f} s: {self.what}"]
+        lines = [f"not seen within {self.timeout:.0f} s: {self.description}"]
         if self.unmet:
             lines.append(f"nearest: {self.unmet}")
         lines += ["last state:", *(f"  {line}" for line in overview(self.view))]
@@ -112,7 +112,7 @@ class History:
         self._circles = circles.Circles()
         self._asking = False
         """Whether a predicate is being called, which sees only what has arrived."""
-        self._over = False
+        self._ended = False
         self._whole = -1, log.now(), Completeness()
         """The number of the last record when the log was last completed, the time of that, and the result."""
         self.unrest: list[tuple[float, float]] = []
@@ -142,20 +142,20 @@ class History:
 
     def end(self) -> None:
         """Stop: what has arrived by now is all there will be, and nothing waits for more."""
-        self._over = True
+        self._ended = True
 
     def present(self) -> Completeness:
-        """Wait until the streams of all resources have reached the present, so that they can be compared. If `late` of
-        the result names resources, nothing can be said about the present."""
+        """Wait until the streams of all resources have reached the present, so that they can be compared. If
+        `lagging` of the result names resources, nothing can be said about the present."""
         last = self.log.last_seq()
-        known, at, _ = self._whole
-        if not self._asking and not self._over and (known != last or self.now() - at > FRESH):
+        completed, at, _ = self._whole
+        if not self._asking and not self._ended and (completed != last or self.now() - at > FRESH):
             present = self.log.complete(self.namespace, COMPLETE)
             self._whole = last, self.now(), present
         return self._whole[2]
 
     def mark(self) -> int:
-        """Return the present as the number of the last record, for `since` and `until`."""
+        """Return the present as the number of the last record, for `after` and `until`."""
         self._arrive()
         return self.log.last_seq()
 
@@ -163,16 +163,16 @@ class History:
         self,
         resource: str | None = None,
         name: str | None = None,
-        since: int = 0,
+        after: int = 0,
         until: int | None = None,
     ) -> list[Record]:
-        """Return the records after number `since` up to number `until` (default: the present), of a resource and name
+        """Return the records after number `after` up to number `until` (default: the present), of a resource and name
         if given."""
         if until is None:
             self._arrive()
         return [
             record
-            for record in self.log.beyond(self.namespace, since)
+            for record in self.log.beyond(self.namespace, after)
             if (self._is_whole(record) if until is None else record.seq <= until)
             and (resource is None or record.resource == resource)
             and (name is None or record.name == name)
@@ -188,7 +188,7 @@ class History:
 
     def wait(
         self,
-        what: str,
+        description: str,
         predicate: Question[R],
         timeout: float,
         *,
@@ -220,7 +220,7 @@ class History:
             while True:
                 record = self._next(self._look(deadline, hopeless), resources, last)
                 if record is None and deadline is None:
-                    raise WaitTimeout(what, self.now() - begin, unmet, self._live.copy(), list(self._latest))
+                    raise WaitTimeout(description, self.now() - begin, unmet, self._live.copy(), list(self._latest))
                 if deadline is not None and (record is None or self.now() >= looked + LOOK_EVERY):
                     looked = self.now()
                     if looked >= deadline:
@@ -292,14 +292,14 @@ class History:
 
     def _arrive(self) -> None:
         """Wait for everything that has happened to arrive. Raises HarnessError if a stream stays behind."""
-        if late := self.present().late:
-            raise Withheld(f"the recorder has not received all changes of {late}", where=self.namespace)
+        if lagging := self.present().lagging:
+            raise Withheld(f"the recorder has not received all changes of {lagging}", where=self.namespace)
 
     def _is_whole(self, record: Record) -> bool:
         """Return whether everything that happened before a record is known, for all resources."""
         revision = self._whole[2].revision
         return (
-            self._asking or self._over or revision is None or record.revision <= revision or record.resource in UNASKED
+            self._asking or self._ended or revision is None or record.revision <= revision or record.resource in UNASKED
         )
 
     def _next(

@@ -61,7 +61,7 @@ RECORDED = tuple(
 """The namespaced resources of sets. Of some, only objects of operators are recorded."""
 
 
-MANY = 1 << 63
+UNLIMITED = 1 << 63
 SLOW = 4
 """How many times as long a watch may take whose list the API server has not refused: a machine that is busy with a
 thousand pods delivers late."""
@@ -161,16 +161,16 @@ class Recorder(Log):
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]
             lists = (feed.pass_list(client, None if one_etcd else namespace) for feed in feeds)
             passing = dict(zip(map(asyncio.create_task, lists), feeds, strict=True))
-            passed, late = await asyncio.wait(passing, timeout=timeout)
-            if late and not any(passing[task].refused for task in late):
-                more, late = await asyncio.wait(late, timeout=(SLOW - 1) * timeout)
-                passed |= more
-            for task in late:
+            passed, pending = await asyncio.wait(passing, timeout=timeout)
+            if pending and not any(passing[task].refused for task in pending):
+                done, pending = await asyncio.wait(pending, timeout=(SLOW - 1) * timeout)
+                passed |= done
+            for task in pending:
                 task.cancel()
             revision = min((task.result() for task in passed), default=0)
-            if not late and revision < MANY:
+            if not pending and revision < UNLIMITED:
                 self._whole = revision
-            return Completeness(revision, ", ".join(sorted(passing[task].late for task in late)))
+            return Completeness(revision, ", ".join(sorted(passing[task].lagging for task in pending)))
 
         try:
             return asyncio.run_coroutine_threadsafe(catch_up(), loop).result()
@@ -298,7 +298,7 @@ class _Feed:
         self.synced = threading.Event()
         self.reflector: Reflector[Envelope] | None = None
         self._log, self._arrive = log, arrive
-        self._known: dict[Key, tuple[str, str]] = {}
+        self._stored: dict[Key, tuple[str, str]] = {}
         """UID and version of each object that exists."""
         self._news = asyncio.Event()
         self._answer = ""
@@ -310,7 +310,7 @@ class _Feed:
         return bool(self._answer)
 
     @property
-    def late(self) -> str:
+    def lagging(self) -> str:
         """Return the resource as one that is late, with the API server's reason if there is one."""
         return f"{self.resource} ({self._answer})" if self._answer else str(self.resource)
 
@@ -330,15 +330,15 @@ class _Feed:
                 break
             except UNANSWERED as error:
                 if isinstance(error, ApiError) and error.status == 404:
-                    return MANY  # A resource that is not served (any more) has no objects that could be late.
+                    return UNLIMITED  # A resource that is not served (any more) has no objects that could be late.
                 self._answer = credentials.text(str(error)) if isinstance(error, ApiError) else ""
                 await asyncio.sleep(TICK)
         self._answer = ""
         versions = {item.metadata.key: item.metadata.resource_version for item in now.items or ()}
         while self.reflector is not None and self.reflector.version < now.revision:
-            known = self._known.items()
+            stored = self._stored.items()
             spaces = None if namespace is None else ("", namespace)
-            if versions == {key: version for key, (_, version) in known if spaces is None or key[0] in spaces}:
+            if versions == {key: version for key, (_, version) in stored if spaces is None or key[0] in spaces}:
                 break
             self._news.clear()
             await self._news.wait()
@@ -347,21 +347,21 @@ class _Feed:
     def replaced(self, items: list[Envelope]) -> None:
         """Take the complete list of the reflector: record its objects and the deletion of all others."""
         present = {item.metadata.key: item.metadata.uid for item in items}
-        deleted = [key for key, (uid, _) in self._known.items() if present.get(key) != uid]
+        deleted = [key for key, (uid, _) in self._stored.items() if present.get(key) != uid]
         last = self._log.last_of(self.resource.plural, deleted)
         for key in deleted:
             if key not in present:
                 # When exactly it was deleted is not known; at the version of the list it was gone.
-                _, version = self._known[key]
+                _, version = self._stored[key]
                 self._record_deletion(key, str(self.reflector.version) if self.reflector else version, last.get(key))
         for item in items:
             key = item.metadata.key
-            known = self._known.get(key)
-            if known is not None and known[0] != item.metadata.uid:
-                self._record_deletion(key, known[1], last.get(key))
-                known = None
-            if known is None or known[1] != item.metadata.resource_version:
-                self._take(ADDED if known is None else MODIFIED, item, listed=True)
+            stored = self._stored.get(key)
+            if stored is not None and stored[0] != item.metadata.uid:
+                self._record_deletion(key, stored[1], last.get(key))
+                stored = None
+            if stored is None or stored[1] != item.metadata.resource_version:
+                self._take(ADDED if stored is None else MODIFIED, item, listed=True)
         self.synced.set()
         self._news.set()
 
@@ -374,7 +374,7 @@ class _Feed:
     def _record_deletion(self, key: Key, version: str, last: Record | None) -> None:
         """Record the deletion of an object that a list no longer has, with its last state. Objects whose records are
         not kept are skipped."""
-        self._known.pop(key)
+        self._stored.pop(key)
         if last is not None:
             namespace, name = key
             self._log.append(
@@ -391,9 +391,9 @@ class _Feed:
     def _take(self, kind: str, item: Envelope, *, listed: bool = False) -> None:
         metadata = item.metadata
         if kind == DELETED:
-            self._known.pop(metadata.key, None)
+            self._stored.pop(metadata.key, None)
         else:
-            self._known[metadata.key] = (metadata.uid, metadata.resource_version)
+            self._stored[metadata.key] = (metadata.uid, metadata.resource_version)
         self._log.append(
             kind,
             self.resource.plural,

@@ -120,12 +120,12 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
         for number, text in enumerate(_lines(file, path), 2):
             if not header.now and not text.endswith(b"\n"):
                 break  # a recording whose recorder was killed in the middle of this line
-            where, cut = f"{path}:{number}", "was the file cut?"
+            place, cut = f"{path}:{number}", "was the file cut?"
             if text.startswith(_ENDED):
-                now = bounded.decoded(_end.decode, text, where, problem="no record", hint=cut).ended
+                now = bounded.decoded(_end.decode, text, place, problem="no record", hint=cut).ended
                 continue
             line = bounded.decoded(
-                decoder.decode, nesting.bounded(text, str(path)), where, problem="no record", hint=cut
+                decoder.decode, nesting.bounded(text, str(path)), place, problem="no record", hint=cut
             )
             records.append(
                 Record(
@@ -152,16 +152,16 @@ def origins(path: Path) -> Origins:
 
 
 def _header(file: BinaryIO, path: Path) -> _Header:
-    what, hint = "no saved history", "give a history.jsonl.gz"
+    problem, hint = "no saved history", "give a history.jsonl.gz"
     first = file.readline(bounded.MANIFESTS)
-    return bounded.decoded(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", problem=what, hint=hint)
+    return bounded.decoded(msgspec.json.Decoder(_Header).decode, first, f"{path}:1", problem=problem, hint=hint)
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Yield lines. Raises UsageError once there are too many: a short file may be long when it is unpacked."""
-    left = LONGEST
+    remaining = LONGEST
     while text := file.readline(bounded.MANIFESTS):
-        if (left := left - len(text)) < 0:
+        if (remaining := remaining - len(text)) < 0:
             raise UsageError(f"is longer than {LONGEST >> 30} GiB", where=str(path), hint="give a shorter history")
         yield text
 
@@ -179,5 +179,5 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"no saved history: {error}", where=str(path), hint="was the file cut?") from error
     except OSError as error:
-        what, near = unreadable(path, error)
-        raise UsageError(what, where=str(path), hint=near) from error
+        problem, near = unreadable(path, error)
+        raise UsageError(problem, where=str(path), hint=near) from error

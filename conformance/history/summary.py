@@ -84,7 +84,7 @@ def describe(record: Record) -> str:
     return f"+{record.at:.3f}s {record.resource}/{record.name}: {state(record)}"
 
 
-def overview(view: View, most: int = 12) -> list[str]:
+def overview(view: View, limit: int = 12) -> list[str]:
     """Return the state of a namespace: one line per object or, for resources with more than `most` objects, the number
     of objects in each state."""
     lines = []
@@ -92,10 +92,10 @@ def overview(view: View, most: int = 12) -> list[str]:
         if resource == "events":
             continue
         records = view.records(resource)
-        if len(records) <= most:
+        if len(records) <= limit:
             lines += [f"{resource}/{record.name}: {state(record)}" for record in records]
         else:
             tally = Counter(state(record).split(" on ")[0] for record in records)
-            counts = ", ".join(f"{number} {word}" for word, number in tally.most_common(most))
+            counts = ", ".join(f"{number} {word}" for word, number in tally.most_common(limit))
             lines.append(f"{resource}: {counts}")
     return lines or ["nothing exists"]

@@ -69,8 +69,8 @@ class View:
         matches = self._objects.get(resource, {})
         for key, value in (labels or {}).items():
             chosen = self._index(resource, _label(key)).get(value, {})
-            few, many = sorted((matches, chosen), key=len)
-            matches = {name: record for name, record in few.items() if name in many}
+            smaller, larger = sorted((matches, chosen), key=len)
+            matches = {name: record for name, record in smaller.items() if name in larger}
         return [matches[name] for name in sorted(matches)]
 
     def grouped(self, resource: str, group: Group, name: str) -> Objects:

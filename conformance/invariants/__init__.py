@@ -101,10 +101,10 @@ def judge(
     ordered = server_order(membership.whole(records, foreign_spans))
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
-        return [RuleResult(rule.id, rule.what, None, reason) for rule in chosen]
+        return [RuleResult(rule.id, rule.statement, None, reason) for rule in chosen]
     gangs = Gangs()
     for record in ordered:
-        muted = any(since < record.seq and (until is None or record.seq <= until) for since, until in foreign_spans)
+        muted = any(begin < record.seq and (until is None or record.seq <= until) for begin, until in foreign_spans)
         for rule in chosen:
             rule.muted = muted and not rule.of_scheduler
             rule.see(record, gangs)

@@ -15,7 +15,7 @@ class PodsKeptApart(AtBinding):
     """SCHED-081. Terms that select namespaces by their labels are not judged: these labels are not recorded."""
 
     id = "SCHED-081"
-    what = "no pod shares a domain with a pod that the anti-affinity of either keeps away"
+    statement = "no pod shares a domain with a pod that the anti-affinity of either keeps away"
 
     def concerns(self, pod: Document) -> bool:
         """Return whether the pod has a required anti-affinity."""

@@ -77,7 +77,7 @@ class BaseBoundFirst(Invariant):
     (GS-06)."""
 
     id = "INV-008"
-    what = "no pod of a scaled gang is bound before every PodGroup of its base gang has had minReplicas bound pods"
+    statement = "no pod of a scaled gang is bound before every PodGroup of its base gang has had minReplicas bound pods"
 
     def __init__(self) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ class BaseGangFirst(Invariant):
 
     timed = True
     id = "INV-002"
-    what = (
+    statement = (
         "a scaled gang's pod of a set without the strategy Coherent keeps Grove's gate until every PodGroup of its "
         "base gang has had minReplicas bound pods"
     )

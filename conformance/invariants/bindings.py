@@ -22,7 +22,7 @@ class AtBinding(Invariant):
     def __init__(self) -> None:
         super().__init__()
         self._bound: dict[str, Record] = {}
-        self._since: dict[str, float] = {}
+        self._bound_at: dict[str, float] = {}
         """Pod → when it was bound."""
         self._demanding: dict[str, Record] = {}
         """Those of the bound pods that the rule is about. In most histories there are none."""
@@ -35,22 +35,22 @@ class AtBinding(Invariant):
             self._nodes[record.name] = record.object
         if record.resource != "pods":
             return
-        known = self._bound.pop(record.uid, None)
+        previous = self._bound.pop(record.uid, None)
         self._demanding.pop(record.uid, None)
         if record.kind == DELETED or not pods.bound(record.object) or pods.ended(record.object):
             return
         demands = self.concerns(record.object)
-        if known is None and record.kind != ADDED and not record.listed:
+        if previous is None and record.kind != ADDED and not record.listed:
             self._judge(record, self._bound.values() if demands else self._demanding.values())
         self._bound[record.uid] = record
-        self._since.setdefault(record.uid, record.at)
+        self._bound_at.setdefault(record.uid, record.at)
         if demands:
             self._demanding[record.uid] = record
 
     def _judge(self, record: Record, candidates: Iterable[Record]) -> None:
         for other in candidates:
-            own = text(other.object, "spec", "schedulerName") == text(record.object, "spec", "schedulerName")
-            if not own and record.at - self._since[other.uid] <= STALE:
+            same_scheduler = text(other.object, "spec", "schedulerName") == text(record.object, "spec", "schedulerName")
+            if not same_scheduler and record.at - self._bound_at[other.uid] <= STALE:
                 continue
             self._judged = True
             if conflict := self.conflict(record.object, other.object, self._nodes):

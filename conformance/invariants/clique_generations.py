@@ -16,7 +16,7 @@ class OneGenerationBound(Invariant):
     """INV-024. A pod that is terminating has given way already; one that has lost its owner was orphaned on purpose."""
 
     id = "INV-024"
-    what = "no Pod of a PodClique is bound while Pods of a deleted PodClique of the same name are"
+    statement = "no Pod of a PodClique is bound while Pods of a deleted PodClique of the same name are"
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,19 +34,19 @@ class OneGenerationBound(Invariant):
         self._owners.see(record)
         if record.resource != "pods":
             return
-        clique, own = pods.clique(record.object), self._owners.now(record)
+        clique, owner = pods.clique(record.object), self._owners.now(record)
         self._bound[self._clique.pop(record.uid, "")].pop(record.uid, None)
         going = record.kind == DELETED or terminating(record.object) or pods.ended(record.object)
-        if going or not pods.bound(record.object) or not own:
+        if going or not pods.bound(record.object) or not owner:
             return
-        self._judged |= self._first.setdefault(clique, own) != own
+        self._judged |= self._first.setdefault(clique, owner) != owner
         bound_pods = self._bound[clique]
-        old = next((earlier for earlier, generation in bound_pods.values() if generation != own), None)
+        old = next((earlier for earlier, generation in bound_pods.values() if generation != owner), None)
         if old is not None:
             self._violate(
                 f"pod {record.name} is bound, and so is {old.name} of the clique {clique} before", old, record
             )
-        bound_pods[record.uid], self._clique[record.uid] = (record, own), clique
+        bound_pods[record.uid], self._clique[record.uid] = (record, owner), clique
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no PodClique was recreated"

@@ -15,7 +15,7 @@ class RecreatedSizes(Invariant):
     scaled to is open, so those are accepted as well; so is what the template said at any time."""
 
     id = "TERM-012"
-    what = "a recreated clique has the replicas of its template, or those of the clique before it"
+    statement = "a recreated clique has the replicas of its template, or those of the clique before it"
 
     def __init__(self) -> None:
         super().__init__()

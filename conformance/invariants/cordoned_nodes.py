@@ -17,7 +17,7 @@ class NothingOnCordonedNodes(Invariant):
 
     timed = True
     id = "SCHED-042"
-    what = f"no pod is bound to a node that has been cordoned for {STALE:g} s, unless it tolerates that"
+    statement = f"no pod is bound to a node that has been cordoned for {STALE:g} s, unless it tolerates that"
     of_scheduler = True
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class NothingOnCordonedNodes(Invariant):
         if not node or record.uid in self._bound:
             return
         self._bound.add(record.uid)
-        since = self._cordoned.get(node)
-        if since is None or record.kind in (ADDED, DELETED) or record.listed or _tolerant(record):
+        cordon = self._cordoned.get(node)
+        if cordon is None or record.kind in (ADDED, DELETED) or record.listed or _tolerant(record):
             return
-        if record.at - since.at > STALE:
-            reason = f"pod {record.name} was bound to {node}, which had been cordoned for {record.at - since.at:.1f} s"
-            self._violate(reason, since, record)
+        if record.at - cordon.at > STALE:
+            reason = f"pod {record.name} was bound to {node}, which had been cordoned for {record.at - cordon.at:.1f} s"
+            self._violate(reason, cordon, record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._bound else "no pod was bound"

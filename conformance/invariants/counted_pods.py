@@ -12,7 +12,7 @@ class CountedPods(Invariant):
     """CORE-018."""
 
     id = "CORE-018"
-    what = "the ready and the schedule-gated pods in the status of a clique are together at most its replicas"
+    statement = "the ready and the schedule-gated pods in the status of a clique are together at most its replicas"
 
     def __init__(self) -> None:
         super().__init__()

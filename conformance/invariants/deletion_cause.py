@@ -24,7 +24,7 @@ from conformance.invariants.pod_owners import PodOwners
 GRACE = 5.0
 """Seconds for which a component may act on an earlier state: an unhealthy gang, a waiting pod, a size that has
 changed."""
-MANY = 1 << 31
+_UNLIMITED = 1 << 31
 
 Seat = tuple[str, str]
 """Name of the set, and index of its replica."""
@@ -50,7 +50,7 @@ class DeletionHasCause(Invariant):
 
     timed = True
     id = "INV-009"
-    what = "no pod that serves in a sound gang is deleted without a cause"
+    statement = "no pod that serves in a sound gang is deleted without a cause"
 
     def __init__(self, origins: Origins) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class DeletionHasCause(Invariant):
         """Return whether something that the pod is part of is deleted, or scaled to fewer replicas than the pod's
         index."""
         for resource, name, index in pod.above:
-            desired = self._replicas.get((resource, name), MANY)
+            desired = self._replicas.get((resource, name), _UNLIMITED)
             if desired < 0 or (index.isdigit() and int(index) >= desired):
                 return True
         return False

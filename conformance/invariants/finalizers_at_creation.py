@@ -16,7 +16,7 @@ class FinalizersAtCreation(Invariant):
     """CORE-036. A deletion that comes before the finalizer takes the object away at once."""
 
     id = "CORE-036"
-    what = "an operator creates every clique and scaling group with its finalizer"
+    statement = "an operator creates every clique and scaling group with its finalizer"
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ class GangBeforePods(Invariant):
 
     timed = True
     id = "GANG-024"
-    what = "a pod is created while its PodGang exists"
+    statement = "a pod is created while its PodGang exists"
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,8 +32,8 @@ class GangBeforePods(Invariant):
         if not name or not self._creations.shows(record):
             return
         self._judged += 1
-        late = not gangs[name].exists and record.at - self._deleted_at.get(name, float("-inf")) > STALE
-        if late:
+        is_missing = not gangs[name].exists and record.at - self._deleted_at.get(name, float("-inf")) > STALE
+        if is_missing:
             self._suspect(name, f"pod {record.name} was created while its gang {name} did not exist", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

@@ -12,7 +12,7 @@ class ReferencesToPods(Invariant):
     """GANG-023. References to pods that have been deleted are permitted; those to pods that never existed are not."""
 
     id = "GANG-023"
-    what = "a PodGang refers to no pod that has not been created"
+    statement = "a PodGang refers to no pod that has not been created"
 
     def __init__(self) -> None:
         super().__init__()

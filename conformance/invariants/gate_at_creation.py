@@ -14,7 +14,7 @@ class GateAtCreation(Invariant):
     """GANG-005."""
 
     id = "GANG-005"
-    what = "an operator creates every pod of a set without the strategy Coherent with Grove's gate"
+    statement = "an operator creates every pod of a set without the strategy Coherent with Grove's gate"
 
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ class GateUntilInitialized(GateUntilGang):
     """INV-005. Separate from INV-001 because a known operator keeps only that one (OBJ-504)."""
 
     id = "INV-005"
-    what = "a pod of a set without the strategy Coherent keeps Grove's gate until its PodGang is Initialized"
+    statement = "a pod of a set without the strategy Coherent keeps Grove's gate until its PodGang is Initialized"
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
         """Return that the gang is missing or not Initialized, if so."""

@@ -10,7 +10,9 @@ class GateUntilReferenced(GateUntilGang):
     """INV-001."""
 
     id = "INV-001"
-    what = "a pod of a set without the strategy Coherent keeps Grove's gate until its PodGang exists and references it"
+    statement = (
+        "a pod of a set without the strategy Coherent keeps Grove's gate until its PodGang exists and references it"
+    )
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
         """Return that the gang is missing or does not reference the pod, if so."""

@@ -18,7 +18,7 @@ class HostPortsOnce(AtBinding):
     """SCHED-080. Pods with hostNetwork have their container ports as host ports: the API server writes them there."""
 
     id = "SCHED-080"
-    what = "no two pods on a node use one host port"
+    statement = "no two pods on a node use one host port"
 
     def concerns(self, pod: Document) -> bool:
         """Return whether the pod uses a host port."""
@@ -43,8 +43,8 @@ def host_ports(pod: Document) -> Iterator[Port]:
 
 def _shared(port: Port, other: Document) -> Iterator[int]:
     host, protocol, address = port
-    for theirs in host_ports(other):
-        if theirs[:2] == (host, protocol) and (
-            theirs[2] == address or address in ANY_ADDRESS or theirs[2] in ANY_ADDRESS
+    for other_port in host_ports(other):
+        if other_port[:2] == (host, protocol) and (
+            other_port[2] == address or address in ANY_ADDRESS or other_port[2] in ANY_ADDRESS
         ):
             yield host

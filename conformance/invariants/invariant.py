@@ -16,7 +16,7 @@ class Invariant:
     """A rule about one namespace: false once it is violated, unknown while there was nothing to judge."""
 
     id: str
-    what: str
+    statement: str
     of_scheduler: ClassVar[bool] = False
     """Whether only a gang scheduler can break it."""
     timed: ClassVar[bool] = False
@@ -39,9 +39,9 @@ class Invariant:
         suspicion = next((candidate for of_gang in self._suspicions.values() for candidate in of_gang), None)
         violation = self._violation or suspicion or self._violated_at_end(gangs, now)
         if violation is not None:
-            return RuleResult(self.id, self.what, False, *violation)
+            return RuleResult(self.id, self.statement, False, *violation)
         reason = self._unknown(gangs, now)
-        return RuleResult(self.id, self.what, None if reason else True, reason)
+        return RuleResult(self.id, self.statement, None if reason else True, reason)
 
     def _violate(self, reason: str, *records: Record) -> None:
         """Note a violation. Only the first one is kept."""

@@ -25,7 +25,7 @@ def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | No
     first list showed, or that were created in one of the spans in which another operator ran (`foreign_spans`), are
     returned unchanged: they may have been adopted."""
     spans, completed = list(foreign_spans), list(records)
-    known: dict[str, Mapping[str, str]] = {}
+    identified: dict[str, Mapping[str, str]] = {}
     """The labels of each object, by uid, as they were when it last had the decisive one."""
     lacking: dict[str, list[int]] = {}
     """Uid of an object that was created without its identifying label → indices of its records."""
@@ -33,22 +33,22 @@ def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | No
         key = _KEYS.get(record.resource)
         if key is None:
             continue
-        own = labels(record.object)
-        if key == MANAGED_BY and own.get(key) != OPERATOR:
-            own = {}
-        if key in own:
+        own_labels = labels(record.object)
+        if key == MANAGED_BY and own_labels.get(key) != OPERATOR:
+            own_labels = {}
+        if key in own_labels:
             for earlier in lacking.pop(record.uid, ()):
-                completed[earlier] = _with(records[earlier], own)
-            known[record.uid] = own
-        elif record.uid in known:
-            completed[number] = _with(record, known[record.uid])
+                completed[earlier] = _with(records[earlier], own_labels)
+            identified[record.uid] = own_labels
+        elif record.uid in identified:
+            completed[number] = _with(record, identified[record.uid])
         elif record.uid in lacking or (record.kind == ADDED and not record.listed and not _within(record, spans)):
             lacking.setdefault(record.uid, []).append(number)
     return completed
 
 
 def _within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
-    return any(since < record.seq and (until is None or record.seq <= until) for since, until in spans)
+    return any(begin < record.seq and (until is None or record.seq <= until) for begin, until in spans)
 
 
 def _with(record: Record, known_labels: Mapping[str, str]) -> Record:

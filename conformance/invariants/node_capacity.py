@@ -22,7 +22,7 @@ class WithinNodeCapacity(Invariant):
 
     timed = True
     id = "INV-010"
-    what = "the pods on a node never ask for more than it has"
+    statement = "the pods on a node never ask for more than it has"
     of_scheduler = True
 
     def __init__(self) -> None:
@@ -45,12 +45,12 @@ class WithinNodeCapacity(Invariant):
         return "" if self._judged else "no pod was bound"
 
     def _see_node(self, record: Record) -> None:
-        known, now = self._nodes.get(record.name), quantities.allocatable(record.object)
+        previous, now = self._nodes.get(record.name), quantities.allocatable(record.object)
         if record.kind == DELETED:
             self._nodes.pop(record.name, None)
-        elif known != now:
-            if known is not None:
-                self._before[record.name] = (record.at, known)
+        elif previous != now:
+            if previous is not None:
+                self._before[record.name] = (record.at, previous)
             self._nodes[record.name] = now
 
     def _see_pod(self, record: Record) -> None:

@@ -26,7 +26,7 @@ class Ownership(Invariant):
     deletion) are no violation."""
 
     id = "INV-004"
-    what = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
+    statement = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
 
     def __init__(self, origins: Origins) -> None:
         super().__init__()

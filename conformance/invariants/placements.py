@@ -101,7 +101,7 @@ def _of_nodes() -> list[Invariant]:
 def _results(rules: Sequence[Invariant], ordered: Sequence[Record] | None, now: float) -> list[RuleResult]:
     if ordered is None:
         reason = "the resource versions of this cluster's resources don't compare"
-        return [RuleResult(rule.id, rule.what, None, reason) for rule in rules]
+        return [RuleResult(rule.id, rule.statement, None, reason) for rule in rules]
     gangs = Gangs()
     for record in ordered:
         for rule in rules:
@@ -119,11 +119,11 @@ def _gang(record: Record) -> str:
 
 def _older(records: Sequence[Record]) -> set[str]:
     """Return the gangs of which the recording does not have the beginning, and those that depend on them."""
-    known: set[str] = set()
+    seen_uids: set[str] = set()
     older: set[str] = set()
     for record in records:
-        if record.resource == "pods" and record.uid not in known:
-            known.add(record.uid)
+        if record.resource == "pods" and record.uid not in seen_uids:
+            seen_uids.add(record.uid)
             if pods.bound(record.object):  # listed, or created so
                 older.add(_gang(record))
     based = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older}

@@ -17,7 +17,7 @@ class OnePodPerIndex(Invariant):
     """INV-025. A pod that terminates or has ended occupies no index, and a recreated clique is another clique."""
 
     id = "INV-025"
-    what = "no two pods of a clique that neither terminate nor have ended have the same index"
+    statement = "no two pods of a clique that neither terminate nor have ended have the same index"
 
     def __init__(self) -> None:
         super().__init__()

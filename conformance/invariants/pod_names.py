@@ -14,7 +14,7 @@ class PodNames(Invariant):
     """CORE-007."""
 
     id = "CORE-007"
-    what = (
+    statement = (
         "a pod's name and hostname are those of its clique and its index, and its subdomain is that of its replica if "
         "the set has a headlessServiceConfig"
     )
@@ -42,8 +42,8 @@ class PodNames(Invariant):
         if index is None or host != f"{clique}-{index}":
             self._violate(f"pod {record.name} of {clique} has the hostname {host!r}", record)
         if of_set not in self._serviceless and text(record.object, "spec", "subdomain") != service:
-            what = f"the subdomain {text(record.object, 'spec', 'subdomain')!r} instead of {service!r}"
-            self._violate(f"pod {record.name} has {what}", record)
+            deviation = f"the subdomain {text(record.object, 'spec', 'subdomain')!r} instead of {service!r}"
+            self._violate(f"pod {record.name} has {deviation}", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "an operator created no pod"

@@ -28,9 +28,9 @@ class PodOwners:
         elif record.resource == "pods":
             if pods.owner(record.object):
                 self._owned.add(record.uid)
-            own = text(pods.owner(record.object), "uid") or self._present.get(pods.clique(record.object), "")
-            if own:
-                self._first.setdefault(record.uid, own)
+            owner_uid = text(pods.owner(record.object), "uid") or self._present.get(pods.clique(record.object), "")
+            if owner_uid:
+                self._first.setdefault(record.uid, owner_uid)
 
     def first(self, record: Record) -> str:
         """Return the UID of the PodClique for which a pod was created; empty if it is not known."""
@@ -38,5 +38,5 @@ class PodOwners:
 
     def now(self, record: Record) -> str:
         """Return the UID of the PodClique that a pod has in this record; empty for an orphan."""
-        own = text(pods.owner(record.object), "uid")
-        return own if own or record.uid in self._owned else self.first(record)
+        owner_uid = text(pods.owner(record.object), "uid")
+        return owner_uid if owner_uid or record.uid in self._owned else self.first(record)

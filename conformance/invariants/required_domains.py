@@ -34,7 +34,7 @@ class WithinRequiredDomain(Invariant):
     deleted constrain no other pod, and neither do pods that were bound apart before the constraint was there."""
 
     id = "TOPO-034"
-    what = "the pods of a required topology constraint are bound in one domain"
+    statement = "the pods of a required topology constraint are bound in one domain"
     later = False
     """Whether bindings after the admission of the gang are judged: those of extra pods and replacements."""
 
@@ -59,11 +59,11 @@ class WithinRequiredDomain(Invariant):
         return "" if self._judged else "no pod with a required topology constraint was bound"
 
     def _see_pod(self, record: Record, gangs: Gangs) -> None:
-        pod, known = record.object, self._places.get(record.uid)
+        pod, placed = record.object, self._places.get(record.uid)
         if record.kind == DELETED or not pods.bound(pod) or terminating(pod) or pods.ended(pod):
             self._places.pop(record.uid, None)
             return
-        if known is not None:
+        if placed is not None:
             return
         place = PodPlacement(label(pod, labels.GANG), label(pod, labels.CLIQUE), pods.node(pod))
         if gangs[place.gang].admitted:
@@ -81,15 +81,15 @@ class WithinRequiredDomain(Invariant):
             for other in self._places.values()
             if other.gang == place.gang and (not scope.groups or other.group in scope.groups)
         }
-        own = self._domain(place.node, scope.key)
+        domain = self._domain(place.node, scope.key)
         if place.node not in self._nodes or len(domains) > 1 or (self.later and not domains):
             return
         self._judged += 1
-        if not own:
+        if not domain:
             self._violate(f"{record.name} was bound to {place.node}, which has no label {scope.key}", record)
-        elif domains - {own}:
+        elif domains - {domain}:
             other = ", ".join(sorted(domains)) or "no domain"
-            reason = f"{record.name} was bound in {own} of {scope.key}, and pods of gang {place.gang} are in {other}"
+            reason = f"{record.name} was bound in {domain} of {scope.key}, and pods of gang {place.gang} are in {other}"
             self._violate(reason, record)
 
     def _domain(self, node: str, key: str) -> str:
@@ -100,7 +100,9 @@ class StaysInRequiredDomain(WithinRequiredDomain):
     """The same of extra pods and replacements, while other pods of the constraint are bound."""
 
     id = "TOPO-035"
-    what = "extra pods and replacements are bound in the domain of the other pods of a required topology constraint"
+    statement = (
+        "extra pods and replacements are bound in the domain of the other pods of a required topology constraint"
+    )
     later = True
 
 

@@ -13,7 +13,7 @@ class RuleResult:
     counterexample, in order."""
 
     id: str
-    what: str
+    statement: str
     holds: bool | None
     reason: str = ""
     records: tuple[Record, ...] = ()
@@ -21,6 +21,6 @@ class RuleResult:
     def __str__(self) -> str:
         word = {True: "holds", False: "broken", None: "unknown"}[self.holds]
         lines = [
-            f"{self.id + ' ' if self.id else ''}{word}: {self.what}" + (f" — {self.reason}" if self.reason else "")
+            f"{self.id + ' ' if self.id else ''}{word}: {self.statement}" + (f" — {self.reason}" if self.reason else "")
         ]
         return "\n".join([*lines, *(f"  {record}" for record in self.records)])

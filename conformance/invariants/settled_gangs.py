@@ -19,7 +19,7 @@ class NoGangHeldBelowMinimum(Invariant):
 
     timed = True
     id = "INV-003"
-    what = "a settled gang that was never admitted holds no bound pod"
+    statement = "a settled gang that was never admitted holds no bound pod"
     of_scheduler = True
 
     def __init__(self, settle: float = 0) -> None:

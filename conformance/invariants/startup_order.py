@@ -23,7 +23,7 @@ class ParentsReadyFirst(Invariant):
     that the fake kubelet does not know are not judged: it lets them start at once."""
 
     id = "INV-006"
-    what = "a pod becomes Ready only after each clique that it starts after had a pod Ready"
+    statement = "a pod becomes Ready only after each clique that it starts after had a pod Ready"
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class ParentsReadyFirst(Invariant):
         """Clique → uids of those that wait for it."""
         self._unready: set[str] = set()
         """Uids of pods that have not been Ready yet, and whose clique has parents."""
-        self._known: set[str] = set()
+        self._seen: set[str] = set()
         self._owners = PodOwners()
         self._judged = 0
 
@@ -54,20 +54,20 @@ class ParentsReadyFirst(Invariant):
 
     def _see_pod(self, record: Record) -> None:
         clique = pods.clique(record.object)
-        own = self._owners.now(record) or clique
+        owner = self._owners.now(record) or clique
         if record.kind == DELETED:
             self._ready[clique].discard(record.uid)
             self._unready.discard(record.uid)
         else:
             ready = pods.ready(record.object)
-            if record.uid not in self._known:
-                self._known.add(record.uid)
+            if record.uid not in self._seen:
+                self._seen.add(record.uid)
                 # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
-                waits = self._await(record.object, clique, own) and not self._waits_otherwise(record.object)
+                waits = self._await(record.object, clique, owner) and not self._waits_otherwise(record.object)
                 if waits and not (record.listed and ready):
                     self._unready.add(record.uid)
             if ready and record.uid in self._unready:
-                self._judge(record, clique, own)
+                self._judge(record, clique, owner)
             (self._ready[clique].add if ready else self._ready[clique].discard)(record.uid)
         for dependant in list(self._dependants.get(clique, ())):
             self._look(dependant)
@@ -76,17 +76,19 @@ class ParentsReadyFirst(Invariant):
         """Return whether the operator gave a pod init containers, none of which is known to wait."""
         set_template = self._sets.get(label(pod, PART_OF))
         cliques = set_template.cliques if set_template is not None else ()
-        own = {text(container, "name") for clique in cliques for container in items(clique.pod_spec, "initContainers")}
+        template_names = {
+            text(container, "name") for clique in cliques for container in items(clique.pod_spec, "initContainers")
+        }
         added = msgspec.convert(items(pod, "spec", "initContainers"), list[init_wait.Container])
-        return init_wait.unknown(added, own) != ""
+        return init_wait.unknown(added, template_names) != ""
 
     def _enough(self, minimum: int) -> int:
         """Return how many Ready pods of a parent with this minAvailable are enough."""
         return min(minimum, 1)
 
-    def _await(self, document: Document, clique: str, own: str) -> bool:
+    def _await(self, document: Document, clique: str, owner: str) -> bool:
         """Note the parents of a clique, from its own labels or those of its first pod; return whether it has any."""
-        if own in self._waiting:
+        if owner in self._waiting:
             return True
         set_template = self._sets.get(label(document, PART_OF))
         place = startup.seat(set_template, clique, labels(document)) if set_template is not None else None
@@ -96,25 +98,25 @@ class ParentsReadyFirst(Invariant):
             return False
         if not parents:
             return False
-        self._waiting[own] = {parent: self._enough(minimum) for parent, minimum in parents.items()}
+        self._waiting[owner] = {parent: self._enough(minimum) for parent, minimum in parents.items()}
         for parent in parents:
-            self._dependants[parent].add(own)
-        self._look(own)
+            self._dependants[parent].add(owner)
+        self._look(owner)
         return True
 
-    def _look(self, own: str) -> None:
+    def _look(self, owner: str) -> None:
         """End the waits for the parents that have their minimum now."""
-        for parent, minimum in list(self._waiting[own].items()):
+        for parent, minimum in list(self._waiting[owner].items()):
             if len(self._ready[parent]) >= minimum:
-                del self._waiting[own][parent]
-                self._dependants[parent].discard(own)
+                del self._waiting[owner][parent]
+                self._dependants[parent].discard(owner)
 
-    def _judge(self, record: Record, clique: str, own: str) -> None:
+    def _judge(self, record: Record, clique: str, owner: str) -> None:
         self._unready.discard(record.uid)
         self._judged += 1
         lack = ", ".join(
             f"{parent} had {len(self._ready[parent])} of {minimum} pods Ready"
-            for parent, minimum in self._waiting[own].items()
+            for parent, minimum in self._waiting[owner].items()
         )
         if lack and self._violation is None:
             self._violate(f"pod {record.name} of {clique} became Ready while {lack}", record)
@@ -124,7 +126,7 @@ class MinimumsReadyFirst(ParentsReadyFirst):
     """INV-026. The same, where a parent has to have its minimum Ready."""
 
     id = "INV-026"
-    what = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
+    statement = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"
 
     def _enough(self, minimum: int) -> int:
         return minimum

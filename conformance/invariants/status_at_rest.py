@@ -29,7 +29,7 @@ class NoStatusWritesAtRest(Invariant):
 
     timed = True
     id = "INV-007"
-    what = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
+    statement = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 
     def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
         """`unrest`: spans that are not rest, whatever the records say, and neither is the time soon after them."""
@@ -56,8 +56,8 @@ class NoStatusWritesAtRest(Invariant):
         if before is not None and _status_written(before, record):
             idle = record.uid in self._settled and record.resource in JUDGED and not _in_trouble(before)
             if at_rest and idle:
-                since = f"{record.at - self._stirred:.1f} s after anything had changed"
-                self._violate(f"the status of {record.resource}/{record.name} was written {since}", before, record)
+                rest = f"{record.at - self._stirred:.1f} s after anything had changed"
+                self._violate(f"the status of {record.resource}/{record.name} was written {rest}", before, record)
             self._settled = {uid for uid in self._settled if not self._follows(uid, before, record)}
             if _observed(before):  # else this may be the first of several writes
                 self._settled.add(record.uid)
@@ -90,8 +90,8 @@ class NoStatusWritesAtRest(Invariant):
     def _changed(self, record: Record) -> bool:
         """Return whether a node was added, removed or changed. Heartbeats are no change."""
         now = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
-        known, self._nodes[record.uid] = self._nodes.get(record.uid), now
-        return known != now
+        previous, self._nodes[record.uid] = self._nodes.get(record.uid), now
+        return previous != now
 
 
 def _status_written(before: Record, record: Record) -> bool:

@@ -15,10 +15,11 @@ JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
 
 
 class _Condition(NamedTuple):
-    """A condition of an object: its status, since when records show it, and the transition time that it says."""
+    """A condition of an object: its status, the time of the first record that shows it, and the transition time that it
+    says."""
 
     status: str
-    since: float
+    begin: float
     moment: str
 
 
@@ -28,7 +29,7 @@ class TransitionTimes(Invariant):
 
     timed = True
     id = "CORE-019"
-    what = f"no lastTransitionTime changes when the status of its condition has been the same for {STALE:g} s"
+    statement = f"no lastTransitionTime changes when the status of its condition has been the same for {STALE:g} s"
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,13 +44,13 @@ class TransitionTimes(Invariant):
         now: dict[str, _Condition] = {}
         for condition in items(record.object, "status", "conditions"):
             kind, status, moment = (text(condition, key) for key in ("type", "status", "lastTransitionTime"))
-            known = conditions.get(kind)
-            same = known is not None and known.status == status
-            now[kind] = _Condition(status, known.since if known is not None and same else record.at, moment)
+            previous = conditions.get(kind)
+            same = previous is not None and previous.status == status
+            now[kind] = _Condition(status, previous.begin if previous is not None and same else record.at, moment)
             self._judged += same
-            if known is not None and same and moment != known.moment and record.at - known.since > STALE:
-                what = f"{kind}={status} of {record.resource}/{record.name}"
-                self._violate(f"the lastTransitionTime of {what}: {known.moment} → {moment}", before, record)
+            if previous is not None and same and moment != previous.moment and record.at - previous.begin > STALE:
+                subject = f"{kind}={status} of {record.resource}/{record.name}"
+                self._violate(f"the lastTransitionTime of {subject}: {previous.moment} → {moment}", before, record)
         self._before[record.uid] = (record, now)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

@@ -15,7 +15,7 @@ class UpdateCounters(Invariant):
     and its groups are not judged from then on."""
 
     id = "UPD-008"
-    what = "no counter of an update exceeds its total"
+    statement = "no counter of an update exceeds its total"
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,8 +39,8 @@ class UpdateCounters(Invariant):
         counts = updates.counts(record.object)
         for one, total in updates.COUNTERS:
             if counts[one] > counts[total]:
-                what = f"{one} is {counts[one]} and {total} is {counts[total]}"
-                self._violate(f"in the progress of {record.resource}/{record.name} {what}", record)
+                excess = f"{one} is {counts[one]} and {total} is {counts[total]}"
+                self._violate(f"in the progress of {record.resource}/{record.name} {excess}", record)
 
     def _unknown(self, gangs: Gangs, now: float) -> str:
         return "" if self._judged else "no update was reported"

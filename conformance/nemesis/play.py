@@ -246,7 +246,7 @@ def _compared(bed: FaultTestbed, history: History, rest: Rest, since: int) -> tu
 
 def _broken(bed: FaultTestbed, history: History) -> frozenset[str]:
     judgements = invariants.judge(history, settle=bed.descriptor.settle)
-    return frozenset(f"{judgement.id}, {judgement.what}" for judgement in judgements if judgement.holds is False)
+    return frozenset(f"{judgement.id}, {judgement.statement}" for judgement in judgements if judgement.holds is False)
 
 
 def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:

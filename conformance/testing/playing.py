@@ -314,7 +314,7 @@ class ScenarioRunner:
 
     def _moves(self, part: ScenarioRun) -> list[Move]:
         history = self.env.history
-        return list(_moves(history.records("pods", since=part.since), part, history.origins.by_hand))
+        return list(_moves(history.records("pods", after=part.since), part, history.origins.by_hand))
 
 
 def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, ByHand]) -> Iterable[Move]:

@@ -98,7 +98,7 @@ def test_other_namespaces_stay_out_of_a_history(cluster: Cluster, recorder: Reco
 def test_what_has_happened_is_recorded_once_the_log_is_complete(cluster: Cluster, recorder: Recorder) -> None:
     for number in range(5):
         make(cluster, f"whole-{number}")
-        assert recorder.complete("default", 30).late == ""
+        assert recorder.complete("default", 30).lagging == ""
         assert History(recorder, "default").records("services", f"whole-{number}")
 
 
@@ -110,10 +110,10 @@ def test_a_watch_that_lags_is_named_and_waited_for(
     delayed: list[bytes] = []
     monkeypatch.setattr(watch, "_take", delayed.append)
     make(cluster, "held")
-    assert recorder.complete("default", 1).late == "services"
+    assert recorder.complete("default", 1).lagging == "services"
     monkeypatch.undo()
     answers: list[str] = []
-    waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 1).late))
+    waiting = threading.Thread(target=lambda: answers.append(recorder.complete("default", 1).lagging))
     waiting.start()
     for line in delayed:
         recorder._loop.call_soon_threadsafe(recorder._loop.call_later, 2, watch._take, line)
@@ -151,11 +151,11 @@ def test_one_request_shows_that_nothing_is_missing(
     cluster: Cluster, counting: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(cluster, "counted-0")
-    assert counting.complete("default", 30).late == ""
+    assert counting.complete("default", 30).lagging == ""
     sent = requests(counting, monkeypatch)
     for number in range(1, 9):
         make(cluster, f"counted-{number}")
-        assert counting.complete("default", 30).late == ""
+        assert counting.complete("default", 30).lagging == ""
         assert History(counting, "default").records("services", f"counted-{number}")
     assert sent.count(PODS.path("default")) < 8  # lists only where Kubernetes has written something else meanwhile
 
@@ -164,22 +164,22 @@ def test_an_event_that_lags_is_missed_without_lists(
     cluster: Cluster, counting: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(cluster, "missed-0")
-    assert counting.complete("default", 30).late == ""
+    assert counting.complete("default", 30).lagging == ""
     watch = next(feed.reflector for feed in counting._feeds if feed.resource == SERVICES)
     monkeypatch.setattr(watch, "_take", lambda line: None)
     make(cluster, "missed-1")
-    assert counting.complete("default", 1).late == "services"
+    assert counting.complete("default", 1).lagging == "services"
 
 
 def test_a_write_to_what_nobody_watches_is_no_gap(cluster: Cluster, counting: Recorder) -> None:
     make(cluster, "beside-0")
-    assert counting.complete("default", 30).late == ""
+    assert counting.complete("default", 30).lagging == ""
     for number in range(3):
         account = {"metadata": {"name": f"beside-{number}"}}
         ask(cluster, lambda client, account=account: client.create(SERVICE_ACCOUNTS, account, namespace="default"))
         make(cluster, f"beside-{number + 1}")
         present = counting.complete("default", 30)
-        assert present.late == "" and present.revision is not None
+        assert present.lagging == "" and present.revision is not None
         [record] = History(counting, "default").records("services", f"beside-{number + 1}")
         assert record.revision <= present.revision
 

@@ -52,7 +52,7 @@ def test_only_open_namespaces_are_kept() -> None:
 
 
 def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "FEW", 4)
+    monkeypatch.setattr(logs, "MIN_DROPPED", 4)
     log = Log()
     for name in "abc":
         append(log, name, namespace="one")
@@ -92,7 +92,7 @@ def test_the_history_of_many_pods_stays_small_and_cheap(monkeypatch: pytest.Monk
             append(log, f"pod-{pod}", namespace="one", kind="MODIFIED" if change else "ADDED")
             if pod % 100 == 0:
                 log.condense("one", log.last_seq())
-    assert len(names(log, "one")) < 2 * pods + logs.FEW + 100
+    assert len(names(log, "one")) < 2 * pods + logs.MIN_DROPPED + 100
     assert 0 < sum(looked) < 2 * pods * changes
 
 
@@ -181,7 +181,7 @@ def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: py
     records = log.beyond("one", 0)
     assert 8_000 < sum(record.in_memory for record in records) == log._in_memory["one"] <= 10_000
     assert [record.object["metadata"]["name"] for record in records] == [f"p{n % 3}" for n in range(100)]
-    monkeypatch.setattr(logs, "FEW", 0)
+    monkeypatch.setattr(logs, "MIN_DROPPED", 0)
     log.condense("one", log.last_seq())
     assert log._in_memory["one"] == 0 and log._spilled == {}
     assert isinstance(append(log, "a", namespace="one")._raw, bytes)
@@ -191,11 +191,11 @@ def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: py
 
 def test_a_worker_stays_below_its_bound_under_many_large_writes() -> None:
     """20,000 objects of 60 KiB take 1.3 GiB, and decoded several times as much."""
-    output = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, "-c", _LARGE_WRITES], capture_output=True, text=True, check=True).stdout
     assert int(output) < 500, f"{output} MiB"
 
 
-_MANY = """
+_LARGE_WRITES = """
 import orjson
 from conformance.history.log import Log
 

@@ -26,6 +26,6 @@ def test_what_is_late_is_named_with_the_answer_of_the_api_server() -> None:
         await asyncio.wait([asking], timeout=0.1)
         asking.cancel()
 
-    assert feed.late == "services"
+    assert feed.lagging == "services"
     asyncio.run(ask())
-    assert feed.late == f"services (500 InternalError: {ANSWER})"
+    assert feed.lagging == f"services (500 InternalError: {ANSWER})"

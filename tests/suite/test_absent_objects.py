@@ -81,7 +81,8 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
             for step in ("all pods exist", "set available", PODS_READY, READY)
         }
         verdicts = {
-            result.id: InvariantResult(result.what, result.holds, str(result), None) for result in judge(story.history)
+            result.id: InvariantResult(result.statement, result.holds, str(result), None)
+            for result in judge(story.history)
         }
         return SceneRun("ready", self, story.history, steps, verdicts)
 

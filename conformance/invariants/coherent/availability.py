@@ -65,7 +65,7 @@ class Availability(_WhileUpdating):
     """INV-011 (COH-I01). Of templates without maxUnavailable, INV-023 judges what may be unavailable."""
 
     id = "INV-011"
-    what = "an update leaves all but maxUnavailable of each component available"
+    statement = "an update leaves all but maxUnavailable of each component available"
     nothing = "no update deleted a pod that was Ready"
 
     def _judge(self, pod: CoherentPod, record: Record) -> None:
@@ -89,7 +89,7 @@ class ServingUnit(_WhileUpdating):
 
     id = "INV-012"
     lasting = True
-    what = "at every moment of an update, one version has minAvailable of each component in scope available"
+    statement = "at every moment of an update, one version has minAvailable of each component in scope available"
     nothing = "no update in two or more steps deleted a pod that was Ready"
 
     def _judge(self, pod: CoherentPod, record: Record) -> None:

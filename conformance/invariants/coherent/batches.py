@@ -15,13 +15,13 @@ class OneBatchAtATime(CoherentRule):
     """INV-017 (COH-I08, COH-150, COH-151). Gangs of a generation that was abandoned in the middle do not count."""
 
     id = "INV-017"
-    what = "an update begins a sub-step only after all gangs and pods of the one before have been scheduled"
+    statement = "an update begins a sub-step only after all gangs and pods of the one before have been scheduled"
     nothing = "no update had a second sub-step"
     reached = "scheduled"
 
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
-        self._most: dict[tuple[str, str], int] = {}
+        self._peaks: dict[tuple[str, str], int] = {}
         """The most pods of a clique that were scheduled, or Ready, at once in a gang."""
 
     def _has(self, pod: CoherentPod) -> bool:
@@ -38,7 +38,7 @@ class OneBatchAtATime(CoherentRule):
         if record.resource == "pods" and pod is not None and self._has(pod) and pod.index < 0:
             count = sum(self._has(member) and member.gang == pod.gang for member in self.state.of_clique(pod.clique))
             key = (pod.gang, pod.clique)
-            self._most[key] = max(self._most.get(key, 0), count)
+            self._peaks[key] = max(self._peaks.get(key, 0), count)
         if self.state.written is None or record.kind == DELETED or not self.state.updating(self.state.written[0]):
             return
         pcs, replica = self.state.written
@@ -56,9 +56,9 @@ class OneBatchAtATime(CoherentRule):
             self._violate(f"the next sub-step begins, and gang {entry.key} was never {self.reached}", record)
         gangs = {gang for gang in self.state.gangs if self.state.key_of_gang(gang) == entry.key}
         for clique, replicas in entry.cliques.items():
-            most = max((self._most.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
-            if most < replicas:
-                so_far = f"{most} of {replicas} pods of {clique} in gang {entry.key} were {self.reached}"
+            peak = max((self._peaks.get((gang, f"{prefix}-{clique}"), 0) for gang in gangs), default=0)
+            if peak < replicas:
+                so_far = f"{peak} of {replicas} pods of {clique} in gang {entry.key} were {self.reached}"
                 self._violate(f"the next sub-step begins, and {so_far}", record)
 
 
@@ -66,7 +66,7 @@ class OneReadyBatchAtATime(OneBatchAtATime):
     """COHR-109: the same, by the text that waits for Ready."""
 
     id = "COHR-109"
-    what = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
+    statement = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
     reached = "Ready"
 
     def _has(self, pod: CoherentPod) -> bool:
@@ -81,7 +81,7 @@ class AnchorsFirst(CoherentRule):
     entry was made is one of them in every reading."""
 
     id = "INV-018"
-    what = "no pod of a gang that depends on anchors is bound before its anchor was scheduled"
+    statement = "no pod of a gang that depends on anchors is bound before its anchor was scheduled"
     nothing = "no pod of a gang that depends on anchors was bound"
 
     def __init__(self, state: CoherentState) -> None:
@@ -115,10 +115,10 @@ class AnchorsFirst(CoherentRule):
             self._violate(f"pod {record.name} of gang {key} is bound, and its anchor {anchor} is not scheduled", record)
 
     def _learn(self, layout: Layout) -> None:
-        known = {entry.key for entry in self.state.previous}
+        old_keys = {entry.key for entry in self.state.previous}
         for entry in layout:
             anchors = [other.key for other in layout if other.anchor and other.generation == entry.generation]
-            if entry.key not in known and entry.dependent and not entry.anchor and anchors:
+            if entry.key not in old_keys and entry.dependent and not entry.anchor and anchors:
                 self._anchor[entry.key] = anchors[-1]
 
     def _admitted(self, key: str) -> bool:

@@ -18,7 +18,7 @@ class FirstText(CoherentRule):
     all pods of standalone cliques that are left; then all replicas of scaling groups that are left."""
 
     id = "INV-023"
-    what = "without maxUnavailable, an update takes down minAvailable at a time, and in the end what is left"
+    statement = "without maxUnavailable, an update takes down minAvailable at a time, and in the end what is left"
     nothing = "no update of a set without maxUnavailable deleted a pod that was Ready"
 
     def __init__(self, state: CoherentState) -> None:

@@ -14,7 +14,7 @@ class ScheduledBeforeReady(CoherentRule):
     """COHR-018. Both conditions may come with one write."""
 
     id = "COHR-018"
-    what = "a gang has been reported as scheduled when it is reported as Ready"
+    statement = "a gang has been reported as scheduled when it is reported as Ready"
     nothing = "no gang was reported as Ready"
 
     def __init__(self, state: CoherentState) -> None:

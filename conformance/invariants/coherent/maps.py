@@ -11,7 +11,7 @@ class Partition(CoherentRule):
     """INV-013 (COH-I03). Between two updates a map may be behind what was scaled; during one nothing is scaled."""
 
     id = "INV-013"
-    what = "during an update, the entries of a PodGangMap hold each pod and each replica exactly once"
+    statement = "during an update, the entries of a PodGangMap hold each pod and each replica exactly once"
     nothing = "no PodGangMap was written during an update"
 
     def look(self, record: Record) -> None:
@@ -28,7 +28,7 @@ class OneGangForAReplica(CoherentRule):
     """INV-021 (COH-I12), by the gangs that pods name: a map may be written in two steps."""
 
     id = "INV-021"
-    what = "no two gangs hold the same replica of a scaling group"
+    statement = "no two gangs hold the same replica of a scaling group"
     nothing = "no gang held a replica of a scaling group"
 
     def look(self, record: Record) -> None:

@@ -21,7 +21,7 @@ class NoSurge(CoherentRule):
     """INV-019 (COH-I10). Pods of a deleted clique object count until they are deleted themselves (COH-127)."""
 
     id = "INV-019"
-    what = "during an update, a clique never has more bound pods than replicas"
+    statement = "during an update, a clique never has more bound pods than replicas"
     nothing = "no pod was bound during an update"
 
     def look(self, record: Record) -> None:
@@ -45,7 +45,7 @@ class PodsFollowTheMap(CoherentRule):
 
     timed = True
     id = "INV-020"
-    what = "every pod belongs to a gang of its replica's PodGangMap, and never to another one"
+    statement = "every pod belongs to a gang of its replica's PodGangMap, and never to another one"
     nothing = "no pod of a set with a PodGangMap was created"
 
     def __init__(self, state: CoherentState) -> None:

@@ -21,7 +21,9 @@ class SteadyState(CoherentRule):
 
     timed = True
     id = "INV-022"
-    what = "at rest, the gangs of a set are those of its PodGangMaps, which hold everything once and nothing outdated"
+    statement = (
+        "at rest, the gangs of a set are those of its PodGangMaps, which hold everything once and nothing outdated"
+    )
     nothing = "no set with a PodGangMap was at rest at the end"
 
     def __init__(self, state: CoherentState) -> None:
@@ -67,9 +69,9 @@ class SteadyState(CoherentRule):
         wrong += [f"there is no gang of entry {key}" for key in sorted(named - existing)]
         wrong += [f"gang {key} is in no entry" for key in sorted(existing - named)]
         for entry in layout:
-            left = [key for key in entry.components() & coherent_set.scope if self._outdated(pcs, entry, key)]
-            if left:
-                names = ", ".join(sorted(key.name for key in left))
+            outdated = [key for key in entry.components() & coherent_set.scope if self._outdated(pcs, entry, key)]
+            if outdated:
+                names = ", ".join(sorted(key.name for key in outdated))
                 wrong.append(f"gang {entry.key} of an old generation holds {names}, which the last update changed")
         return wrong
 
@@ -80,7 +82,7 @@ class SteadyState(CoherentRule):
         generation = self.state.sets[pcs].generation
         if entry.generation == generation:
             return False
-        own: set[tuple[str, str]] = set()
+        of_entry: set[tuple[str, str]] = set()
         present: set[tuple[str, str]] = set()
         for pod in self.state.pods.values():
             if pod.going or (pod.place.set, pod.place.key) != (pcs, key):
@@ -88,10 +90,10 @@ class SteadyState(CoherentRule):
             gang = self.state.key_of_gang(pod.gang)
             template = pod.clique.rpartition("-")[2] if pod.index >= 0 else key.name
             if gang == entry.key:
-                own.add((template, pod.hash))
+                of_entry.add((template, pod.hash))
             elif self.state.generations.get(gang) == generation:
                 present.add((template, pod.hash))
-        return not own or not own <= present
+        return not of_entry or not of_entry <= present
 
 
 def _replica(record: Record, pcs: str) -> int | None:

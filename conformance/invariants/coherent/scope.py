@@ -12,7 +12,7 @@ class OutOfScope(CoherentRule):
     """INV-015 (COH-I06)."""
 
     id = "INV-015"
-    what = "an update deletes no pod of a component that it does not change"
+    statement = "an update deletes no pod of a component that it does not change"
     nothing = "no update left a component out of its scope"
 
     def look(self, record: Record) -> None:
@@ -36,7 +36,7 @@ class OneReplicaAtATime(CoherentRule):
     """INV-016 (COH-I07). In which order replicas have their turn is open; the turns do not interleave."""
 
     id = "INV-016"
-    what = "an update replaces pods of one replica of the set after the other"
+    statement = "an update replaces pods of one replica of the set after the other"
     nothing = "no update of a set with several replicas deleted a pod that was Ready"
 
     def __init__(self, state: CoherentState) -> None:

@@ -239,9 +239,9 @@ class CoherentState:
     # -- keeping count -----------------------------------------------------------------------------------------------
 
     def _see_set(self, record: Record) -> None:
-        known = self.sets.get(record.name)
+        previous = self.sets.get(record.name)
         declared = text(record.object, "spec", "updateStrategy", "type") == COHERENT
-        if known is None and not declared:
+        if previous is None and not declared:
             return
         if record.kind == DELETED:
             self.sets.pop(record.name, None)
@@ -251,21 +251,21 @@ class CoherentState:
         current.running = updates.running(record.object)
         scope = shapes.scope(record.object)
         current.scope = frozenset(Key("clique" if kind == "clique" else "group", name) for kind, name in scope)
-        if known is None:
+        if previous is None:
             joined = [uid for uid, pod in self._other_pods.items() if pod.place.set == record.name]
             self.pods |= {uid: self._other_pods.pop(uid) for uid in joined}
             return
-        current.interrupted, current.ended_at, current.old = known.interrupted, known.ended_at, known.old
-        changed = known.generation not in ("", current.generation)
-        self.began = current.running and (changed or not known.running)
-        current.coherent = declared and (known.coherent or self.began or not known.running)
+        current.interrupted, current.ended_at, current.old = previous.interrupted, previous.ended_at, previous.old
+        changed = previous.generation not in ("", current.generation)
+        self.began = current.running and (changed or not previous.running)
+        current.coherent = declared and (previous.coherent or self.began or not previous.running)
         if self.began:
-            current.interrupted = changed and known.running
+            current.interrupted = changed and previous.running
             layouts = [layout for (pcs, _), layout in self.maps.items() if pcs == record.name]
             current.old = frozenset(entry.key for layout in layouts for entry in layout)
-        if declared and not known.declared and known.running:
+        if declared and not previous.declared and previous.running:
             current.interrupted = True
-        if known.running and not current.running:
+        if previous.running and not current.running:
             current.interrupted, current.ended_at = False, record.at
 
     def _see_part(self, record: Record) -> None:
@@ -322,14 +322,14 @@ class CoherentState:
         clique = label(document, labels.CLIQUE)
         if not pcs or not replica.isdigit() or not clique:
             return
-        known = self.pods if pcs in self.sets else self._other_pods
-        before = known.get(record.uid)
-        self.before = before if known is self.pods else None
+        stored_pods = self.pods if pcs in self.sets else self._other_pods
+        before = stored_pods.get(record.uid)
+        self.before = before if stored_pods is self.pods else None
         group, index = label(document, labels.GROUP), label(document, labels.GROUP_INDEX)
         prefix = f"{pcs}-{replica}-"
         key = Key("group", group.removeprefix(prefix)) if group else Key("clique", clique.removeprefix(prefix))
         going = record.kind == DELETED or terminating(document)
-        known[record.uid] = CoherentPod(
+        stored_pods[record.uid] = CoherentPod(
             name=record.name,
             place=ReplicaComponent(pcs, int(replica), key),
             index=int(index) if group and index.isdigit() else -1,
@@ -360,8 +360,8 @@ def _components(set_template: SetTemplate) -> Iterator[tuple[Key, int, int, int]
             _budget(clique.entry, clique.min_available),
         )
     for group in set_template.groups:
-        least = group.min_available
-        yield Key("group", group.name), group.replicas, least, _budget(group.entry, least)
+        minimum = group.min_available
+        yield Key("group", group.name), group.replicas, minimum, _budget(group.entry, minimum)
 
 
 def _budget(entry: Mapping[str, object], minimum: int) -> int:

@@ -15,7 +15,7 @@ class OneVersionInAGang(CoherentRule):
     may one of a replica that waits for its update: pods that others have deleted may come back with the newest one."""
 
     id = "INV-014"
-    what = "all pods of a clique in gangs of one generation have one template hash, and those in one gang forever"
+    statement = "all pods of a clique in gangs of one generation have one template hash, and those in one gang forever"
     nothing = "no pod was created in a gang of a PodGangMap"
 
     def __init__(self, state: CoherentState) -> None:

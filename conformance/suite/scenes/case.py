@@ -56,5 +56,5 @@ class Case(SceneEnvironment):
         now = None if result is True else round(self.history.now(), 3)
         if isinstance(result, RuleResult):
             at = result.records[-1] if result.records else None if result.holds else now
-            return self.checks.holds(id, what or result.what, result.holds, str(result), at=at)
+            return self.checks.holds(id, what or result.statement, result.holds, str(result), at=at)
         return self.checks.holds(id, what, result, at=now)

@@ -153,7 +153,7 @@ class Recorded(Generic[S]):
         """Check a three-valued result. Unknown (None) is not a pass."""
         if isinstance(result, RuleResult):
             at = result.records[-1] if result.records else None
-            return self._checks.holds(self._id, what or result.what, result.holds, str(result), at=at)
+            return self._checks.holds(self._id, what or result.statement, result.holds, str(result), at=at)
         return self._checks.holds(self._id, what, result)
 
     def invariant(self) -> bool:

@@ -149,7 +149,7 @@ class Roles:
         pods outdated that the judged one has written its hashes on."""
         went: set[str] = set()
         for since, until in self.earlier:
-            for record in self._history.records("pods", since=since, until=until):
+            for record in self._history.records("pods", after=since, until=until):
                 if record.kind == DELETED or terminating(record.object):
                     went.add(record.uid)
         return went

@@ -485,7 +485,7 @@ class ClusterEnvironment:
                     except HarnessError as error:
                         running.checks.doubtful(verdict.id, error)
                         continue
-                running.checks.invariant(verdict.id, verdict.what, verdict.holds, str(verdict), at=at)
+                running.checks.invariant(verdict.id, verdict.statement, verdict.holds, str(verdict), at=at)
 
     def _revive(self) -> None:
         """Restart a process that ended in an earlier test, so that one crash is not the end of all tests."""

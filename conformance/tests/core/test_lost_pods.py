@@ -54,7 +54,7 @@ class PodsLostOneByOne(Scene):
         calm = env.history.mark()
         env.quiet(3, real=True)
         env.mark("nothing has changed")
-        if any(record.resource in OWN for record in env.history.records(since=calm)):
+        if any(record.resource in OWN for record in env.history.records(after=calm)):
             env.machine.require(begin, "statuses had caught up before the quiet time")
         # A status that is written once more may be late. One that is written again and again is so twice in this time.
         env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)

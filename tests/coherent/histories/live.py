@@ -158,7 +158,7 @@ class _Play:
         except WaitTimeout as error:
             phases = Counter(map(pods.phase, self.events.view().list("pods")))
             unmet = f"{error.unmet}; pods: {dict(phases)}"
-            return [*self.wrong, f"{error.what}: not seen within {error.timeout:.0f} s; {unmet}"]
+            return [*self.wrong, f"{error.description}: not seen within {error.timeout:.0f} s; {unmet}"]
         except (ApiError, HarnessError) as error:
             return [*self.wrong, f"{type(error).__name__}: {error}"]
         finally:
@@ -283,7 +283,7 @@ class _Play:
         since = self.events.mark()
 
         def created(view: View) -> bool:
-            count = sum(record.kind == ADDED for record in self.events.records("pods", since=since))
+            count = sum(record.kind == ADDED for record in self.events.records("pods", after=since))
             return count >= pods or bool(self._at_rest(view))
 
         with suppress(WaitTimeout):
