@@ -14,6 +14,9 @@ log = logging.getLogger(__name__)
 
 Outcome = Literal["success", "requeue_after", "error"]
 
+MISTAKES = (LookupError, TypeError, AttributeError, AssertionError)
+"""Errors of the code itself, whose messages say little without the place: that of a KeyError is the key alone."""
+
 
 class Meter(Protocol):
     """Receives the measurements of a queue. All methods are on the hot path."""
@@ -180,7 +183,8 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
             try:
                 delay = await reconcile(key)
             except Exception as error:
-                log.warning("%s: %s", key, error, exc_info=log.isEnabledFor(logging.DEBUG))
+                with_traceback = isinstance(error, MISTAKES) or log.isEnabledFor(logging.DEBUG)
+                log.warning("%s: %s", key, error, exc_info=with_traceback)
                 queue.retry(key)
             else:
                 queue.forget(key)

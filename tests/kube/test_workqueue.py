@@ -389,3 +389,18 @@ def test_the_queue_does_what_a_naive_one_does(steps: list[tuple[Any, ...]], sett
         assert len(set(keys)) == len(keys)
 
     leap(scenario())
+
+
+def test_a_mistake_in_the_code_is_logged_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        queue = WorkQueue[str]()
+
+        async def reconcile(key: str) -> None:
+            queue.close()
+            raise KeyError("labels")
+
+        queue.add("a")
+        await work(queue, reconcile, 1)
+
+    leap(scenario())
+    assert "in reconcile" in caplog.text and "KeyError: 'labels'" in caplog.text
