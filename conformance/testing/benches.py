@@ -176,8 +176,10 @@ class Bench:
 
     def domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
         """Return the values of a node label under the bound pods of a group."""
-        under = (view.get("nodes", pod_fields.node(pod)) for pod in self.live_pods(view, leaf) if pod_fields.bound(pod))
-        return {label(node, key) for node in under}
+        bound_nodes = (
+            view.get("nodes", pod_fields.node(pod)) for pod in self.live_pods(view, leaf) if pod_fields.bound(pod)
+        )
+        return {label(node, key) for node in bound_nodes}
 
     def reason(self, view: View, resource: str, name: str) -> str:
         """Return `status/reason` of the condition of a pod or a PodGroup; empty if it has none."""
@@ -193,9 +195,9 @@ class Bench:
         def check(view: View) -> bool | Unmet:
             leaves = [leaf for leaf, _ in counts]
             actual = self.bound(view, *leaves)
-            short = any(got < minimum for got, (_, minimum) in zip(actual, counts, strict=True))
+            lacks_pods = any(got < minimum for got, (_, minimum) in zip(actual, counts, strict=True))
             required = ", ".join(f"{leaf.name} {number}" for leaf, number in counts)
-            return not short or Unmet(f"{self.name}: bound are {self._summary(leaves, actual)} of {required}")
+            return not lacks_pods or Unmet(f"{self.name}: bound are {self._summary(leaves, actual)} of {required}")
 
         return check
 

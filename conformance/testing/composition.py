@@ -68,10 +68,10 @@ def _names(objects: ExpectedObjects, view: View) -> dict[str, str]:
 def _pairs(expected: ExpectedObjects, view: View) -> list[tuple[float, bool, str, str]]:
     members = {name(gang): set(cliques_of(gang)) for gang in view.list(GANGS)}
     return [
-        (len(both) / len(own | gang.minimums.keys()), gang.name == actual, gang.name, actual)
+        (len(both) / len(cliques | gang.minimums.keys()), gang.name == actual, gang.name, actual)
         for gang in expected.gangs.values()
-        for actual, own in members.items()
-        if (both := own & gang.minimums.keys())
+        for actual, cliques in members.items()
+        if (both := cliques & gang.minimums.keys())
     ]
 
 

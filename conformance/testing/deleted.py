@@ -17,8 +17,10 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 def all_deleted(before: View, set_name: str) -> Predicate:
     """The set does not exist any more, and neither do the objects that it had in `before`."""
-    own = {kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN}
-    return all_of(absent(SETS, [set_name]), *(absent(kind, names) for kind, names in own.items()))
+    children = {
+        kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN
+    }
+    return all_of(absent(SETS, [set_name]), *(absent(kind, names) for kind, names in children.items()))
 
 
 def created_late(history: Records, set_name: str) -> list[str]:

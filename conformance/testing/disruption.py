@@ -46,10 +46,10 @@ def become(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: 
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
-def cordon(env: SceneEnvironment, nodes: Iterable[str], *, off: bool = False) -> None:
+def cordon(env: SceneEnvironment, nodes: Iterable[str], *, undo: bool = False) -> None:
     """Cordon nodes, or uncordon them with `off`."""
     for node in nodes:
-        env.patch("nodes", node, {"spec": {"unschedulable": None if off else True}})
+        env.patch("nodes", node, {"spec": {"unschedulable": None if undo else True}})
 
 
 def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
@@ -77,11 +77,11 @@ def flagged(groups: Iterable[str]) -> Predicate:
 
 def cleared(groups: Iterable[str]) -> Predicate:
     """The condition GangTerminationInProgress of all these groups is absent, or not True."""
-    known = list(groups)
+    expected = list(groups)
 
     def check(view: View) -> bool | Unmet:
-        left = [group for group in known if condition_is(view.get(GROUPS, group), IN_PROGRESS) == "True"]
-        return not left or Unmet(f"{IN_PROGRESS} of {', '.join(left)} is True")
+        in_progress = [group for group in expected if condition_is(view.get(GROUPS, group), IN_PROGRESS) == "True"]
+        return not in_progress or Unmet(f"{IN_PROGRESS} of {', '.join(in_progress)} is True")
 
     return check
 
@@ -91,23 +91,25 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> Predica
 
     def check(view: View) -> bool | Unmet:
         reported = {name: condition_is(view.get(resource, name), kind) for name in expected}
-        late = [f"{kind} of {name} is {current or 'absent'}" for name, current in reported.items() if current != status]
-        return not late or Unmet("; ".join(late))
+        pending = [
+            f"{kind} of {name} is {current or 'absent'}" for name, current in reported.items() if current != status
+        ]
+        return not pending or Unmet("; ".join(pending))
 
     return check
 
 
-def waited(cause: Record | None, end: Record | None, since: float) -> float:
+def waited(cause: Record | None, end: Record | None, begin: float) -> float:
     """Return the seconds from the breach in one record to the deletion in the other; -1 if one is missing.
 
     The timestamps in the objects count, since a record may arrive late. All are rounded down to whole seconds, which
-    never makes a delay too short. `since`: seconds of the history before which nothing can be breached, whatever is
+    never makes a delay too short. `begin`: seconds of the history before which nothing can be breached, whatever is
     reported.
     """
     if cause is None or end is None:
         return -1.0
     reported = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
-    breach = max(reported, math.floor(cause.wall - cause.at + since))
+    breach = max(reported, math.floor(cause.wall - cause.at + begin))
     return round(_stamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
 
 

@@ -20,12 +20,12 @@ MAPS = "podgangmaps"
 
 def maps_of(view: View, set_name: str) -> dict[int, Document]:
     """Return the maps of a set, by replica: those that it controls, and those with the name of one of its replicas."""
-    own = uid(view.get(SETS, set_name))
+    set_uid = uid(view.get(SETS, set_name))
     return {
         replica: gang_map
         for gang_map in view.list(MAPS)
         if (replica := gang_maps.replica_of(gang_map)) >= 0 and not terminating(gang_map)
-        if text(controller(gang_map), "uid") == own or name(gang_map) == names.gang_map(set_name, replica)
+        if text(controller(gang_map), "uid") == set_uid or name(gang_map) == names.gang_map(set_name, replica)
     }
 
 
@@ -59,12 +59,12 @@ def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | N
 def gangs_of(view: View, set_name: str) -> dict[str, Document]:
     """Return the gangs of a set that are not being deleted, by name: those that it controls, and those that have its
     label where no PodCliqueSet is the controller (no document names the owner of a PodGang)."""
-    own = uid(view.get(SETS, set_name))
+    set_uid = uid(view.get(SETS, set_name))
 
     def of_set(gang: Document) -> bool:
         owner = controller(gang)
         if text(owner, "kind") == PODCLIQUESETS.kind:
-            return text(owner, "uid") == own
+            return text(owner, "uid") == set_uid
         return label(gang, labels.PART_OF) == set_name
 
     return {name(gang): gang for gang in view.list(GANGS) if of_set(gang) and not terminating(gang)}
@@ -73,7 +73,7 @@ def gangs_of(view: View, set_name: str) -> dict[str, Document]:
 def pods_of_set(view: View, set_name: str) -> list[Mapping[str, object]]:
     """Return the pods of a set that are not being deleted."""
     members = (predicates.pods_of(view, clique) for clique in cliques_of_set(view, set_name))
-    return [pod for own in members for pod in own]
+    return [pod for clique_pods in members for pod in clique_pods]
 
 
 def cliques_of_set(view: View, set_name: str) -> list[str]:
@@ -90,9 +90,9 @@ def misplaced(view: View, set_name: str) -> list[str]:
     desired = template.read(pcs)
     wrong: list[str] = []
     for replica in range(number(pcs, "spec", "replicas") or 0):
-        alone = {part.name: names.clique(set_name, replica, part.name) for part in desired.standalone}
+        standalone = {part.name: names.clique(set_name, replica, part.name) for part in desired.standalone}
         groups = {part.name: names.scaling_group(set_name, replica, part.name) for part in desired.groups}
-        sizes = {key: number(view.get(CLIQUES, full), "spec", "replicas") or 0 for key, full in alone.items()}
+        sizes = {key: number(view.get(CLIQUES, full), "spec", "replicas") or 0 for key, full in standalone.items()}
         grouped = {key: number(view.get(GROUPS, full), "spec", "replicas") or 0 for key, full in groups.items()}
         entries = gang_maps.entries(stored.get(replica))
         wrong += [f"replica {replica}: {part}" for part in gang_maps.misplaced(entries, sizes, grouped)]
@@ -122,12 +122,12 @@ def strays(view: View, set_name: str) -> list[str]:
 
 
 def _astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) -> Iterator[str]:
-    own = label(pod, labels.GANG)
-    gang = gangs.get(own)
+    gang_name = label(pod, labels.GANG)
+    gang = gangs.get(gang_name)
     if gang is None:
-        yield f"{name(pod)} is of the gang {own or '(none)'}, which does not exist"
+        yield f"{name(pod)} is of the gang {gang_name or '(none)'}, which does not exist"
     elif name(pod) not in gang_maps.referenced(gang):
-        yield f"{name(pod)} is of the gang {own}, which does not refer to it"
+        yield f"{name(pod)} is of the gang {gang_name}, which does not refer to it"
 
 
 def unmet(view: View, set_name: str) -> list[str]:
@@ -162,6 +162,6 @@ def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str,
     env.mark(f"{step}: at rest")
 
 
-def look(env: SceneEnvironment, set_name: str, why: str) -> None:
+def look(env: SceneEnvironment, set_name: str, reason: str) -> None:
     """Make the operator look at a set again."""
-    env.patch(SETS, set_name, {"metadata": {"annotations": {labels.TRIGGER: why}}})
+    env.patch(SETS, set_name, {"metadata": {"annotations": {labels.TRIGGER: reason}}})

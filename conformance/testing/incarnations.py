@@ -24,7 +24,7 @@ def counts(history: Records, resource: str) -> dict[str, int]:
     uids_of: dict[str, set[str]] = {}
     for record in history.records(resource):
         uids_of.setdefault(record.name, set()).add(record.uid)
-    return {name: len(known) for name, known in uids_of.items()}
+    return {name: len(uids) for name, uids in uids_of.items()}
 
 
 def ends(history: Records, resource: str) -> dict[str, Record]:
@@ -42,16 +42,16 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
 
     def check(view: View) -> bool | Unmet:
         now = uids(view, resource)
-        late = [name for name in expected if now.get(name, "") in ("", before.get(name))]
-        return not late or Unmet(f"not created again: {', '.join(late)}")
+        missing = [name for name in expected if now.get(name, "") in ("", before.get(name))]
+        return not missing or Unmet(f"not created again: {', '.join(missing)}")
 
     return check
 
 
-def since(history: Records, resource: str, which: str, kind: str, status: str) -> Record | None:
+def condition_start(history: Records, resource: str, object_name: str, kind: str, status: str) -> Record | None:
     """Return the record since which, without interruption until now, a condition of an object has had a status."""
     start: Record | None = None
-    for record in history.records(resource, which):
+    for record in history.records(resource, object_name):
         so = record.kind != DELETED and condition_is(record.object, kind) == status
         start = (start or record) if so else None
     return start

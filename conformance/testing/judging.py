@@ -144,7 +144,7 @@ ZERO = "SCHED-066"
 """The requirement about minimums of zero, which is open upstream (GS-45): scenarios with one are judged by no other."""
 IN_PART = frozenset({"GS-20", "GS-21"})
 """Rules that a gang breaks of which only a part is bound."""
-BESIDE: Mapping[str, frozenset[str]] = MappingProxyType(
+FURTHER_RULES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "SCHED-022": frozenset({"GS-21"}),
         EITHER: IN_PART | {"OR-1"},
@@ -160,15 +160,15 @@ BESIDE: Mapping[str, frozenset[str]] = MappingProxyType(
 (`_speaks_of`). A gang that waits although it fits (GS-26) is apart."""
 GENERATED = 10
 """How many instances are generated for a scene."""
-FEW = 2_000
+MAX_WAYS = 2_000
 """Maximum number of distributions of pods for which all permitted outcomes are listed."""
 SHOWN = 4
 
 
-def cast(known: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
+def cast(scenarios: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
     """Return the scenarios about these requirements that an implementation with these features can express, and one
     that shows whether a scheduler is at work at all."""
-    selected = [one for one in known if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
+    selected = [one for one in scenarios if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
     return [one for one in selected if sampling.expressible(one.instance, features)]
 
 
@@ -212,8 +212,8 @@ def judge(run: Recorded[Scenarios], id: str) -> None:
     if id == OF_WHOLE_PODS and not run.scene.whole_pods:
         raise Blocked("the API server drops spec.resources of pods: it lacks PodLevelResources", "circumstances")
     for played, breaches in run.scene.broken.get(id, ()):
-        what = f"{_name(played)}: {played.scenario.about or 'the outcome is permitted'}"
-        run.holds(what, RuleResult("", what, False, explained(played, breaches)))
+        description = f"{_name(played)}: {played.scenario.about or 'the outcome is permitted'}"
+        run.holds(description, RuleResult("", description, False, explained(played, breaches)))
     if id not in run.scene.broken:
         run.holds(f"{len(run.scene.played)} scenarios come to rest where they may", True)
 
@@ -252,8 +252,8 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
     if breach.extra:
         waiting = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
         return [] if waiting else [EXTRA]
-    if own := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
-        return own
+    if of_scenario := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
+        return of_scenario
     if not must:
         return [home] if home else []
     if breach.rule in ("GS-03", "OR-2"):
@@ -272,8 +272,8 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
         if any(gang.name not in needless for gang in waits):
             return [WITHHELD, *(id for id in checks if id in PLACES and id not in (home, SCALED))]
         return [*named, home] if home else named
-    beside = [id for id in checks if breach.rule in BESIDE.get(id, ()) and _speaks_of(id, breach, played)]
-    return [*beside, *([home] if home else [])]
+    further = [id for id in checks if breach.rule in FURTHER_RULES.get(id, ()) and _speaks_of(id, breach, played)]
+    return [*further, *([home] if home else [])]
 
 
 def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
@@ -330,7 +330,7 @@ def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = 
     return counted(breaches, played.instance, at_once=at_once, ranked=ranked)
 
 
-def proven(breach: Breach, played: ScenarioResult, beside: Iterable[ScenarioResult]) -> Breach:
+def proven(breach: Breach, played: ScenarioResult, others: Iterable[ScenarioResult]) -> Breach:
     """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
     one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
     use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
@@ -338,7 +338,7 @@ def proven(breach: Breach, played: ScenarioResult, beside: Iterable[ScenarioResu
     if breach.rule != "GS-30" or not evictions:
         return breach
     priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)
-    for other in beside:
+    for other in others:
         gangs = {gang.name: gang.priority for gang in other.instance.gangs}
         for move in other.moves if other.scenario.id != played.scenario.id else ():
             step = move.step
@@ -364,9 +364,9 @@ def nearest(instance: Instance, observed: SchedulingOutcome) -> list[SchedulingO
     for gang in instance.gangs:
         for group in gang.groups:
             ways *= (1 + len(instance.nodes)) ** group.desired
-    if ways > FEW or len(instance.running) > 6:
+    if ways > MAX_WAYS or len(instance.running) > 6:
         return []
-    allowed = list(islice(outcomes.permitted(instance), FEW))
+    allowed = list(islice(outcomes.permitted(instance), MAX_WAYS))
     return sorted(allowed, key=lambda outcome: _distance(instance, outcome, observed))[:SHOWN]
 
 

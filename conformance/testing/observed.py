@@ -11,7 +11,7 @@ from conformance.history.view import View
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 
-def there(resource: str, names: Iterable[str]) -> Predicate:
+def present(resource: str, names: Iterable[str]) -> Predicate:
     """All these objects exist."""
     expected = sorted(names)
 
@@ -34,8 +34,8 @@ def absent(resource: str, names: Iterable[str]) -> Predicate:
     unwanted = sorted(names)
 
     def check(view: View) -> bool | Unmet:
-        left = [name for name in unwanted if view.get(resource, name) is not None]
-        return not left or Unmet(f"still there: {resource}/{', '.join(left)}")
+        remaining = [name for name in unwanted if view.get(resource, name) is not None]
+        return not remaining or Unmet(f"still there: {resource}/{', '.join(remaining)}")
 
     return check
 

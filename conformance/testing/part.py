@@ -35,7 +35,7 @@ class ScenarioRun:
     testbed: Testbed
     instance: Instance
     begin: list[Bound] = field(default_factory=list)
-    since: int = 0
+    begin_seq: int = 0
     outcome: SchedulingOutcome | None = None
     wrong: str = ""
     free: list[Gang] = field(default_factory=list)
@@ -43,7 +43,7 @@ class ScenarioRun:
     open: set[str] = field(default_factory=set)
     lost: list[RunningPod] = field(default_factory=list)
     """Evicted pods that ran before and are to be recreated under a new name."""
-    again: set[str] = field(default_factory=set)
+    recreated: set[str] = field(default_factory=set)
     absent: list[Object] = field(default_factory=list)
     """Pods that the scheduler has bound and deleted in this play, and that are to be recreated as they were."""
     observed: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ class ScenarioRun:
         self.wrong = f"{scenarios.notation(current)}: {must[0]}" if must else ""
         if PREEMPTION in features and not self.wrong and any(self.scenario.expected.victims) and not current.victims:
             self.wrong = "nothing has been evicted"
-        lost = [pod for pod in self.instance.running if pod.name in current.evicted - self.again]
+        lost = [pod for pod in self.instance.running if pod.name in current.evicted - self.recreated]
         self.lost = lost if CONSOLIDATION in features else []
         self.free = [
             gang for gang in self.instance.gangs if gang.base and gang.name not in self.open and self._stands(gang.base)
@@ -73,13 +73,13 @@ class ScenarioRun:
 
     def _absent(self, pods: Iterable[Mapping[str, Any]]) -> list[Object]:
         """Return the pods that the suite has created without a node, and that do not exist any more."""
-        there = {name(pod) for pod in pods}
-        self.observed |= there
+        existing = {name(pod) for pod in pods}
+        self.observed |= existing
         created = manifests.pods(self.instance, self.testbed)
         created += [manifests.recreated(self.instance, pod, self.testbed)
-                 for pod in self.instance.running if pod.name in self.again]  # fmt: skip
+                 for pod in self.instance.running if pod.name in self.recreated]  # fmt: skip
         absent = {
-            name(pod): pod for pod in created if name(pod) in self.observed - there and self.times[name(pod)] < OFTEN
+            name(pod): pod for pod in created if name(pod) in self.observed - existing and self.times[name(pod)] < OFTEN
         }
         return [self._as_it_was(pod) for pod in absent.values()]
 

@@ -34,7 +34,7 @@ WITHIN, REST = 30.0, 2.0
 AT_WORK, AT_REST = "scheduler binds a gang that is alone", "scenarios at rest"
 """Steps of the scene: a gang of one pod is bound before all scenarios, and nothing moves any more; then some scenarios
 change."""
-ALONE = Instance(
+_WITNESS = Instance(
     (Node("n1", {"gpus": 1}, {HOST: "n1"}),), (Gang("alone", (Group("w", 1, 1, {"gpus": 1}),)),), name="alone"
 )
 """Shows that the scheduler works at all, whatever the scenarios are that are judged."""
@@ -107,11 +107,11 @@ class ScenarioRunner:
     # -- making --------------------------------------------------------------------------------------------------
 
     def _await_work(self) -> None:
-        where = self.env.testbed(ALONE.name)
-        self._create_classes([ALONE])
-        self.env.fleet(manifests.nodes(ALONE, where))
-        self._make([(ALONE, where)])
-        [pod] = manifests.pods(ALONE, where)
+        testbed = self.env.testbed(_WITNESS.name)
+        self._create_classes([_WITNESS])
+        self.env.fleet(manifests.nodes(_WITNESS, testbed))
+        self._make([(_WITNESS, testbed)])
+        [pod] = manifests.pods(_WITNESS, testbed)
 
         def bound(view: View) -> bool | Unmet:
             node = text(view.get("pods", name(pod)), "spec", "nodeName")
@@ -168,18 +168,18 @@ class ScenarioRunner:
         assert change is not None
         before = part.instance
         part.begin = [step for step in _still_bound(self._moves(part)) if step.gang not in change.deleted]
-        part.since = self.env.history.mark()
+        part.begin_seq = self.env.history.mark()
         part.instance, part.outcome, part.wrong = (
             before.after(SchedulingOutcome(), change),
             None,
             "nothing was changed yet",
         )
-        known = {node.name for node in before.nodes}
+        old_names = {node.name for node in before.nodes}
         self.env.fleet(
-            manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in known), ()), part.testbed)
+            manifests.nodes(Instance(tuple(n for n in change.nodes if n.name not in old_names), ()), part.testbed)
         )
         for node in change.nodes:
-            if node.name in known:
+            if node.name in old_names:
                 self._renew(node, part.testbed)
         self._make([(Instance(change.nodes, change.gangs), part.testbed)])
         for gang in change.deleted:
@@ -206,7 +206,7 @@ class ScenarioRunner:
 
     def _any_bound(self, view: View) -> bool | Unmet:
         old = {part.testbed.name(pod.name) for part in self.parts for pod in part.instance.running}
-        old |= {name(pod) for pod in manifests.pods(ALONE, self.env.testbed(ALONE.name))}
+        old |= {name(pod) for pod in manifests.pods(_WITNESS, self.env.testbed(_WITNESS.name))}
         return any(text(pod, "spec", "nodeName") and name(pod) not in old for pod in view.list("pods")) or Unmet(
             "no pod was bound to a node"
         )
@@ -256,7 +256,7 @@ class ScenarioRunner:
         lost = [(part, pod) for part in parts for pod in part.lost]
         absent = [(part, pod) for part in parts for pod in part.absent]
         for part, pod in lost:
-            part.again.add(pod.name)
+            part.recreated.add(pod.name)
             if pod.gang:
                 gang = part.testbed.name(pod.gang)
                 current = self.env.history.view().get("podgangs", gang)
@@ -295,7 +295,7 @@ class ScenarioRunner:
         return ScenarioResult(
             part.scenario,
             part.instance,
-            bool(part.since),
+            bool(part.begin_seq),
             [*(Move(0.0, step) for step in part.begin), *self._moves(part)],
             manifests.outcome(part.instance, pods, part.testbed),
             now,
@@ -314,13 +314,13 @@ class ScenarioRunner:
 
     def _moves(self, part: ScenarioRun) -> list[Move]:
         history = self.env.history
-        return list(_moves(history.records("pods", after=part.since), part, history.origins.by_hand))
+        return list(_moves(history.records("pods", after=part.begin_seq), part, history.origins.by_hand))
 
 
 def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, ByHand]) -> Iterable[Move]:
     testbed, instance = part.testbed, part.instance
     before = {testbed.name(pod.name): pod.name for pod in instance.running}
-    again = {manifests.recreated_name(pod, testbed): pod.name for pod in instance.running}
+    recreated = {manifests.recreated_name(pod, testbed): pod.name for pod in instance.running}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     nodes = {testbed.node(node.name): node.name for node in instance.nodes}
     alive = {step.pod for step in part.begin}
@@ -333,9 +333,11 @@ def _moves(records: Iterable[Record], part: ScenarioRun, by_hand: Mapping[str, B
             if pod in before or pod in alive:
                 alive.discard(pod)
                 yield Move(record.at, PodGone(before.get(pod, pod)))
-        elif node and pod not in before and pod not in alive and (clique in groups or pod in again):
+        elif node and pod not in before and pod not in alive and (clique in groups or pod in recreated):
             alive.add(pod)
-            yield Move(record.at, Bound(pod, *groups.get(clique, ("", "")), nodes.get(node, node), again.get(pod, "")))
+            yield Move(
+                record.at, Bound(pod, *groups.get(clique, ("", "")), nodes.get(node, node), recreated.get(pod, ""))
+            )
 
 
 def _still_bound(moves: Iterable[Move]) -> list[Bound]:

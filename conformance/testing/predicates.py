@@ -60,14 +60,14 @@ def none(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
 @predicate
 def all_exist(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every clique has its desired number of pods."""
-    return _short(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
+    return _lacking(sizes(cliques), {n: len(p) for n, p in by_clique(view, cliques).items()}, "exist")
 
 
 @predicate
 def all_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques exists and has no Grove gate any more."""
     free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-    return _short(sizes(cliques), free, "are ungated")
+    return _lacking(sizes(cliques), free, "are ungated")
 
 
 @predicate
@@ -80,7 +80,7 @@ def none_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 
 def all_bound(cliques: Sequence[ExpectedClique]) -> Predicate:
     """Every pod of the cliques exists and is bound."""
-    return lambda view: _short(sizes(cliques), bound(view, cliques), "are bound")
+    return lambda view: _lacking(sizes(cliques), bound(view, cliques), "are bound")
 
 
 @predicate
@@ -107,13 +107,13 @@ def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
 def admitted(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas bound pods."""
     cliques = expected.of_gang(gang.name)
-    return lambda view: _short(gang.minimums, bound(view, cliques), "are bound")
+    return lambda view: _lacking(gang.minimums, bound(view, cliques), "are bound")
 
 
 def minimum_ready(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
     """Every PodGroup of the gang has at least minReplicas Ready pods."""
     cliques = expected.of_gang(gang.name)
-    return lambda view: _short(gang.minimums, ready(view, cliques), "are Ready")
+    return lambda view: _lacking(gang.minimums, ready(view, cliques), "are Ready")
 
 
 @predicate
@@ -147,7 +147,7 @@ def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
     return not uids or clique.uid in uids
 
 
-def _short(minimums: Mapping[str, int], actual: Mapping[str, int], verb: str) -> bool | Unmet:
-    lacks = [f"{actual.get(name, 0)} of {least} pods of {name} {verb}" for name, least in minimums.items()
-             if actual.get(name, 0) < least]  # fmt: skip
+def _lacking(minimums: Mapping[str, int], actual: Mapping[str, int], verb: str) -> bool | Unmet:
+    lacks = [f"{actual.get(name, 0)} of {minimum} pods of {name} {verb}" for name, minimum in minimums.items()
+             if actual.get(name, 0) < minimum]  # fmt: skip
     return not lacks or Unmet("; ".join(lacks))

@@ -51,14 +51,14 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
     return worst
 
 
-def together(span: Span, sizes: Mapping[str, int], part: Part, *, most: int = 1) -> list[str]:
+def together(span: Span, sizes: Mapping[str, int], part: Part, *, limit: int = 1) -> list[str]:
     """Return the times at which the cliques of more than `most` parts lacked Ready pods, the first few as text."""
     violations: list[str] = []
     for record, state in states(span):
         have = serving(state)
-        down = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
-        if len(down) > most and len(violations) < 3:
-            violations.append(f"+{record.at:.3f}s {', '.join(sorted(down))} (pods/{record.name})")
+        incomplete = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
+        if len(incomplete) > limit and len(violations) < 3:
+            violations.append(f"+{record.at:.3f}s {', '.join(sorted(incomplete))} (pods/{record.name})")
     return violations
 
 
@@ -66,8 +66,8 @@ def sequence(span: Span, part: Part) -> list[str]:
     """Return the parts that lost pods, in the order of their first loss."""
     parts: list[str] = []
     for record in deleted(span):
-        if (which := part(owner(record))) and which not in parts:
-            parts.append(which)
+        if (lost_part := part(owner(record))) and lost_part not in parts:
+            parts.append(lost_part)
     return parts
 
 
@@ -76,7 +76,7 @@ def deleted_parts(span: Span, part: Part) -> list[str]:
     deleted by the garbage collector, in no fixed order of cliques."""
     lost = [(record.revision, part(record.name)) for record in deleted(span, "podcliques")]
     lost += [(record.revision, part(owner(record))) for record in deleted(span)]
-    return list(dict.fromkeys(which for _, which in sorted(lost) if which))
+    return list(dict.fromkeys(lost_part for _, lost_part in sorted(lost) if lost_part))
 
 
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
@@ -95,12 +95,12 @@ def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record
     these, the part may be recreated as a whole."""
     lost = deleted(span)
     last = {part(owner(record)): record.revision for record in lost if outdated(record)}
-    since = {record.uid: record.revision for record in span.records("pods") if record.kind == ADDED}
+    creations = {record.uid: record.revision for record in span.records("pods") if record.kind == ADDED}
     last.pop("", None)
     return [
         record
         for record in lost
-        if not outdated(record) and since.get(record.uid, 0) < last.get(part(owner(record)), 0)
+        if not outdated(record) and creations.get(record.uid, 0) < last.get(part(owner(record)), 0)
     ]
 
 
@@ -121,7 +121,7 @@ def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
         if not terminating(record.object) and owner(record) in result:
             index, host = label(record.object, labels.POD_INDEX), text(record.object, "spec", "hostname")
             result[owner(record)].append(f"{index} {host}")
-    return {clique: sorted(own) for clique, own in result.items()}
+    return {clique: sorted(clique_places) for clique, clique_places in result.items()}
 
 
 def surviving(history: History, revision: int) -> list[Record]:

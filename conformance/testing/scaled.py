@@ -21,10 +21,10 @@ def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> Non
 def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> bool | Unmet:
     """Each of these cliques has this number of pods, all Ready if requested, and none of them is `but` (a UID)."""
     current = {clique: predicates.pods_of(view, clique) for clique in sizes}
-    have = {clique: len(own) for clique, own in current.items()}
+    have = {clique: len(clique_pods) for clique, clique_pods in current.items()}
     if have != dict(sizes):
         return Unmet(f"pods: {have}, wanted: {dict(sizes)}")
-    late = [clique for clique, own in current.items() if ready and not all(map(pods.ready, own))]
-    if any(uid(pod) == but for own in current.values() for pod in own):
+    unready = [clique for clique, clique_pods in current.items() if ready and not all(map(pods.ready, clique_pods))]
+    if any(uid(pod) == but for clique_pods in current.values() for pod in clique_pods):
         return Unmet("the pod is still there")
-    return not late or Unmet(f"not all pods are Ready: {', '.join(late)}")
+    return not unready or Unmet(f"not all pods are Ready: {', '.join(unready)}")

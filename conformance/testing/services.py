@@ -34,8 +34,8 @@ def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
                 "clusterIP": text(service_object, "spec", "clusterIP"),
                 "pods": sorted(
                     name(pod)
-                    for own in pods.values()
-                    for pod in own
+                    for clique_pods in pods.values()
+                    for pod in clique_pods
                     if selector and all(label(pod, key) == value for key, value in selector.items())
                 ),
                 "publishNotReadyAddresses": truth(service_object, "spec", "publishNotReadyAddresses") is True,

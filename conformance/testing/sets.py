@@ -83,14 +83,14 @@ def pods(view: View) -> list[Mapping[str, Any]]:
 
 def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
     """Return the hashes of a set, its cliques and their statuses, by location; those of the first replicas."""
-    mine = tuple(f"{set_name}-{index}-" for index in range(replicas))
+    prefixes = tuple(f"{set_name}-{index}-" for index in range(replicas))
     hashes = {f"{SETS}/{set_name}": generation(view, set_name)}
     for kind, fields in (
         (CLIQUES, ("currentPodTemplateHash", "currentPodCliqueSetGenerationHash")),
         (GROUPS, ("currentPodCliqueSetGenerationHash",)),
     ):
         for item in view.list(kind):
-            if name(item).startswith(mine):
+            if name(item).startswith(prefixes):
                 hashes |= {f"{kind}/{name(item)} {field}": text(item, "status", field) for field in fields}
                 if kind == CLIQUES:
                     hashes[f"{kind}/{name(item)} label"] = label(item, labels.TEMPLATE_HASH)
@@ -109,7 +109,7 @@ def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
     for set_name, count in counts.items():
         if present[set_name] != count:
             return Unmet(f"{set_name} has {present[set_name]} of {count} pods")
-        lacking = [where for where, hash in stored(view, set_name).items() if not hash and "label" in where]
+        lacking = [location for location, hash in stored(view, set_name).items() if not hash and "label" in location]
         if lacking or not generation(view, set_name):
             return Unmet(f"there is no hash at {', '.join(lacking) or set_name}")
     return True
@@ -120,8 +120,10 @@ def have_second_replica(names: Iterable[str]) -> Predicate:
     expected = list(names)
 
     def check(view: View) -> bool | Unmet:
-        late = [name for name in expected if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))]
-        return not late or Unmet(f"no clique of a second replica: {', '.join(late)}")
+        lacking = [
+            name for name in expected if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))
+        ]
+        return not lacking or Unmet(f"no clique of a second replica: {', '.join(lacking)}")
 
     return check
 
@@ -142,9 +144,9 @@ def _differing(view: View, set_name: str, way: Way) -> list[str]:
         wrong = [f"{set_name}: {current}, not {right} ({way})"] if current != right else []
         for clique in items(template, "cliques"):
             right = template_hashes.of_clique(clique, template.get("priorityClassName") or "", way)
-            own = f"{set_name}-0-{text(clique, 'name')}"
-            if view.get(CLIQUES, own) is not None and of_clique(view, own) != right:
-                wrong.append(f"{own}: {of_clique(view, own)}, not {right} ({way})")
+            clique_name = f"{set_name}-0-{text(clique, 'name')}"
+            if view.get(CLIQUES, clique_name) is not None and of_clique(view, clique_name) != right:
+                wrong.append(f"{clique_name}: {of_clique(view, clique_name)}, not {right} ({way})")
     except (NotReadable, KeyError, TypeError) as error:
         return [f"{set_name}: {error}"]
     return wrong

@@ -31,9 +31,9 @@ def test_a_status_counts_from_its_last_beginning(story):
     story.record(CLIQUES, "a", says("False"))
     story.record(CLIQUES, "a", says("True"))
     story.record(CLIQUES, "a", says("False"))
-    assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") is None
+    assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") is None
     begin = story.record(CLIQUES, "a", says("True"))
     story.record(CLIQUES, "a", says("True"))
-    assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") == begin
+    assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") == begin
     story.delete(CLIQUES, "a")
-    assert incarnations.since(story.history, CLIQUES, "a", "Sound", "True") is None
+    assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") is None

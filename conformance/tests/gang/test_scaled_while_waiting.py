@@ -7,7 +7,7 @@ from typing import Any
 from conformance.grove.expected import expected
 from conformance.testing import predicates
 from conformance.testing.disruption import GROUPS, SETS
-from conformance.testing.observed import all_of, there
+from conformance.testing.observed import all_of, present
 from conformance.testing.scaled import scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -38,7 +38,7 @@ class ScaledOutWhileItWaits(Scene):
         env.wait_for("the base gang waits", predicates.all_ungated(expected(first).of_gang(waiting.name)))
         scale(env, GROUPS, "inference-0-workers", 4)
         scale(env, SETS, "inference", 2)
-        env.wait_for("the second replica has its group", there(GROUPS, ["inference-1-workers"]))
+        env.wait_for("the second replica has its group", present(GROUPS, ["inference-1-workers"]))
         scale(env, GROUPS, "inference-1-workers", 4)
         env.wait_for("all pods exist", predicates.all_exist(cliques))
         env.wait_for("both base gangs wait", predicates.all_ungated(self.based))

@@ -61,7 +61,7 @@ class NodeThatIsLostAndComesBack(Scene):
         env.quiet(1.5, real=True)
         env.mark("after the cordon")
 
-        disruption.cordon(env, [there], off=True)
+        disruption.cordon(env, [there], undo=True)
         self.refused = _drain(env, [name(pod) for pod in first["drained"].values()])
         env.settle("drained pods replaced", _replaced("drained", first["drained"]), 60)
         env.mark("after the drain")
@@ -85,7 +85,7 @@ class NodeThatIsLostAndComesBack(Scene):
         env.recover_node(here)
         sound = disruption.breached(CLIQUES, [CLIQUE["returns"]], "False")
         env.settle("clique on the returned node not breached", sound, 60)
-        disruption.cordon(env, [here], off=True)
+        disruption.cordon(env, [here], undo=True)
         env.settle("evicted pods replaced in the end", _replaced("moves", first["moves"]), 60)
         env.wait_for("set available once there is room", predicates.available("stuck", 1))
         env.wait_for("all sets available again", all_available)

@@ -67,7 +67,7 @@ class SetScaledByOthers(Scene):
         env.mark("nothing moves after the update")
 
     def _remove(self, env: SceneEnvironment) -> None:
-        env.settle("claims of all replicas exist", observed.there("resourceclaims", [*REMOVED_CLAIMS, *KEPT_CLAIMS]))
+        env.settle("claims of all replicas exist", observed.present("resourceclaims", [*REMOVED_CLAIMS, *KEPT_CLAIMS]))
         del self._cliques[0]["spec"]["autoScalingConfig"]
         change = {"spec": {"replicas": 1, "template": {"cliques": self._cliques}}, **trigger("2")}
         env.patch("podcliquesets", name(self.workload), change)

@@ -28,7 +28,7 @@ class LinkedCliques(Scene):
         self.second = [domain for domain in self.domains if domain.startswith("p-1-")]
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
-        env.settle("ComputeDomains exist", observed.there(DOMAINS, self.domains), 60)
+        env.settle("ComputeDomains exist", observed.present(DOMAINS, self.domains), 60)
         env.quiet(1)
         env.mark("nothing moves")
         env.patch("podcliquesets", "p", {"spec": {"replicas": 1}})
@@ -36,7 +36,7 @@ class LinkedCliques(Scene):
         env.patch("podcliquesets", "p", {"spec": {"replicas": 0}})
         env.settle("domains of the last replica are deleted", observed.absent(DOMAINS, self.domains), 60)
         env.patch("podcliquesets", "p", {"spec": {"replicas": 2}})
-        env.settle("domains come back with the replicas", observed.there(DOMAINS, self.domains), 60)
+        env.settle("domains come back with the replicas", observed.present(DOMAINS, self.domains), 60)
         env.delete("podcliquesets", "p")
         env.settle("domains of the deleted set are deleted", observed.absent(DOMAINS, self.domains), 150)
 

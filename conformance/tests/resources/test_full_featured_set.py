@@ -41,7 +41,7 @@ class FullFeaturedSet(Scene):
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(self.expected.cliques.values())))
         env.settle("autoscalers exist", judging.scaled(self.scalers), 60)
-        env.settle("claims exist", observed.there(CLAIMS, self.claims), 60)
+        env.settle("claims exist", observed.present(CLAIMS, self.claims), 60)
         env.settle("control plane has put a token into the Secret", _token(name(workload)), 60)
         view = env.settle(PRESENT, _mirrored(workload, self.expected))
 

@@ -32,9 +32,9 @@ class CliquesWithACommonEnding(Scene):
         workload = env.workload("namesakes")
         self.expected = expected(workload)
         env.create(workload)
-        env.wait_for("all cliques exist", observed.there("podcliques", self.expected.cliques))
+        env.wait_for("all cliques exist", observed.present("podcliques", self.expected.cliques))
         pods = predicates.all_exist(list(self.expected.cliques.values()))
-        both = observed.all_of(pods, observed.there("services", self.expected.services))
+        both = observed.all_of(pods, observed.present("services", self.expected.services))
         env.settle("all pods and Services exist", both)
 
 
@@ -97,10 +97,10 @@ class TwoCliquesWithOneName(Scene):
             return
         env.nodes("dgx-h100", 1)
         env.create(workload)
-        env.wait_for("one of the two exists", observed.there("podcliques", [self.contested]))
+        env.wait_for("one of the two exists", observed.present("podcliques", [self.contested]))
         reported = _one_complains("alike", "alike-0-sg")
         env.settle("set refused, or it or its scaling group reports an error", reported, 60)
-        env.settle("other cliques exist", observed.there("podcliques", self.other_cliques))
+        env.settle("other cliques exist", observed.present("podcliques", self.other_cliques))
         env.settled("pods of the other cliques are Ready", _ready(self.other_cliques))
         env.quiet(2)
         env.mark("nothing moves")
@@ -147,7 +147,7 @@ class ForeignScalingGroup(Scene):
         }
         env.create(group)
         env.create(env.workload("namesakes"))
-        env.wait_for("standalone clique exists", observed.there("podcliques", ["alike-0-worker"]))
+        env.wait_for("standalone clique exists", observed.present("podcliques", ["alike-0-worker"]))
         env.settle("set reports an error", observed.complains("alike"), 60)
 
 

@@ -28,7 +28,7 @@ class SecondaryResourcesOutOfOrder(Scene):
         expected_set = expected(workload)
         env.create(workload)
         env.wait_for("all pods exist", predicates.all_exist(list(expected_set.cliques.values())))
-        env.wait_for("Service exists", observed.there("services", expected_set.services))
+        env.wait_for("Service exists", observed.present("services", expected_set.services))
         view = env.quiet(1)
 
         selector = mapping(view.get("services", "kept-0"), "spec", "selector")
@@ -90,7 +90,7 @@ class ForeignServiceAndNoToken(Scene):
         workload = env.workload("frontend", setName="tokenless", replicas=0)
         secret = names.token_secret("tokenless")
         uid = text(env.create(workload), "metadata", "uid")
-        env.wait_for("token Secret exists", observed.there("secrets", [secret]))
+        env.wait_for("token Secret exists", observed.present("secrets", [secret]))
         env.quiet(1)
         env.roles.stop("operator")
         # An authorizer that does not answer would refuse to have the Secret exchanged.
@@ -117,7 +117,7 @@ class SetWithoutReplicas(Scene):
         workload = env.workload("frontend", setName="idle", replicas=0)
         env.create(workload)
         secondary = expected_secondary.secondary_resources(workload)
-        there = observed.all_of(*(observed.there(entry.resource, [entry.name]) for entry in secondary))
+        there = observed.all_of(*(observed.present(entry.resource, [entry.name]) for entry in secondary))
         env.settle("account, role, binding and token Secret exist", there, 60)
         env.quiet(1)
         env.mark("nothing moves")
@@ -139,7 +139,7 @@ class EarlierTokenSecrets(Scene):
             env.create(manifest)
         env.wait_for("all pods exist", predicates.all_exist(list(expected(workload).cliques.values())))
         current = [names.token_secret(set_name) for set_name in ("used", "loose")]
-        env.wait_for("current Secrets exist", observed.there("secrets", current))
+        env.wait_for("current Secrets exist", observed.present("secrets", current))
         owner = env.history.view().get("podcliquesets", "used")
         env.create(_legacy("used", self.used, [_reference(owner)]))
         env.create(_legacy("loose", self.loose, []))

@@ -39,7 +39,7 @@ class DomainDeletedByHand(Scene):
         workload = env.workload("linked", replicas=1)
         self.domains = expected_domains.domains(workload)
         env.create(workload)
-        env.wait_for("ComputeDomains exist", observed.there(DOMAINS, self.domains))
+        env.wait_for("ComputeDomains exist", observed.present(DOMAINS, self.domains))
         env.quiet(1)
         self.before = uid(env.history.view().get(DOMAINS, NAMED) or {})
         env.delete(DOMAINS, NAMED)
@@ -48,7 +48,7 @@ class DomainDeletedByHand(Scene):
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
-        env.settle("ComputeDomain kept or there again", observed.there(DOMAINS, [NAMED]), 60)
+        env.settle("ComputeDomain kept or there again", observed.present(DOMAINS, [NAMED]), 60)
         env.quiet(1.5, real=True)
         env.mark("nothing moves")
 

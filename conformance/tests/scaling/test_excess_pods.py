@@ -49,7 +49,7 @@ class CliquesWithExcessPods(Scene):
         env.mark("before the scale-in")
         self._scale_in(env, name(first["leaving"]))
 
-        disruption.cordon(env, nodes, off=True)
+        disruption.cordon(env, nodes, undo=True)
         scale(env, CLIQUES, CLIQUE_OF["aged"], 3)
         env.settle("scaled once more", pods_are({CLIQUE_OF["aged"]: 3}), timeout=60)
 

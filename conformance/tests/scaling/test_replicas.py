@@ -14,7 +14,7 @@ from conformance.testing.blocked_deletion import block_deletion
 from conformance.testing.comparison import of
 from conformance.testing.composition import cliques_of, gang_of, none_in_gangs
 from conformance.testing.disruption import CLIQUES, GANGS, GROUPS, SETS
-from conformance.testing.observed import absent, all_of, there
+from conformance.testing.observed import absent, all_of, present
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
@@ -53,7 +53,7 @@ class ScaledAtEveryLevel(Scene):
         scale(env, CLIQUES, "s-0-g-0-c", 3)
         scale(env, GROUPS, "s-0-g", 4)
         scale(env, SETS, "s", 3)
-        env.wait_for("new replicas have their groups", there(GROUPS, ["s-1-g", "s-2-g"]))
+        env.wait_for("new replicas have their groups", present(GROUPS, ["s-1-g", "s-2-g"]))
         scale(env, GROUPS, "s-1-g", 3)
         env.settle("scaled clique has its pods", pods_are({"s-0-a": 4}, ready=True), timeout=60)
         alone = {"s-0-g-0-c": 3, "s-0-g-1-c": 2}

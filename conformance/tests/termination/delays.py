@@ -20,7 +20,9 @@ def breaches(history: incarnations.Records, clique: str, never_ran: Collection[s
     if clique.startswith(f"{replica}-g-"):
         own = clique.rpartition("-")[0]
         parts += [(disruption.CLIQUES, member) for member in (f"{own}-b", f"{own}-c") if member not in never_ran]
-    records = [incarnations.since(history, resource, name, disruption.BREACHED, "True") for resource, name in parts]
+    records = [
+        incarnations.condition_start(history, resource, name, disruption.BREACHED, "True") for resource, name in parts
+    ]
     return [record for record in records if record is not None]
 
 

@@ -99,7 +99,7 @@ class LostGangs(Scene):
         env.mark("delay shortened")
         self._terminate(env, shapes)
 
-        disruption.cordon(env, nodes, off=True)
+        disruption.cordon(env, nodes, undo=True)
         env.wait_for("sets available again", available(shapes))
         env.wait_for("set that never ran available", available(["never"]))
         groups = _groups(env, [*shapes, "never"])
@@ -156,7 +156,7 @@ class LostGangs(Scene):
         disruption.cordon(env, nodes)
         disruption.delete_pods(env, "pair-1-a", 1)
         env.settle("recovered replica recreated", incarnations.renewed(CLIQUES, PAIR_LOST, before), 120)
-        disruption.cordon(env, nodes, off=True)
+        disruption.cordon(env, nodes, undo=True)
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
         """Lose pods in three more ways, and change pods in three ways that are no loss."""

@@ -91,7 +91,7 @@ class CountdownsOverARestart(Scene):
         unready = [LOST[set_name] for set_name in UNREADY]
         env.settle("delays of unready pods over", incarnations.renewed(CLIQUES, unready, before), 60)
         env.settle("young clique recreated", incarnations.renewed(CLIQUES, [LOST["begins"]], before), 60)
-        disruption.cordon(env, nodes, off=True)
+        disruption.cordon(env, nodes, undo=True)
         # Pods that are not Ready, and are not lost either, stay as they are.
         stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
         rest = [set_name for set_name in LOST if set_name not in stays]
@@ -167,7 +167,7 @@ test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-
 
 def breach_of(history: Records, which: str) -> Record | None:
     """Return the record since which the clique of a set is breached without a break."""
-    return incarnations.since(history, CLIQUES, LOST[which], disruption.BREACHED, "True")
+    return incarnations.condition_start(history, CLIQUES, LOST[which], disruption.BREACHED, "True")
 
 
 def _deleted_early(run: Recorded[CountdownsOverARestart], which: str, cause: Record | None, since: float) -> bool:

@@ -25,7 +25,7 @@ class PodsRefusedAtFirst(Scene):
                 "kept", setName="late", groups=1, groupsMinAvailable=1, members=1, membersMinAvailable=1, delay="1s"
             )
         )
-        env.wait_for("cliques exist", observed.there(CLIQUES, NAMES))
+        env.wait_for("cliques exist", observed.present(CLIQUES, NAMES))
         created = env.history.now()
         while (rest := created + REFUSED - env.history.now()) > 0:
             env.quiet(rest, rest, real=True)

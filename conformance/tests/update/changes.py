@@ -43,12 +43,12 @@ def image(workload: Object, *cliques: str, tag: str) -> None:
         container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
 
 
-def hold(workload: Object, *cliques: str, off: bool = False) -> None:
+def hold(workload: Object, *cliques: str, undo: bool = False) -> None:
     """Keep new pods of these cliques from becoming Ready, in the workload."""
     for clique in cliques:
         annotations = template(workload, clique).setdefault("annotations", {})
         annotations.pop(HELD, None)
-        annotations.update({} if off else {HELD: "yes"})
+        annotations.update({} if undo else {HELD: "yes"})
 
 
 def apply(env: SceneEnvironment, workload: Object) -> None:

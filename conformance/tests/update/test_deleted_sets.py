@@ -39,7 +39,7 @@ class UpdatedSetsAreDeletedAndCreatedAgain(Scene):
         env.wait_for("set deleted during its update", all_deleted(view, "during"), 150)
         env.wait_for("set deleted after its update", all_deleted(view, "after"), 150)
 
-        changes.hold(sets["during"], "web", off=True)
+        changes.hold(sets["during"], "web", undo=True)
         for workload in sets.values():
             changes.image(workload, "web", tag="3")
             env.create(workload)

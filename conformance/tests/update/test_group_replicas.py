@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from conformance.history.query import Unmet, predicate
 from conformance.history.view import View
 from conformance.testing import disruption, predicates, replay
-from conformance.testing.observed import absent, all_of, there
+from conformance.testing.observed import absent, all_of, present
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 from conformance.tests.update import changes
@@ -59,7 +59,7 @@ class GroupsInDifferentStates(Scene):
         for clique in members["shrinks"]:
             changes.release(env, clique)
         before["again"] = changes.change(env, sets["again"], "b", tag="3")
-        env.wait_for("grows: added replicas exist", there(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
+        env.wait_for("grows: added replicas exist", present(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
         env.settle("shrinks: second replica recreated", _waits(members["shrinks"], recreated=2), 60)
         scale(env, GROUPS, "shrinks-0-g", 1)
         env.settle("shrinks: recreated replica deleted", absent(CLIQUES, members["shrinks"][1:]), 60)
@@ -122,7 +122,7 @@ def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[Groups
     recreated = replay.sequence(run.between("change", "restarted update at rest"), _of_group("again"))
     run.expect("third replicas that were recreated before the selected one is available", [], recreated[2:])
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
-    three = replay.together(run.between("change", "end"), sizes, _of_group("again"), most=2)
+    three = replay.together(run.between("change", "end"), sizes, _of_group("again"), limit=2)
     run.expect("moments at which three replicas lacked Ready pods", [], three)
 
 

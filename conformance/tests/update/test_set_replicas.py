@@ -60,7 +60,7 @@ class SetsInDifferentStates(Scene):
         env.settle("sound: turn of the breached replica", _turn("sound", 1), 60)
         env.quiet(0.7)
         env.mark("placed: at rest")
-        disruption.cordon(env, nodes, off=True)
+        disruption.cordon(env, nodes, undo=True)
 
         first = {
             set_name: _one_held(set_name, n) for set_name, n in REPLICAS.items() if set_name not in ("placed", "sound")
