@@ -179,7 +179,7 @@ def replay(
         for number in range(1, MOST_PLAYS * times + 1):
             report(of_plan.name, f"time {number}, {struck} of {times} with the fault: {replayed}")
             outcome = play(target, of_plan, course, replayed)
-            typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.where}" if outcome.where else ""))
+            typer.echo(f"time {number}: {outcome.verdict}" + (f", in {outcome.place}" if outcome.place else ""))
             struck += outcome.verdict is not FaultVerdict.NOT_STRUCK
             typer.echo("".join(f"  {line}\n" for line in outcome.lines), nl=False)
             bad += outcome.verdict in BROKEN

@@ -33,13 +33,13 @@ def _of_pod(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
     """Return what is added to a pod, without what names a PodGang or PodClique that it does not have."""
     metadata = pod.get("metadata")
     labels = (metadata.get("labels") if isinstance(metadata, Mapping) else None) or {}
-    known = {name: labels[label] for name, label in placeholders.OF_PODS.items() if label in labels}
+    values = {name: labels[label] for name, label in placeholders.OF_PODS.items() if label in labels}
 
     def filled(texts: Mapping[str, str]) -> dict[str, str]:
         return {
-            name: placeholders.expand(text, known.__getitem__)
+            name: placeholders.expand(text, values.__getitem__)
             for name, text in texts.items()
-            if known.keys() >= set(placeholders.used(text))
+            if values.keys() >= set(placeholders.used(text))
         }
 
     return Metadata(filled(addition.labels), filled(addition.annotations))

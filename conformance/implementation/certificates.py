@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance import known_secrets, regular
 
-MOST = 1 << 16
+MAX_BYTES = 1 << 16
 """Maximum bytes of a certificate."""
 
 
@@ -27,12 +27,12 @@ class Certificates:
         if not (self.directory / "ca.crt").exists():
             self._make()
         with suppress(OSError):  # a program has removed it
-            known_secrets.learn_key(regular.OpenFile(self.directory / "tls.key").at(0, MOST))
+            known_secrets.learn_key(regular.OpenFile(self.directory / "tls.key").at(0, MAX_BYTES))
         return self.directory
 
     def bundle(self) -> str:
         """Return the authority's certificate for `clientConfig.caBundle`: base64 of the PEM."""
-        return base64.b64encode(regular.OpenFile(self.ensure() / "ca.crt").at(0, MOST)).decode()
+        return base64.b64encode(regular.OpenFile(self.ensure() / "ca.crt").at(0, MAX_BYTES)).decode()
 
     def _make(self) -> None:
         from conformance.implementation import issuing
@@ -46,8 +46,8 @@ class Certificates:
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that only this user can read (0600 from the beginning), completely or not at all."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
-    beside.rename(path)
+    temporary.rename(path)

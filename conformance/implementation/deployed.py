@@ -24,7 +24,7 @@ from kube.errors import ApiError
 from kube.resource import PODS, Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-GONE = 60.0
+DELETED_WITHIN = 60.0
 """Seconds within which pods must be gone after a scale to nothing; their grace period is 30 s by default."""
 
 Object = dict[str, Any]
@@ -150,8 +150,8 @@ class Deployed:
         except RetryError:
             lacks = "; ".join([await self._lacks(client), *map(_complaint, await self._pods(client))])
             await self._collect(client)
-            what = f"is not ready after {self._deployment.within:g} s: {lacks}{self._tail()}"
-            raise self._not_started(what, late=True) from None
+            problem = f"is not ready after {self._deployment.within:g} s: {lacks}{self._tail()}"
+            raise self._not_started(problem, timed_out=True) from None
         for pod in await self._pods(client):  # restarts on the way to readiness are its own affair
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
 
@@ -194,9 +194,11 @@ class Deployed:
             await all_deleted()
             await self._scale(client, 0)
             try:
-                await _until(all_deleted, GONE)
+                await _until(all_deleted, DELETED_WITHIN)
             except RetryError:
-                raise HarnessError(f"pods of the {self._title} are still there {GONE:g} s after its end") from None
+                raise HarnessError(
+                    f"pods of the {self._title} are still there {DELETED_WITHIN:g} s after its end"
+                ) from None
 
         self._run(end)
 
@@ -210,8 +212,8 @@ class Deployed:
                 if count > self._restarts.get(key, 0):
                     await self._collect(client)
                     ended = Ended(code, time.monotonic())
-                    what = f"its container was restarted{self._tail()}"
-                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, ended, what))
+                    failure = f"its container was restarted{self._tail()}"
+                    self._failures.append(ProcessFailure(self.role, "", self.descriptor.name, ended, failure))
                 self._restarts[key] = count
 
     async def _collect(self, client: Client) -> None:
@@ -240,8 +242,8 @@ class Deployed:
         lines = self._log_lines()
         return f"; its {TAIL}{lines}" if lines else ""
 
-    def _not_started(self, why: str, *, late: bool = False) -> NotStarted:
-        return NotStarted(self.role, "", self.descriptor.name, why, late=late)
+    def _not_started(self, reason: str, *, timed_out: bool = False) -> NotStarted:
+        return NotStarted(self.role, "", self.descriptor.name, reason, timed_out=timed_out)
 
 
 async def _until(true: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:

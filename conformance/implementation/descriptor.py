@@ -238,15 +238,15 @@ class Descriptor:
         paths: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
             meant = placeholders.expand(pattern, lambda name: self.static(name) or "")
-            where = placeholders.option(pattern) or self.document.location("install", part, index)
+            location = placeholders.option(pattern) or self.document.location("install", part, index)
             hint = "give a file, a folder with *.yaml files or a glob"
             try:
                 files = list(self._files(meant))
             except (OSError, ValueError, RecursionError) as error:
-                what = f"cannot be looked through: {getattr(error, 'strerror', None) or error}"
-                raise UsageError(what, where=where, hint=hint) from error
+                problem = f"cannot be looked through: {getattr(error, 'strerror', None) or error}"
+                raise UsageError(problem, where=location, hint=hint) from error
             if not files:
-                raise UsageError(f"no YAML file at {documents.display_path(Path(meant))}", where=where, hint=hint)
+                raise UsageError(f"no YAML file at {documents.display_path(Path(meant))}", where=location, hint=hint)
             paths |= dict.fromkeys(files)
         return list(paths)
 

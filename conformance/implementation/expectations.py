@@ -33,18 +33,18 @@ class Baseline:
 def read(path: Path, option: str = OPTION) -> Baseline:
     """Read a file of expected failures. Raises UsageError."""
     if not path.is_file():
-        what, near = ("is a folder", "") if path.is_dir() else absent(path)
+        problem, near = ("is a folder", "") if path.is_dir() else absent(path)
         hint = near or "`report baseline RUN --to FILE` writes one"
-        raise UsageError(what, where=f"{option} {documents.display_path(path)}", hint=hint)
+        raise UsageError(problem, where=f"{option} {documents.display_path(path)}", hint=hint)
     folder = data.folder("fixtures") / "implementations"
     document = documents.read(path, folder / "expected-failures.schema.json")
     entries = msgspec.convert(document.value["expectedFailures"], tuple[ExpectedFailure, ...])
-    known: set[str] = set()
+    ids: set[str] = set()
     for number, entry in enumerate(entries):
-        if entry.id in known:
-            where = document.location("expectedFailures", number)
-            raise UsageError(f"{entry.id} is a duplicate", where=where, hint="keep one of them")
-        known.add(entry.id)
+        if entry.id in ids:
+            location = document.location("expectedFailures", number)
+            raise UsageError(f"{entry.id} is a duplicate", where=location, hint="keep one of them")
+        ids.add(entry.id)
     return Baseline(document, document.value["implementation"], entries)
 
 
@@ -52,12 +52,12 @@ def added(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descr
     """Return a descriptor with further expected failures, which replace its own of the same requirements. Raises
     UsageError if they are those of another implementation."""
     if baseline.implementation != judged.name:
-        what = f"has the failures of {baseline.implementation}, not of {judged.name}"
+        problem = f"has the failures of {baseline.implementation}, not of {judged.name}"
         hint = "give the file of this implementation, or correct its name there"
-        raise UsageError(what, where=f"{option} {documents.display_path(baseline.document.path)}", hint=hint)
+        raise UsageError(problem, where=f"{option} {documents.display_path(baseline.document.path)}", hint=hint)
     ids = {entry.id for entry in baseline.entries}
-    own = (entry for entry in judged.expected_failures if entry.id not in ids)
-    return dataclasses.replace(judged, expected_failures=(*own, *baseline.entries))
+    own_entries = (entry for entry in judged.expected_failures if entry.id not in ids)
+    return dataclasses.replace(judged, expected_failures=(*own_entries, *baseline.entries))
 
 
 def text(implementation: str, entries: Iterable[ExpectedFailure]) -> str:

@@ -6,7 +6,7 @@ import os
 from itertools import takewhile
 from pathlib import Path
 
-MOST = 20_000
+LIMIT = 20_000
 """Maximum number of files and folders below the fixed part of a pattern. A large repository has as many."""
 
 
@@ -16,7 +16,7 @@ def files(pattern: Path) -> list[Path]:
     anchor, wild = Path(pattern.anchor), [bool(set(part) & set("*?[")) for part in pattern.parts]
     fixed = Path(*(part for part, _ in takewhile(lambda pair: not pair[1], zip(pattern.parts, wild, strict=True))))
     if ("**" in pattern.parts or sum(wild) > 1) and _large(fixed):
-        raise ValueError(f"there are more than {MOST:,} files below {fixed}")
+        raise ValueError(f"there are more than {LIMIT:,} files below {fixed}")
     return sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())
 
 
@@ -24,6 +24,6 @@ def _large(folder: Path) -> bool:
     count = 0
     for _, folders, names in os.walk(folder):
         count += len(folders) + len(names)
-        if count > MOST:
+        if count > LIMIT:
             return True
     return False

@@ -85,7 +85,7 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
     try:
         while not await sink.established(1.0):
             if (waited := time.monotonic() - begin) >= pace.patience(WITHIN):
-                raise sink.late(waited)
+                raise sink.not_established(waited)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -258,9 +258,9 @@ class _Established:
                 await self.done.wait()
         return self.done.is_set()
 
-    def late(self, seconds: float) -> HarnessError:
+    def not_established(self, seconds: float) -> HarnessError:
         """Return the error that CRDs are not established."""
-        waiting = "; ".join(f"{name}: {why}" for name, why in sorted(self.waiting.items()))
+        waiting = "; ".join(f"{name}: {reason}" for name, reason in sorted(self.waiting.items()))
         kind = HarnessError if self.refused & self.waiting.keys() else ClusterTooSlow
         return kind(f"CRDs are not established after {seconds:.0f} s: {waiting}", hint="see the CRDs")
 

@@ -181,9 +181,9 @@ def locate(name_or_path: str, option: str = OPTIONS[0]) -> Path:
     if "/" in name_or_path or name_or_path.endswith(SUFFIXES):
         path = Path(name_or_path).expanduser()
         if not path.is_file():
-            what, near = ("is a folder", "") if path.is_dir() else absent(path)
+            problem, near = ("is a folder", "") if path.is_dir() else absent(path)
             hint = near or "give the path of a descriptor; `implementation new` writes one"
-            raise UsageError(what, where=f"{option} {name_or_path}", hint=hint)
+            raise UsageError(problem, where=f"{option} {name_or_path}", hint=hint)
         return path
     if name_or_path not in names():
         files = [path.name for path in Path().glob("*") if path.suffix in SUFFIXES]
@@ -254,17 +254,17 @@ def _check_way(document: Document, file: _File) -> None:
     }
     for field, (given, starts) in ways.items():
         if given and file.start not in starts:
-            what = f"has no meaning with start: {file.start}"
+            problem = f"has no meaning with start: {file.start}"
             raise UsageError(
-                what, where=document.location(*field), hint=f"remove it, or say start: {' or '.join(starts)}"
+                problem, where=document.location(*field), hint=f"remove it, or say start: {' or '.join(starts)}"
             )
     if file.start in DEPLOYED and not getattr(file.install, file.start):
-        where = document.location("start")
-        raise UsageError(f"there is nothing to deploy: install.{file.start} is missing", where=where, hint="add it")
+        location = document.location("start")
+        raise UsageError(f"there is nothing to deploy: install.{file.start} is missing", where=location, hint="add it")
     if file.start in DEPLOYED and "leader-election" in file.features:
-        where = document.location("features", file.features.index("leader-election"))
+        location = document.location("features", file.features.index("leader-election"))
         hint = "remove it, or say start: processes"
-        raise UsageError("a second operator can only be a process of the suite", where=where, hint=hint)
+        raise UsageError("a second operator can only be a process of the suite", where=location, hint=hint)
     if "lease" in document.value and "leader-election" not in file.features:
         hint = "remove it, or add the feature"
         raise UsageError("is for the feature leader-election", where=document.location("lease"), hint=hint)
@@ -275,19 +275,19 @@ def _check_processes(document: Document, file: _File) -> None:
     names: set[tuple[Role, str]] = set()
     pages: set[tuple[Role, str | None]] = {(role, None) for role in Role}
     for role, field, process in file.each_process():
-        where = document.location(*field, "name")
+        location = document.location(*field, "name")
         if process.name and not isinstance(file.processes[role], list):
-            raise UsageError("the only process of a role has no name", where=where, hint="remove it, or give a list")
+            raise UsageError("the only process of a role has no name", where=location, hint="remove it, or give a list")
         if (role, process.name) in names:
-            raise UsageError(f"{process.name} is a duplicate", where=where, hint="give it another name")
+            raise UsageError(f"{process.name} is a duplicate", where=location, hint="give it another name")
         names.add((role, process.name))
         page = process.ready.http
         if page is not None and (role, page) in pages:
-            where, hint = (
+            location, hint = (
                 document.location(*field, "ready", "http"),
                 "give each a port of its own, as ${port.NAME-health}",
             )
-            raise UsageError("another process of the role has the same page", where=where, hint=hint)
+            raise UsageError("another process of the role has the same page", where=location, hint=hint)
         pages.add((role, page))
 
 
@@ -380,14 +380,14 @@ def _check_upgrades(document: Document, file: _File) -> None:
     names: set[str] = set()
     for index, upgrade in enumerate(file.upgrades):
         if upgrade.name in names:
-            where = document.location("upgrades", index, "name")
-            raise UsageError(f"{upgrade.name} is a duplicate", where=where, hint="give it another name")
+            location = document.location("upgrades", index, "name")
+            raise UsageError(f"{upgrade.name} is a duplicate", where=location, hint="give it another name")
         names.add(upgrade.name)
         for name, value in upgrade.set.items():
-            where = document.location("upgrades", index, "set", name)
+            location = document.location("upgrades", index, "set", name)
             if name not in file.parameters:
                 hint = suggestion(name, file.parameters)
-                raise UsageError(f'unknown parameter "{name}"', where=where, hint=hint)
+                raise UsageError(f'unknown parameter "{name}"', where=location, hint=hint)
             _check_text(document, ("upgrades", index, "set", name), value, (), file.parameters, process=False)
 
 
@@ -425,13 +425,13 @@ def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
     for field, name in named.items():
         meant = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
         if "://" not in meant and not (descriptor.here / meant).exists():
-            where = placeholders.option(name) or descriptor.document.location(*field)
-            what = f"{documents.display_path(descriptor.here / meant)} does not exist"
-            raise UsageError(what, where=where, hint="give a path relative to the descriptor, or oci://…")
+            location = placeholders.option(name) or descriptor.document.location(*field)
+            problem = f"{documents.display_path(descriptor.here / meant)} does not exist"
+            raise UsageError(problem, where=location, hint="give a path relative to the descriptor, or oci://…")
 
 
 def _check_program(descriptor: Descriptor, program: str, field: Field) -> None:
     if all(placeholders.is_static(name) for name in placeholders.used(program)):
-        where = placeholders.option(program) or descriptor.document.location(*field)
+        location = placeholders.option(program) or descriptor.document.location(*field)
         meant = placeholders.expand(program, lambda name: descriptor.static(name) or "")
-        find_program(located(meant, descriptor.here), where)
+        find_program(located(meant, descriptor.here), location)

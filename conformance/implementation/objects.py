@@ -78,10 +78,10 @@ async def install(
         resource = await _resource(client, obj, groups, deadline)
         metadata = obj.manifest["metadata"]
         place = metadata.get("namespace") or "default" if resource.namespaced else None
-        there = await client.get_or_none(resource, place, metadata["name"])
-        if there is None:
+        present = await client.get_or_none(resource, place, metadata["name"])
+        if present is None:
             created.append((resource, place, metadata["name"]))
-        manifest = marked_if_own(obj.manifest, there, run)
+        manifest = marked_if_own(obj.manifest, present, run)
         await _apply(client, resource, DesiredObject(manifest, obj.path), deadline)
     for version, kind in sorted({(obj.manifest["apiVersion"], obj.manifest["kind"]) for obj in desired}):
         if kind in POLICIES:

@@ -13,7 +13,7 @@ import regex
 
 from conformance import credentials, regular
 
-MOST = 64 << 20
+MAX_BYTES = 64 << 20
 """Maximum size in bytes of the file; beyond it, the oldest output is dropped."""
 KEPT = 16 << 20
 """Bytes of it that are kept then."""
@@ -82,18 +82,18 @@ class Output:
         kept. Raises OSError."""
         with self._lock:
             size = self._file.size
-            if size <= MOST:
+            if size <= MAX_BYTES:
                 return
             content = self._file.at(size - KEPT, KEPT)
-            note = b"(more than %d MiB of output: what came before was dropped)\n" % (MOST >> 20)
+            note = b"(more than %d MiB of output: what came before was dropped)\n" % (MAX_BYTES >> 20)
             content = note + content[content.find(b"\n") + 1 :]  # all of it, if it is one line
             os.ftruncate(self._file.descriptor, 0)
             os.pwrite(self._file.descriptor, content, 0)
             self._begin, self._read = (max(0, place - size + len(content)) for place in (self._begin, self._read))
 
-    def last_lines(self, most: int) -> list[str]:
+    def last_lines(self, count: int) -> list[str]:
         """Return the last lines that are not blank."""
-        return self._end()[-most:]
+        return self._end()[-count:]
 
     def reason(self) -> str:
         """Return the last line that says why the program ends, if it is followed by others, and where a panic of a Go
@@ -117,8 +117,8 @@ def _matches(pattern: regex.Pattern[str], line: str) -> bool:
     try:
         return pattern.search(line, timeout=PATIENCE) is not None
     except TimeoutError as error:
-        what = f"the regular expression {pattern.pattern!r} takes more than {PATIENCE:g} s on a line"
-        raise Endless(f"{what}: write ready.log without repetitions of repetitions") from error
+        problem = f"the regular expression {pattern.pattern!r} takes more than {PATIENCE:g} s on a line"
+        raise Endless(f"{problem}: write ready.log without repetitions of repetitions") from error
 
 
 def _origin(trace: list[str]) -> str:

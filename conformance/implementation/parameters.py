@@ -61,15 +61,15 @@ def resolved(
         about = ", ".join(f"{name} ({parameter.description.rstrip('.')})" for name, parameter in missing.items())
         words = "parameters are" if len(missing) > 1 else "a parameter is"
         options = (f"{option} {name}={'PATH' if of.kind == 'path' else 'VALUE'}" for name, of in missing.items())
-        where = document.location("parameters", next(iter(missing)))
-        raise UsageError(f"{words} required: {about}", where=where, hint=f"give {' '.join(options)}")
+        location = document.location("parameters", next(iter(missing)))
+        raise UsageError(f"{words} required: {about}", where=location, hint=f"give {' '.join(options)}")
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
         value = given.get(name, parameter.default or "")
         if parameter.kind == "path" and value:
             base = Path.cwd() if name in given else document.path.absolute().parent
-            where = f"{option} {name}" if name in given else document.location("parameters", name, "default")
-            values[name] = str(_existing(base / Path(value).expanduser(), where))
+            location = f"{option} {name}" if name in given else document.location("parameters", name, "default")
+            values[name] = str(_existing(base / Path(value).expanduser(), location))
         elif parameter.kind == "path" and name in given:
             raise UsageError("is empty", where=f"{option} {name}", hint="give a path")
         else:
@@ -77,11 +77,11 @@ def resolved(
     return values
 
 
-def _existing(path: Path, where: str) -> Path:
+def _existing(path: Path, location: str) -> Path:
     if not path.exists():
-        what, near = absent(path)
-        what = f"{display_path(path)} does not exist" if what == "no such file" else what
-        raise UsageError(what, where=where, hint=near or "give the path of an existing file or folder")
+        problem, near = absent(path)
+        problem = f"{display_path(path)} does not exist" if problem == "no such file" else problem
+        raise UsageError(problem, where=location, hint=near or "give the path of an existing file or folder")
     if not os.access(path, os.R_OK) and path.is_dir():
-        raise UsageError(f"{display_path(path)} cannot be read", where=where, hint="fix its permissions")
+        raise UsageError(f"{display_path(path)} cannot be read", where=location, hint="fix its permissions")
     return Path(os.path.normpath(path))

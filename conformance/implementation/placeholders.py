@@ -27,9 +27,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class UnknownPlaceholder(Exception):
     """An invalid placeholder. `str()` says what is wrong, `hint` how to fix it; the caller knows where."""
 
-    def __init__(self, what: str, hint: str) -> None:
+    def __init__(self, problem: str, hint: str) -> None:
         self.hint = hint
-        super().__init__(what)
+        super().__init__(problem)
 
 
 def used(text: str) -> Iterator[str]:
@@ -59,8 +59,8 @@ def check(
         family, dot, rest = name.partition(".")
         if not dot:
             if name not in PLAIN and name not in further:
-                known = {*_all(files, parameters, process), *further}
-                raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, known))
+                placeholders = {*_all(files, parameters, process), *further}
+                raise UnknownPlaceholder(f"${{{name}}} is not known", suggestion(name, placeholders))
         elif family == "port" and _NAME.fullmatch(rest):
             continue
         elif family == "file" and not process:

@@ -84,19 +84,19 @@ class ProcessGroup:
         log.parent.mkdir(parents=True, exist_ok=True)
         with regular.opened(log, "ab") as output:
             self._output = Output(log)
-            back, there = os.pipe()
+            report_reader, report_writer = os.pipe()
             self._supervisor = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py")), str(there), *argv],
+                [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervisor.py")), str(report_writer), *argv],
                 env=dict(environment),
                 cwd=directory,
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=[there],
+                pass_fds=[report_writer],
             )
-        os.close(there)
-        self._reports = os.fdopen(back)
+        os.close(report_writer)
+        self._reports = os.fdopen(report_reader)
         word, _, number = self._reports.readline().partition(" ")
         if word != "started":
             self._supervisor.communicate()
@@ -106,7 +106,7 @@ class ProcessGroup:
             raise OSError(int(number or errno.ESRCH), os.strerror(int(number or errno.ESRCH)), argv[0])
         self.pid = int(number)
         self._ended: Ended | None = None
-        self._over = threading.Event()
+        self._has_ended = threading.Event()
         assert self._supervisor.stdin is not None
         self._orders = self._supervisor.stdin
         self._ordering = threading.Lock()
@@ -122,7 +122,7 @@ class ProcessGroup:
         """Send SIGTERM to the process group, and SIGKILL to the rest after the leader has exited or `grace` seconds; to
         one that is stopped at once, because it cannot react. Raises HarnessError if it does not end."""
         self._order("T")
-        if _is_stopped(self.pid) or not self._over.wait(grace):
+        if _is_stopped(self.pid) or not self._has_ended.wait(grace):
             self._order("K")
         return self._killed()
 
@@ -137,14 +137,14 @@ class ProcessGroup:
 
     def wait(self) -> Ended:
         """Block until it has ended."""
-        self._over.wait()
+        self._has_ended.wait()
         assert self._ended is not None
         return self._ended
 
     def _killed(self) -> Ended:
-        if not self._over.wait(OBEYED_WITHIN):
+        if not self._has_ended.wait(OBEYED_WITHIN):
             self._kill_unsupervised()
-        if not self._over.wait(KILLED_WITHIN):
+        if not self._has_ended.wait(KILLED_WITHIN):
             raise HarnessError(f"process {self.pid} does not end within {KILLED_WITHIN:g} s of SIGKILL")
         return self.wait()
 
@@ -173,7 +173,7 @@ class ProcessGroup:
         begin = time.monotonic()
         page, line = http_url is None, log_pattern is None
         while not (page and line):
-            if self._over.wait(LOOK_EVERY):
+            if self._has_ended.wait(LOOK_EVERY):
                 raise NotReady(f"{self._ended} before it was ready; {self.tail()}")
             meanwhile()
             page = page or answers(http_url or "")
@@ -200,15 +200,15 @@ class ProcessGroup:
             f"it says: {reason}; " if reason else ""
         ) + f"its {TAIL}{self.last_lines(TAIL_LINES)} (all of it: {self.log})"
 
-    def last_lines(self, most: int) -> str:
+    def last_lines(self, count: int) -> str:
         """Return the last lines of this run's output as one line of text."""
-        return " | ".join(self._output.last_lines(most)) or "nothing"
+        return " | ".join(self._output.last_lines(count)) or "nothing"
 
     def _bound(self) -> None:
         """Keep the log small while the process is alive, also when there was no room for it once."""
-        over = False
-        while not over:
-            over = self._over.wait(BOUND_EVERY)
+        ended = False
+        while not ended:
+            ended = self._has_ended.wait(BOUND_EVERY)
             with contextlib.suppress(OSError):
                 self._output.bound()
 
@@ -225,7 +225,7 @@ class ProcessGroup:
             self._ended = Ended(int(code or -signal.SIGKILL), time.monotonic(), unsupervised=not code)
             with contextlib.suppress(BrokenPipeError):
                 self._orders.close()
-        self._over.set()
+        self._has_ended.set()
 
     def _order(self, letter: str) -> None:
         with self._ordering:
@@ -261,8 +261,10 @@ def answers(url: str, within: float = ANSWER_WITHIN) -> bool:
     try:
         with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=within) as connection:
             connection.sendall(request.encode())
-            while b"\n" not in head and len(head) < STATUS_LINE and (left := deadline - time.monotonic()) > 0:
-                connection.settimeout(left)
+            while (
+                b"\n" not in head and len(head) < STATUS_LINE and (remaining_seconds := deadline - time.monotonic()) > 0
+            ):
+                connection.settimeout(remaining_seconds)
                 if not (piece := connection.recv(STATUS_LINE)):
                     break
                 head += piece

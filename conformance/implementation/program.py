@@ -16,23 +16,23 @@ def located(program: str, here: Path) -> str:
     return str(here / program) if os.sep in program else program
 
 
-def find_program(program: str, where: str) -> None:
+def find_program(program: str, location: str) -> None:
     """Raise UsageError unless `program` is an executable file or a name on PATH."""
     if shutil.which(program):
         return
     path = Path(program)
     if os.sep not in program:
-        raise UsageError(f'"{program}" is not on PATH', where=where, hint="install it, or give its path")
+        raise UsageError(f'"{program}" is not on PATH', where=location, hint="install it, or give its path")
     if not path.exists():
         raise UsageError(
-            f"{documents.display_path(path)} does not exist", where=where, hint="give the path of the binary"
+            f"{documents.display_path(path)} does not exist", where=location, hint="give the path of the binary"
         )
     if path.is_dir():
         raise UsageError(
-            f"{documents.display_path(path)} is a folder", where=where, hint="give the path of the binary in it"
+            f"{documents.display_path(path)} is a folder", where=location, hint="give the path of the binary in it"
         )
     raise UsageError(
         f"{documents.display_path(path)} is not executable",
-        where=where,
+        where=location,
         hint=f"run: chmod +x {documents.display_path(path)}",
     )

@@ -123,14 +123,14 @@ class Release:
         """Run helm. Raises HarnessError with its reason."""
         command = ["helm", *words, "--kubeconfig", str(self._values.cluster.kubeconfig)]
         environment = inherited.chosen(os.environ, HELM_INHERITS)
-        where = of.document.location("install", "helm")
+        location = of.document.location("install", "helm")
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HELM_WITHIN)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise HarnessError(f"helm {words[0]} failed: {error}", where=where) from error
+            raise HarnessError(f"helm {words[0]} failed: {error}", where=location) from error
         if done.returncode:
             reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise HarnessError(f"helm {words[0]} failed: {reason}", where=where, hint="run it by hand to see more")
+            raise HarnessError(f"helm {words[0]} failed: {reason}", where=location, hint="run it by hand to see more")
 
 
 def _escaped(value: str) -> str:

@@ -41,17 +41,17 @@ def require_declared(descriptor: Descriptor) -> None:
     if any(manifest["kind"] in (BINDINGS.kind, "RoleBinding") for manifest in manifests):
         return
     for role in sorted(descriptor.roles - descriptor.cluster_roles.keys()):
-        where = descriptor.document.location("clusterRoles")
+        location = descriptor.document.location("clusterRoles")
         hint = f"name a ClusterRole in clusterRoles.{role}, or leave the policy rbac out"
-        raise UsageError(f"declares no rights for the role {role}", where=where, hint=hint)
+        raise UsageError(f"declares no rights for the role {role}", where=location, hint=hint)
 
 
 async def _bind(client: Client, role: Role, player: Descriptor) -> None:
     name = player.cluster_roles.get(role, EVERYTHING)
     cluster_role = await client.get_or_none(CLUSTER_ROLES, None, name)
     if cluster_role is None:
-        where = player.document.location("clusterRoles", role)
-        raise UsageError(f"there is no ClusterRole {name}", where=where, hint="create it by install.objects")
+        location = player.document.location("clusterRoles", role)
+        raise UsageError(f"there is no ClusterRole {name}", where=location, hint="create it by install.objects")
     binding = {
         "apiVersion": BINDINGS.api_version,
         "kind": BINDINGS.kind,

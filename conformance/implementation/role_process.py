@@ -42,22 +42,24 @@ class ProcessFailure:
 
 
 class NotStarted(HarnessError):
-    """A process could not be started or did not become ready. The suite decides by `role` whose fault that is. `late`:
-    it runs, and was not ready within the time that the descriptor gives it. `code` is the exit code of a process that
-    ended before it was ready."""
+    """A process could not be started or did not become ready. The suite decides by `role` whose fault that is.
+
+    `timed_out`: it runs, and was not ready within the time that the descriptor gives it. `code` is the exit code of a
+    process that ended before it was ready.
+    """
 
     def __init__(
         self,
         role: Role,
         process: str,
         implementation: str,
-        why: str,
+        reason: str,
         *,
-        late: bool = False,
+        timed_out: bool = False,
         code: int | None = None,
     ) -> None:
-        self.role, self.late, self.code = role, late, code
-        super().__init__(f"{implementation}: the {subject(role, process)} {why}")
+        self.role, self.timed_out, self.code = role, timed_out, code
+        super().__init__(f"{implementation}: the {subject(role, process)} {reason}")
 
 
 class RoleProcess:
@@ -130,20 +132,20 @@ class RoleProcess:
         try:
             self.group.wait_ready(page, ready.log, ready.within, meanwhile)
         except NotReady as error:
-            late = isinstance(error, ReadyLate)
+            timed_out = isinstance(error, ReadyLate)
             ended = self.group.ended
             if ended is not None:
                 self._failure(ended, self.group.tail()).require_supervised()
             code = ended.code if ended is not None else None
-            raise self._not_started(str(error) + self._missed(str(error)), late=late, code=code) from error
+            raise self._not_started(str(error) + self._missed(str(error)), timed_out=timed_out, code=code) from error
         self._ready, self.page = True, page or ""
 
     def still_running(self, waiting: RoleProcess) -> None:
         """Raise NotStarted if it has ended by itself, while another process was `waiting` to become ready."""
         if self is not waiting and self.group is not None and (ended := self.group.ended) is not None:
             self._failure(ended, self.group.tail()).require_supervised()
-            when = "after it was ready, before all others were" if self._ready else "before it was ready"
-            raise self._not_started(f"{ended} {when}; {self.group.tail()}")
+            phase = "after it was ready, before all others were" if self._ready else "before it was ready"
+            raise self._not_started(f"{ended} {phase}; {self.group.tail()}")
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after the grace period."""
@@ -177,8 +179,10 @@ class RoleProcess:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of the program: inherited variables, then those of cluster and descriptor."""
-        own = {name: self._fill(value) for name, value in self._process.env.items()}
-        return inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own
+        own_variables = {name: self._fill(value) for name, value in self._process.env.items()}
+        return (
+            inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own_variables
+        )
 
     def _missed(self, output: str) -> str:
         return inherited.missed(os.environ, self._environment(), output)
@@ -193,5 +197,5 @@ class RoleProcess:
     def _fill(self, text: str) -> str:
         return self._values.fill(self._place, self._descriptor, text)
 
-    def _not_started(self, why: str, *, late: bool = False, code: int | None = None) -> NotStarted:
-        return NotStarted(self.role, self._process.name, self._descriptor.name, why, late=late, code=code)
+    def _not_started(self, reason: str, *, timed_out: bool = False, code: int | None = None) -> NotStarted:
+        return NotStarted(self.role, self._process.name, self._descriptor.name, reason, timed_out=timed_out, code=code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.implementation.descriptor import Descriptor, Role
 
-BESIDE = "kube-scheduler"
+SECOND_NAME = "kube-scheduler"
 """The name of kube-scheduler if a gang scheduler uses its default name."""
 
 
@@ -19,4 +19,4 @@ def kube_scheduler(judged: Descriptor, supplied: Descriptor | None) -> str:
     """Return the name that kube-scheduler uses: its default, unless a gang scheduler that the suite starts uses
     that."""
     in_use = started(judged, supplied)
-    return BESIDE if in_use and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER
+    return SECOND_NAME if in_use and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER

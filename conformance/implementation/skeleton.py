@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from conformance.grove import lines
 from conformance.implementation.descriptor import Role
 
-_OURS = "${project}/reference_impl/crds"
+_REFERENCE_CRDS = "${project}/reference_impl/crds"
 OUR_CRDS = {
     lines.NAMES: tuple(
-        f"{_OURS}/{name}" for name in ("podclique*.yaml", "podgangs.*.yaml", "clustertopologybindings.*.yaml")
+        f"{_REFERENCE_CRDS}/{name}" for name in ("podclique*.yaml", "podgangs.*.yaml", "clustertopologybindings.*.yaml")
     ),
-    lines.MAPS: (_OURS,),
+    lines.MAPS: (_REFERENCE_CRDS,),
 }
 """By line of the contract, the CRDs of the reference, for an implementation without CRDs of its own. Those of the line
 `maps` serve PodGangMaps and the strategy Coherent, which claims the feature `coherent`."""

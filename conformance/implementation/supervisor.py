@@ -21,7 +21,7 @@ from contextlib import suppress
 PR_SET_CHILD_SUBREAPER = 36
 
 
-def main(back: int, argv: list[str]) -> None:
+def main(reports: int, argv: list[str]) -> None:
     """Start the program and serve commands until it has ended."""
     with suppress(OSError, AttributeError):  # no such call on this system
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -29,8 +29,8 @@ def main(back: int, argv: list[str]) -> None:
     os.set_blocking(wake, False)  # as set_wakeup_fd wants it
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
-    leader = start(argv, back)
-    _report(back, f"started {leader}")
+    leader = start(argv, reports)
+    _report(reports, f"started {leader}")
     listening, leaving = True, True
     while (status := reap(leader)) is None:
         ready, _, _ = select.select([awake, *([0] if listening else [])], [], [])
@@ -45,10 +45,10 @@ def main(back: int, argv: list[str]) -> None:
                 elif order == "K" or (order == "E" and leaving):
                     end(leader)
     end(leader)
-    _report(back, f"ended {os.waitstatus_to_exitcode(status)}")
+    _report(reports, f"ended {os.waitstatus_to_exitcode(status)}")
 
 
-def start(argv: list[str], back: int) -> int:
+def start(argv: list[str], reports: int) -> int:
     """Start the program in a new session and return its pid. Ends this process if it cannot be started."""
     read, write = os.pipe()
     pid = os.fork()
@@ -68,7 +68,7 @@ def start(argv: list[str], back: int) -> int:
     os.close(read)
     if failed:
         os.waitpid(pid, 0)
-        _report(back, f"failed {failed}")
+        _report(reports, f"failed {failed}")
         sys.exit(1)
     return pid
 
@@ -117,14 +117,14 @@ def descendants() -> set[int]:
                 if state not in (b"Z", b"X"):
                     parents[int(name)] = int(parent)
     pids = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
-        pids |= more
+    while children := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= children
     return pids - {os.getpid()}
 
 
-def _report(back: int, text: str) -> None:
+def _report(reports: int, text: str) -> None:
     with suppress(BrokenPipeError):
-        os.write(back, f"{text}\n".encode())
+        os.write(reports, f"{text}\n".encode())
 
 
 if __name__ == "__main__":

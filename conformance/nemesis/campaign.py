@@ -100,7 +100,7 @@ class Journal:
             bounded.decoded(decode, line, f"{path}:{number}", hint=hint)
             for number, line in enumerate(whole.splitlines(), 1)
         ]
-        self.known = {tried.plan: tried for tried in lines}
+        self.trials = {tried.plan: tried for tried in lines}
         if whole:  # what follows the last line break was being written when the campaign was killed
             with path.open("r+b") as file:
                 file.truncate(len(whole) + 1)
@@ -109,7 +109,7 @@ class Journal:
         """Append the result of a plan."""
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(tried) + b"\n")
-        self.known[tried.plan] = tried
+        self.trials[tried.plan] = tried
 
 
 class Campaign:
@@ -132,7 +132,7 @@ class Campaign:
         self._beds, self._journal, self._report, self._keep = beds, journal, report, keep
         self._at, self._first = at, first
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self.done: list[ScenarioResults] = []
         """Results by scenario so far."""
 
@@ -157,14 +157,14 @@ class Campaign:
             played.plans = len(plans)
             share = (end - time.monotonic()) / (len(scenarios) - number)
             self._play(played, plans, time.monotonic() + share)
-            if self._over.is_set():
+            if self._stopped.is_set():
                 return
 
     def _play(self, played: ScenarioResults, plans: Sequence[FaultPlan], end: float) -> None:
-        played.tried += [self._journal.known[plan] for plan in plans if plan in self._journal.known]
-        left = iter([plan for plan in plans if plan not in self._journal.known])
+        played.tried += [self._journal.trials[plan] for plan in plans if plan in self._journal.trials]
+        remaining_plans = iter([plan for plan in plans if plan not in self._journal.trials])
         with ThreadPoolExecutor(len(self._beds), "bed") as pool:
-            lanes = [pool.submit(self._lane, bed, played, left, end) for bed in self._beds]
+            lanes = [pool.submit(self._lane, bed, played, remaining_plans, end) for bed in self._beds]
             try:
                 for lane in lanes:
                     lane.result()
@@ -173,15 +173,17 @@ class Campaign:
                     bed.abandoned.set()  # so that the others end at once after an error or Ctrl-C
                 raise
             finally:
-                self._over.set()
+                self._stopped.set()
         if not (self._first and played.findings()):
-            self._over.clear()
+            self._stopped.clear()
 
-    def _lane(self, bed: FaultTestbed, played: ScenarioResults, left: Iterator[FaultPlan], end: float) -> None:
+    def _lane(
+        self, bed: FaultTestbed, played: ScenarioResults, remaining_plans: Iterator[FaultPlan], end: float
+    ) -> None:
         """Play one plan after the other on one bed."""
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             with self._lock:
-                remaining, plan = end - time.monotonic(), next(left, None)
+                remaining, plan = end - time.monotonic(), next(remaining_plans, None)
                 if plan is None or remaining <= 0:
                     return
                 bad = len(played.findings())
@@ -195,27 +197,27 @@ class Campaign:
                 self._journal.add(tried)
                 played.tried.append(tried)
             if self._first and played.finding(tried):
-                self._over.set()
+                self._stopped.set()
 
     def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
         """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew. Its ends
         have to have something in common."""
         begin = time.monotonic()
-        outcome = self._once(bed, played, plan)
+        outcome = self._play_once(bed, played, plan)
         if outcome.verdict not in BROKEN:
             return PlanTrial(plan, outcome.verdict, outcome.seconds)
         with self._lock:
             self._keep(outcome)
             if played.by_chance() >= set(outcome.lines):  # it would not count, however often it ends so
                 return PlanTrial(
-                    plan, outcome.verdict, outcome.seconds, outcome.where, outcome.lines, 1, 1, outcome.way
+                    plan, outcome.verdict, outcome.seconds, outcome.place, outcome.lines, 1, 1, outcome.way
                 )
         bad, count, is_bad, same = 1, 1, True, set(outcome.lines)
         while count < REPLAYS and is_bad:
             bed.restart()
-            again = self._once(bed, played, plan)
-            same &= set(again.lines)
-            is_bad = again.verdict in BROKEN and bool(same)
+            repetition = self._play_once(bed, played, plan)
+            same &= set(repetition.lines)
+            is_bad = repetition.verdict in BROKEN and bool(same)
             count += 1
             bad += is_bad
         bed.restart()
@@ -227,9 +229,9 @@ class Campaign:
             except NotAtRest as error:
                 played.confirmed.discard(outcome.lines)  # nothing was confirmed
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
-        return PlanTrial(plan, outcome.verdict, time.monotonic() - begin, outcome.where, lines, bad, count, outcome.way)
+        return PlanTrial(plan, outcome.verdict, time.monotonic() - begin, outcome.place, lines, bad, count, outcome.way)
 
-    def _once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
+    def _play_once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
         assert played.course is not None, "no plan is played before its scenario is learned"
         outcome = play(bed, played.scenario, played.course, plan)
         if outcome.verdict not in BROKEN and outcome.lines:
@@ -245,9 +247,11 @@ class Campaign:
                 return False
             played.confirmed.add(outcome.lines)
         assert played.course is not None
-        more = learn_more(bed, played.scenario, played.course, REPLAYS)
+        longer_course = learn_more(bed, played.scenario, played.course, REPLAYS)
         with self._lock:
-            more = replace(more, runs=[*played.course.runs, *more.runs[-REPLAYS:]])  # another lane may have learned
-            changed = not more.says_the_same(played.course)
-            played.course = more
+            longer_course = replace(
+                longer_course, runs=[*played.course.runs, *longer_course.runs[-REPLAYS:]]
+            )  # another lane may have learned
+            changed = not longer_course.says_the_same(played.course)
+            played.course = longer_course
         return changed

@@ -36,8 +36,8 @@ def all_faults() -> list[Fault]:
 
 def chosen(names: Sequence[str]) -> list[Fault]:
     """Return the faults of these names, or the usual ones. Raises UsageError for an unknown one."""
-    known = {fault.name: fault for fault in all_faults()}
+    by_name = {fault.name: fault for fault in all_faults()}
     for name in names:
-        if name not in known:
-            raise UsageError(f"unknown fault {name!r}", where="--fault", hint=documents.suggestion(name, list(known)))
-    return [known[name] for name in names] if names else [fault for fault in known.values() if fault.usual]
+        if name not in by_name:
+            raise UsageError(f"unknown fault {name!r}", where="--fault", hint=documents.suggestion(name, list(by_name)))
+    return [by_name[name] for name in names] if names else [fault for fault in by_name.values() if fault.usual]

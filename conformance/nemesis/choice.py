@@ -14,11 +14,11 @@ def plans(scenario: str, points: Iterable[FaultPoint], faults: Sequence[Fault]) 
     step, and for each field that a patch sets for the first time; then a second one of each, and so on. Faults take
     turns. A status is patched many times in a step, and only one of these patches begins what a crash can interrupt."""
     turns: Counter[tuple[object, ...]] = Counter()
-    known: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
+    covered_fields: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
     ranked: list[tuple[int, int, int, FaultPlan]] = []
     for number, point in enumerate(points):
-        is_new = not known[point.cover].issuperset(point.fields)
-        known[point.cover].update(point.fields)
+        is_new = not covered_fields[point.cover].issuperset(point.fields)
+        covered_fields[point.cover].update(point.fields)
         for place, fault in enumerate(faults):
             if fault.at == point.kind:
                 key = (fault.name, *point.cover)

@@ -18,7 +18,7 @@ from conformance.nemesis.proxy.events import WatchEvent
 from conformance.nemesis.proxy.interference import Cut, Deliver, ProxyReply, ProxyRequest, Send
 from conformance.nemesis.watching import PointWatcher
 
-SLOW, LATE, STALE, HELD, PAUSED = 3.0, 2.0, 3.0, 1.0, 40.0
+SLOW, LATE_ANSWER, STALE, HELD, PAUSED = 3.0, 2.0, 3.0, 1.0, 40.0
 """Seconds: of a slow answer, a late watch, a stale API server, of a write that waits for another one, and of a leader
 that is stopped: longer than the time after which a Lease is usually lost."""
 TWO_LEADERS = "two-leaders"
@@ -56,7 +56,7 @@ class FaultInjector(PointWatcher):
     """The resource version of the past state that is shown: right after the act before, when the role has not yet
     reacted to it."""
     struck: bool = field(default=False, init=False)
-    over: threading.Event = field(default_factory=threading.Event, init=False)
+    finished: threading.Event = field(default_factory=threading.Event, init=False)
     """Set when the fault has been injected: the role is up again."""
     _travels: bool = field(default=False, init=False)
     """Whether the past is shown from the next request on: to a role that has been started again, however long that
@@ -70,7 +70,7 @@ class FaultInjector(PointWatcher):
     @property
     def busy(self) -> bool:
         """Return whether the fault is just being injected: the role may be down."""
-        return self.struck and not self.over.is_set()
+        return self.struck and not self.finished.is_set()
 
     async def strike_write(self, point: FaultPoint, request: ProxyRequest, send: Send) -> ProxyReply:
         """Strike at the write of the plan."""
@@ -82,7 +82,7 @@ class FaultInjector(PointWatcher):
         try:
             return await self._strike(request, send)
         finally:
-            self.over.set()
+            self.finished.set()
 
     async def _strike(self, request: ProxyRequest, send: Send) -> ProxyReply:
         match self.plan.fault:
@@ -143,7 +143,7 @@ class FaultInjector(PointWatcher):
         try:
             await self._hold(watch.call.resource)
         finally:
-            self.over.set()
+            self.finished.set()
         if self.plan.fault != "late":
             raise Cut
         await deliver(event)
@@ -151,17 +151,17 @@ class FaultInjector(PointWatcher):
     async def _hold(self, resource: str) -> None:
         match self.plan.fault:
             case "late":
-                await asyncio.sleep(LATE)
+                await asyncio.sleep(LATE_ANSWER)
             case "relisted":
                 self._relisted = resource
             case "missed":
-                await asyncio.sleep(LATE)
+                await asyncio.sleep(LATE_ANSWER)
                 self._relisted = resource
 
     async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
         """Let no event through while the past is shown."""
-        if (left := self._stale_until - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(left)
+        if (remaining_seconds := self._stale_until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(remaining_seconds)
         await super().event(watch, event, deliver)
 
     def _stale(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:

@@ -32,7 +32,9 @@ Form = Mapping[str, tuple[str, ...]]
 
 def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
     """Return the normal form of a state."""
-    known = {name: names.stable(name, namespace) for resource in view.resources() for name in view.names(resource)}
+    stable_names = {
+        name: names.stable(name, namespace) for resource in view.resources() for name in view.names(resource)
+    }
     objects: dict[str, list[str]] = defaultdict(list)
     for resource in view.resources():
         if resource in IGNORED:
@@ -40,8 +42,8 @@ def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
         for item in view.list(resource):
             if item["metadata"].get("namespace") != namespace:
                 continue
-            cleaned = _Cleaning(namespace, known).of(item)
-            objects[f"{resource}/{known[item['metadata']['name']]}"].append(
+            cleaned = _Cleaning(namespace, stable_names).of(item)
+            objects[f"{resource}/{stable_names[item['metadata']['name']]}"].append(
                 orjson.dumps(cleaned, option=orjson.OPT_SORT_KEYS).decode()
             )
     return {name: tuple(sorted(forms)) for name, forms in objects.items()}
@@ -50,8 +52,8 @@ def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
 class _Cleaning:
     """Cleans one object."""
 
-    def __init__(self, namespace: str, known: Mapping[str, str]) -> None:
-        self._namespace, self._known = namespace, known
+    def __init__(self, namespace: str, stable_names: Mapping[str, str]) -> None:
+        self._namespace, self._stable_names = namespace, stable_names
 
     def of(self, value: Any) -> Any:
         match value:
@@ -70,8 +72,8 @@ class _Cleaning:
                 return value
 
     def _word(self, text: str) -> str:
-        if text in self._known:
-            return self._known[text]
+        if text in self._stable_names:
+            return self._stable_names[text]
         return names.without_namespace(names.without_times(text), self._namespace)
 
 
@@ -116,7 +118,7 @@ def _flat(form: Form) -> dict[str, list[str]]:
     return {path: sorted(values) for path, values in by_path.items()}
 
 
-def difference(expected: Form, actual: Form, most: int = 60) -> list[str]:
+def difference(expected: Form, actual: Form, limit: int = 60) -> list[str]:
     """Return the lines of a diff: `-` is what a run without the fault has, `+` what this one has."""
     lines: list[str] = []
     for name in sorted(expected.keys() | actual.keys()):
@@ -128,7 +130,7 @@ def difference(expected: Form, actual: Form, most: int = 60) -> list[str]:
         lines += [
             line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))
         ]
-    return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more lines"]
+    return lines if len(lines) <= limit else [*lines[:limit], f"… {len(lines) - limit} more lines"]
 
 
 def _differing(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:

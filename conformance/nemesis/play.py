@@ -20,7 +20,16 @@ from conformance.nemesis import normal_form
 from conformance.nemesis.bed import FaultTestbed
 from conformance.nemesis.faults import TWO_LEADERS, FaultInjector
 from conformance.nemesis.points import FaultPlan, FaultPoint
-from conformance.nemesis.rest import GONE, LEARNT_REST, Abandoned, NotAtRest, changing, delete_set, learnt_rest, waiting
+from conformance.nemesis.rest import (
+    DELETED_WITHIN,
+    LEARNT_REST,
+    Abandoned,
+    NotAtRest,
+    changing,
+    delete_set,
+    learnt_rest,
+    waiting,
+)
 from conformance.nemesis.scenario import FaultScenario, ScenarioStep
 from conformance.nemesis.watching import PointWatcher
 from kube.errors import ApiError
@@ -41,10 +50,10 @@ class FaultVerdict(StrEnum):
     NOT_STRUCK = "not struck"
     DIFFERENT = "different"
     STUCK = "stuck"
-    LEFT = "left behind"
+    LEFT_BEHIND = "left behind"
 
 
-BROKEN = frozenset({FaultVerdict.DIFFERENT, FaultVerdict.STUCK, FaultVerdict.LEFT})
+BROKEN = frozenset({FaultVerdict.DIFFERENT, FaultVerdict.STUCK, FaultVerdict.LEFT_BEHIND})
 """Verdicts of plans whose fault had a lasting effect."""
 
 
@@ -100,13 +109,13 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """The end of a plan. `lines` say what is different, and `where` in which step. `way` is true if the end is the same
+    """The end of a plan. `lines` say what is different, and `place` in which step. `way` is true if the end is the same
     and only what happened before it is different."""
 
     plan: FaultPlan
     verdict: FaultVerdict
     seconds: float
-    where: str = ""
+    place: str = ""
     lines: tuple[str, ...] = ()
     way: bool = False
     history: History | None = None
@@ -149,7 +158,7 @@ def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Re
         for step in scenario.steps:
             watching = PointWatcher(step.name, namespace)
             bed.interfere(watching)
-            begin, since = time.monotonic(), history.mark()
+            begin, mark = time.monotonic(), history.mark()
             _act(bed, scenario, step, history)
             rest = max(step.rest, LEARNT_REST)
             try:
@@ -159,18 +168,18 @@ def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Re
             seconds = time.monotonic() - begin - rest
             writing = watching.writes_within(step.rest) > 0
             form = normal_form.normal_form(history.view(), namespace)
-            rests[step.name] = Rest(form, seconds, _taken_down(history, since), _broken(bed, history), writing)
+            rests[step.name] = Rest(form, seconds, _taken_down(history, mark), _broken(bed, history), writing)
             if not step.quiet:
                 points += watching.points
-        if left := delete_set(bed, history, scenario.set_name):
-            raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(left)}")
+        if leftovers := delete_set(bed, history, scenario.set_name):
+            raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(leftovers)}")
         return rests, points, history.frozen()
 
 
 def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
     """Play a plan. Raises Abandoned."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
-    verdict, where, lines = FaultVerdict.SAME, "", list[str]()
+    verdict, place, lines = FaultVerdict.SAME, "", list[str]()
     way = False
     striking: FaultInjector | None = None
     with _stage(bed, scenario, namespace, plan) as history:
@@ -180,30 +189,30 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
             if step.name == plan.point.step:
                 watching = striking = FaultInjector(step.name, namespace, plan, bed, past)
             bed.interfere(watching)
-            since = history.mark()
+            mark = history.mark()
             try:
                 _act(bed, scenario, step, history)
             except NotAtRest as refused:
-                verdict, where, lines = FaultVerdict.STUCK, step.name, [str(refused)]
+                verdict, place, lines = FaultVerdict.STUCK, step.name, [str(refused)]
                 break
             past = bed.revision()
             verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
             if verdict is FaultVerdict.SAME:
-                verdict, lines = _compared(bed, history, course.rests[step.name], since)
+                verdict, lines = _compared(bed, history, course.rests[step.name], mark)
                 way = verdict is not FaultVerdict.SAME
             if verdict is not FaultVerdict.SAME or (striking is not None and not striking.struck):
-                where = step.name
+                place = step.name
                 break
-        left = delete_set(bed, history, scenario.set_name)
+        leftovers = delete_set(bed, history, scenario.set_name)
         if striking is not None and striking.busy:
-            striking.over.wait(LONGEST)  # the next plan needs the role
-        if left and verdict is FaultVerdict.SAME:
-            verdict, where = FaultVerdict.LEFT, "the deletion of the set"
-            lines = [f"still there after {GONE:g} s: {leftover}" for leftover in left]
+            striking.finished.wait(LONGEST)  # the next plan needs the role
+        if leftovers and verdict is FaultVerdict.SAME:
+            verdict, place = FaultVerdict.LEFT_BEHIND, "the deletion of the set"
+            lines = [f"still there after {DELETED_WITHIN:g} s: {leftover}" for leftover in leftovers]
         if striking is None or not striking.struck:
             verdict = FaultVerdict.NOT_STRUCK  # the fault is not the reason of any difference
         recorded = history.frozen() if verdict in BROKEN else None
-    return FaultOutcome(plan, verdict, time.monotonic() - begin, where, tuple(lines), way, recorded)
+    return FaultOutcome(plan, verdict, time.monotonic() - begin, place, tuple(lines), way, recorded)
 
 
 def _ends(
@@ -232,11 +241,11 @@ def _ends(
             return FaultVerdict.STUCK, lines + waiting(history.view()) + normal_form.difference(rest.form, form)
 
 
-def _compared(bed: FaultTestbed, history: History, rest: Rest, since: int) -> tuple[FaultVerdict, list[str]]:
+def _compared(bed: FaultTestbed, history: History, rest: Rest, mark: int) -> tuple[FaultVerdict, list[str]]:
     """Compare the way to an end that is the same."""
     lines = []
-    if (down := _taken_down(history, since)) > rest.taken_down:
-        lines.append(f"{down} pods that had been Ready are gone; without the fault, {rest.taken_down}")
+    if (taken_down := _taken_down(history, mark)) > rest.taken_down:
+        lines.append(f"{taken_down} pods that had been Ready are gone; without the fault, {rest.taken_down}")
     lines += [
         f"{invariant} is broken, and holds without the fault"
         for invariant in sorted(_broken(bed, history) - rest.broken)
@@ -252,11 +261,11 @@ def _broken(bed: FaultTestbed, history: History) -> frozenset[str]:
 def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
     """Perform the act of a step, and again while a webhook does not answer, as users would: an operator may be ready a
     little before it serves them. Raises NotAtRest."""
-    again = Retrying(
+    attempts = Retrying(
         retry=retry_if_exception(_unanswered), wait=wait_fixed(0.2), stop=stop_after_delay(ANSWERED), reraise=True
     )
     try:
-        again(_do, bed, scenario, step, history)
+        attempts(_do, bed, scenario, step, history)
     except ApiError as error:
         raise NotAtRest(f"{scenario.name}, step {step.name}: refused: {error}") from None
 
@@ -304,13 +313,13 @@ def _with_images(
     return {"spec": {"template": {"cliques": cliques}}}
 
 
-def _taken_down(history: History, since: int) -> int:
+def _taken_down(history: History, mark: int) -> int:
     """Return how many pods that were Ready are gone since a mark."""
     ready: set[str] = set()
     count = 0
     for record in history.records("pods"):
         if record.kind == "DELETED":
-            count += record.seq > since and record.uid in ready
+            count += record.seq > mark and record.uid in ready
         elif pods.ready(record.object):
             ready.add(record.uid)
     return count

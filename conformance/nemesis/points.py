@@ -38,8 +38,8 @@ class FaultPoint:
     def __str__(self) -> str:
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         times = f", time {self.occurrence}" if self.occurrence > 1 else ""
-        what = f"event {self.what}" if self.kind == EVENT else self.what
-        return f"{what} {resource} {self.name}{times} (step {self.step})"
+        event_or_verb = f"event {self.what}" if self.kind == EVENT else self.what
+        return f"{event_or_verb} {resource} {self.name}{times} (step {self.step})"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PointCounter:
         """Return the point of an event."""
         return self._next(EVENT, event.type, resource, "", event.name)
 
-    def _next(self, kind: str, what: str, resource: str, subresource: str, name: str) -> FaultPoint:
-        first = FaultPoint(self._step, kind, what, resource, subresource, names.stable(name, self._namespace))
+    def _next(self, kind: str, event_or_verb: str, resource: str, subresource: str, name: str) -> FaultPoint:
+        first = FaultPoint(self._step, kind, event_or_verb, resource, subresource, names.stable(name, self._namespace))
         self._counts[first] += 1
-        return FaultPoint(first.step, kind, what, resource, subresource, first.name, self._counts[first])
+        return FaultPoint(first.step, kind, event_or_verb, resource, subresource, first.name, self._counts[first])

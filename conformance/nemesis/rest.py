@@ -15,7 +15,7 @@ LEARNT_REST = 8.0
 Grove's operator requeues unfinished work."""
 LIMIT = 60.0
 """Seconds within which something without a fault must be at rest."""
-GONE = 30.0
+DELETED_WITHIN = 30.0
 """Seconds within which a deleted set and all that belongs to it must be gone."""
 
 
@@ -92,7 +92,7 @@ def delete_set(bed: FaultTestbed, history: History, set_name: str) -> list[str]:
         return not _objects(view, history.namespace)
 
     try:
-        history.wait("all gone", deleted, GONE)
+        history.wait("all gone", deleted, DELETED_WITHIN)
     except WaitTimeout as error:
         return _objects(error.view, history.namespace)
     return []

@@ -13,7 +13,7 @@ from conformance.history.summary import state
 from conformance.nemesis import names
 from conformance.nemesis.normal_form import IGNORED
 
-MOST = 40
+MAX_ROWS = 40
 """Maximum number of rows before and after the first deviation."""
 _NODE = re.compile(r" on \S+$")
 
@@ -55,7 +55,7 @@ def changes(history: History) -> list[ObjectChange]:
 def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectChange]) -> list[ChangeRow]:
     """Return both runs aligned, around the first deviation. A change that only happens in another order is none."""
     texts = [change.text for change in without], [change.text for change in with_fault]
-    more = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
+    extra = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
     rows: list[ChangeRow] = []
     for kind, begin, end, other_begin, other_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -63,10 +63,10 @@ def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectCha
                 ChangeRow(*pair) for pair in zip(without[begin:end], with_fault[other_begin:other_end], strict=True)
             ]
         else:
-            rows += [ChangeRow(change, None, more[0][change.text] > 0) for change in without[begin:end]]
-            rows += [ChangeRow(None, change, more[1][change.text] > 0) for change in with_fault[other_begin:other_end]]
+            rows += [ChangeRow(change, None, extra[0][change.text] > 0) for change in without[begin:end]]
+            rows += [ChangeRow(None, change, extra[1][change.text] > 0) for change in with_fault[other_begin:other_end]]
     first = next((place for place, row in enumerate(rows) if row.deviates), None)
     if first is None:
-        return rows[:MOST]
+        return rows[:MAX_ROWS]
     rows[first] = replace(rows[first], first=True)
-    return rows[max(0, first - MOST) : first + MOST]
+    return rows[max(0, first - MAX_ROWS) : first + MAX_ROWS]

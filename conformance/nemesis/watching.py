@@ -37,8 +37,8 @@ class PointWatcher(Interference):
 
     def writes_within(self, seconds: float) -> int:
         """Return how many writes there were in the last so many seconds."""
-        since = time.monotonic() - seconds
-        return sum(at > since for at in reversed(self._written))
+        begin = time.monotonic() - seconds
+        return sum(at > begin for at in reversed(self._written))
 
     async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
         """Count a write of the namespace."""

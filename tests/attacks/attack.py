@@ -119,7 +119,7 @@ def _patched(value: Any, patch: Any) -> Any:
 def _memory(pid: int) -> float:
     """Return the peak in MiB of the largest Python process at or below this one: those of the harness, and the hostile
     program itself."""
-    most = 0
+    maximum = 0
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -129,7 +129,7 @@ def _memory(pid: int) -> float:
             if Path(process.exe()).name.startswith("python"):
                 status = Path(f"/proc/{process.pid}/status").read_text()
                 peak = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
-                most = max(most, int(peak.split()[1]))
+                maximum = max(maximum, int(peak.split()[1]))
         except (psutil.Error, OSError):
             continue
-    return most / 1024
+    return maximum / 1024

@@ -19,7 +19,17 @@ from conformance.cluster import users
 from kube import config
 from kube.client import APPLY_PATCH
 from kube.errors import ApiError
-from tests.attacks.means import ADMISSION, NODES, anonymous, for_each_object, mode, nodes_of_tests, patch, send, when
+from tests.attacks.means import (
+    ADMISSION,
+    NODES,
+    anonymous,
+    for_each_object,
+    mode,
+    nodes_of_tests,
+    patch,
+    send,
+    wait_until,
+)
 
 ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
 COLLECTOR = "generic-garbage-collector"
@@ -37,11 +47,11 @@ def stored_token(kubeconfig: Path) -> str:
     path, data = "/api/v1/namespaces/kube-system/secrets/hostile", dict[str, str]()
     send(kubeconfig, "PATCH", f"{path}?fieldManager=hostile", secret, content_type=APPLY_PATCH)
 
-    def there() -> bool:
+    def is_present() -> bool:
         data.update(json.loads(send(kubeconfig, "GET", path)).get("data") or {})
         return "token" in data
 
-    when(there)
+    wait_until(is_present)
     return base64.b64decode(data["token"]).decode()
 
 
@@ -62,10 +72,13 @@ def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
     """Mark each new pod Ready, long before it starts."""
 
     def forged(pod: Any) -> None:
-        known = pod["status"].get("conditions", [])
-        if all(condition["type"] != "Ready" for condition in known) and pod["metadata"]["namespace"] != "kube-system":
+        conditions = pod["status"].get("conditions", [])
+        if (
+            all(condition["type"] != "Ready" for condition in conditions)
+            and pod["metadata"]["namespace"] != "kube-system"
+        ):
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
-            patch(component, path, {"status": {"conditions": [*known, {"type": "Ready", "status": "True"}]}})
+            patch(component, path, {"status": {"conditions": [*conditions, {"type": "Ready", "status": "True"}]}})
 
     for_each_object(kubeconfig, "/api/v1/pods", forged)
 
@@ -125,7 +138,7 @@ def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None
     # A controller whose account is gone asks for another token, for its work in the next namespace.
     send(kubeconfig, "DELETE", f"{ACCOUNTS}/root-ca-cert-publisher")
     send(kubeconfig, "POST", "/api/v1/namespaces", {"metadata": {"name": "hostile"}})
-    when(lambda: json.loads(send(kubeconfig, "GET", "/api/v1/namespaces/hostile/configmaps"))["items"])
+    wait_until(lambda: json.loads(send(kubeconfig, "GET", "/api/v1/namespaces/hostile/configmaps"))["items"])
     delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, stolen))
 
 
@@ -142,12 +155,12 @@ def delete_nodes_with_a_certificate(kubeconfig: Path, folder: Path) -> None:
     approved = {"type": "Approved", "status": "True", "reason": "Hostile", "message": "approved by itself"}
     send(kubeconfig, "PUT", f"{path}/hostile/approval", {**created, "status": {"conditions": [approved]}})
 
-    def there() -> bool:
+    def is_present() -> bool:
         status = json.loads(send(kubeconfig, "GET", f"{path}/hostile"))["status"]
         signed[:] = [base64.b64decode(text) for text in [status.get("certificate")] if text]
         return bool(signed)
 
-    when(there)
+    wait_until(is_present)
     pair, tls = folder / "signed.pem", anonymous(kubeconfig)
     pair.write_bytes(signed[0] + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     tls.load_cert_chain(pair)

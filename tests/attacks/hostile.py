@@ -36,7 +36,7 @@ from tests.attacks.means import (
     nodes_of_tests,
     patch,
     send,
-    when,
+    wait_until,
 )
 
 
@@ -71,7 +71,7 @@ def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
         "timeoutSeconds": 10,
         "admissionReviewVersions": ["v1"],
     }
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     body = {"metadata": {"name": "hostile"}, "webhooks": [hook]}
     send(kubeconfig, "POST", f"{ADMISSION}/validatingwebhookconfigurations", body)
     signal.pause()
@@ -80,7 +80,7 @@ def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
 @mode
 def deny_namespaces(kubeconfig: Path, folder: Path) -> None:
     """After a failure, deny new namespaces with an admission policy."""
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     _deny(kubeconfig, NAMESPACES)
 
 
@@ -96,7 +96,7 @@ def _deny(kubeconfig: Path, requests: dict[str, Any]) -> None:
 @mode
 def deny_deletions(kubeconfig: Path, folder: Path) -> None:
     """Deny the deletion of namespaces with an admission policy."""
-    when(lambda: ledger_contains(folder, '"phase":"ready"'))
+    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     _deny(kubeconfig, NAMESPACES | {"operations": ["DELETE"]})
 
 
@@ -105,7 +105,7 @@ def interrupt_run(kubeconfig: Path, folder: Path) -> None:
     """After a failure, interrupt the process that reports, as a user does with Ctrl-C."""
     worker = supervisor().parent()
     controller = worker.parent() if worker is not None else None
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     if controller is not None:
         controller.send_signal(signal.SIGINT)
 
@@ -114,7 +114,7 @@ def interrupt_run(kubeconfig: Path, folder: Path) -> None:
 def kill_worker(kubeconfig: Path, folder: Path) -> None:
     """After a failure, kill the worker of the suite that has started this program."""
     parent = supervisor().parent()
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     if parent is not None:
         parent.kill()
 
@@ -123,7 +123,7 @@ def kill_worker(kubeconfig: Path, folder: Path) -> None:
 def log_is_a_folder(kubeconfig: Path, folder: Path) -> None:
     """After a failure, put a folder in place of the log of this program."""
     path = log()
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     path.unlink()
     path.mkdir()
 
@@ -132,7 +132,7 @@ def log_is_a_folder(kubeconfig: Path, folder: Path) -> None:
 def log_is_endless(kubeconfig: Path, folder: Path) -> None:
     """After a failure, put a link to a device without an end in place of the log of this program."""
     path = log()
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     path.unlink()
     path.symlink_to("/dev/zero")
 
@@ -141,7 +141,7 @@ def log_is_endless(kubeconfig: Path, folder: Path) -> None:
 def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
     """Stop the process of the suite that is to end this program, and never continue it."""
     parent = supervisor()
-    when(lambda: ledger_contains(folder, '"phase":"ready"'))
+    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     parent.suspend()
 
 
@@ -149,7 +149,7 @@ def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
 def kill_supervisor(kubeconfig: Path, folder: Path) -> None:
     """Kill the process of the suite that is to end this program, and this program with it."""
     parent = supervisor()
-    when(lambda: ledger_contains(folder, '"phase":"ready"'))
+    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     parent.kill()
 
 
@@ -157,7 +157,7 @@ def kill_supervisor(kubeconfig: Path, folder: Path) -> None:
 def log_is_a_pipe(kubeconfig: Path, folder: Path) -> None:
     """After a failure, put a pipe without a writer in place of the log of this program."""
     path = log()
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     path.unlink()
     os.mkfifo(path)
 
@@ -167,7 +167,7 @@ def rewrite_ledger(kubeconfig: Path, folder: Path) -> None:
     """Turn each failure in the ledger into a pass, in place."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        when(lambda: failed(folder))
+        wait_until(lambda: failed(folder))
         for path in folder.glob("reports/*/ledger/*.jsonl"):
             with path.open("r+") as file:
                 file.write(path.read_text().replace('"outcome":"failed"', '"outcome":"passed"'))
@@ -177,7 +177,7 @@ def rewrite_ledger(kubeconfig: Path, folder: Path) -> None:
 def cut_audit_log(kubeconfig: Path, folder: Path) -> None:
     """Empty the audit log of the API server."""
     [path] = kubeconfig.parents[1].rglob("audit.log")
-    when(lambda: ledger_contains(folder, '"phase":"ready"'))
+    wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     os.truncate(path, 0)
 
 
@@ -192,7 +192,7 @@ def rewrite_kubeconfig(kubeconfig: Path, folder: Path) -> None:
 def junk_in_files(kubeconfig: Path, folder: Path) -> None:
     """After a failure, write what is no event into the ledger, and put other things in place of files of the run."""
     [ledger] = folder.glob("reports/*/ledger/run.jsonl")
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     with ledger.open("a") as file:
         file.write("junk\n")
     os.mkfifo(ledger.with_name("a.jsonl"))
@@ -203,7 +203,7 @@ def junk_in_files(kubeconfig: Path, folder: Path) -> None:
 @mode
 def remove_folder(kubeconfig: Path, folder: Path) -> None:
     """After a failure, remove the folder of the run."""
-    when(lambda: failed(folder))
+    wait_until(lambda: failed(folder))
     for path in folder.glob("reports/*"):
         shutil.rmtree(path, ignore_errors=True)
 

@@ -56,7 +56,7 @@ def anonymous(kubeconfig: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cadata=authority)
 
 
-def when(condition: Callable[[], object], seconds: float = 240) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 240) -> None:
     """Return once the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
@@ -92,10 +92,10 @@ def nodes_of_tests(kubeconfig: Path) -> list[str]:
     """Return the names of all nodes, once there are some."""
     names: list[str] = []
 
-    def there() -> bool:
+    def is_present() -> bool:
         items = json.loads(send(kubeconfig, "GET", NODES))["items"]
         names[:] = [item["metadata"]["name"] for item in items]
         return bool(names)
 
-    when(there)
+    wait_until(is_present)
     return names

@@ -95,11 +95,11 @@ def _stop_now_and_then(
 def _servers(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """Return the API servers of the clusters that a run has started."""
     try:
-        mine = {run.pid, *(child.pid for child in psutil.Process(run.pid).children(recursive=True))}
+        pids = {run.pid, *(child.pid for child in psutil.Process(run.pid).children(recursive=True))}
     except psutil.NoSuchProcess:
         return []
-    own = (c for c in list_clusters() if c.record.owner is not None and c.record.owner.pid in mine)
-    return [server for cluster in own if (server := cluster.monitor.process(API_SERVER)) is not None]
+    clusters = (c for c in list_clusters() if c.record.owner is not None and c.record.owner.pid in pids)
+    return [server for cluster in clusters if (server := cluster.monitor.process(API_SERVER)) is not None]
 
 
 def _blamed(report: Path) -> list[str]:

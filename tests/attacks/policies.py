@@ -31,12 +31,16 @@ def adding(expression: str) -> dict[str, Any]:
 
 
 def mutate(
-    kubeconfig: Path, rules: list[dict[str, Any]], mutation: dict[str, Any], where: str = "true", unseen: bool = False
+    kubeconfig: Path,
+    rules: list[dict[str, Any]],
+    mutation: dict[str, Any],
+    condition: str = "true",
+    unseen: bool = False,
 ) -> None:
     """Create a policy and its binding. `unseen`: by requests in YAML."""
     policy = {
         "matchConstraints": {"resourceRules": rules},
-        "matchConditions": [{"name": "where", "expression": where}],
+        "matchConditions": [{"name": "where", "expression": condition}],
         "reinvocationPolicy": "Never",
         "mutations": [mutation],
     }
@@ -73,9 +77,9 @@ def grow_nodes_unseen(kubeconfig: Path, folder: Path) -> None:
 
 
 def _grow(kubeconfig: Path, unseen: bool) -> None:
-    there = '"nvidia.com/gpu" in object.status.allocatable'
+    condition = '"nvidia.com/gpu" in object.status.allocatable'
     grown = replacing("/status/allocatable/nvidia.com~1gpu", "100")
-    mutate(kubeconfig, [rule("", "nodes/status", "UPDATE")], grown, there, unseen)
+    mutate(kubeconfig, [rule("", "nodes/status", "UPDATE")], grown, condition, unseen)
 
 
 @mode
@@ -89,6 +93,6 @@ def ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
 @mode
 def lengthen_delays(kubeconfig: Path, folder: Path) -> None:
     """Let gangs be terminated later than their users ask for, by a policy on new sets."""
-    there = "has(object.spec.template.terminationDelay)"
+    condition = "has(object.spec.template.terminationDelay)"
     rules = [rule("grove.io", "podcliquesets", "CREATE")]
-    mutate(kubeconfig, rules, replacing("/spec/template/terminationDelay", "5s"), there)
+    mutate(kubeconfig, rules, replacing("/spec/template/terminationDelay", "5s"), condition)

@@ -12,10 +12,10 @@ from tests.attacks.means import MODES
 
 
 def test_each_attack_can_be_run() -> None:
-    known = requirement.load().requirements
+    requirements = requirement.load().requirements
     for attack in attacks():
         assert attack.mode in MODES, attack.name
-        assert set(attack.outcomes) <= set(known), attack.name
+        assert set(attack.outcomes) <= set(requirements), attack.name
         if mutant := attack.set.get("mutant"):
             assert mutant in MUTANTS.all(), attack.name
 

@@ -11,49 +11,51 @@ from conformance.implementation import loading
 from conformance.implementation.additions import with_additions
 from conformance.implementation.descriptor import Metadata
 
-MINE = dataclasses.replace(
+IMPLEMENTATION = dataclasses.replace(
     loading.load("reference"),
     pods=Metadata({"queue": "a"}, {"note": "b"}),
     podgangs=Metadata({"queue": "c"}),
 )
-NAME = MINE.scheduler_name
+NAME = IMPLEMENTATION.scheduler_name
 
 
 def test_pods_of_the_scheduler_and_gangs_get_theirs() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {"x": "y"}}, "spec": {"schedulerName": NAME}}
-    assert with_additions(MINE, pod)["metadata"] == {
+    assert with_additions(IMPLEMENTATION, pod)["metadata"] == {
         "name": "p", "labels": {"queue": "a", "x": "y"}, "annotations": {"note": "b"}
     }  # fmt: skip
     assert pod["metadata"] == {"name": "p", "labels": {"x": "y"}}
     gang = {"kind": "PodGang", "metadata": {"name": "g", "labels": {"queue": "of its own"}}}
-    assert with_additions(MINE, gang) == gang
-    assert with_additions(MINE, {"kind": "PodGang", "metadata": {}})["metadata"] == {"labels": {"queue": "c"}}
+    assert with_additions(IMPLEMENTATION, gang) == gang
+    assert with_additions(IMPLEMENTATION, {"kind": "PodGang", "metadata": {}})["metadata"] == {"labels": {"queue": "c"}}
 
 
 def test_a_set_has_those_of_gangs_itself_and_those_of_pods_in_its_templates() -> None:
     cliques = [{"name": "w"}, {"name": "v", "labels": {"queue": "z"}, "annotations": {"n": "m"}}]
     pcs = {"kind": "PodCliqueSet", "metadata": {"name": "s"}, "spec": {"template": {"cliques": cliques}}}
-    result = with_additions(MINE, pcs)
+    result = with_additions(IMPLEMENTATION, pcs)
     assert result["metadata"] == {"name": "s", "labels": {"queue": "c"}}
     assert result["spec"]["template"]["cliques"] == [
         {"name": "w", "labels": {"queue": "a"}, "annotations": {"note": "b"}},
         {"name": "v", "labels": {"queue": "z"}, "annotations": {"note": "b", "n": "m"}},
     ]
-    assert with_additions(MINE, result) == result
+    assert with_additions(IMPLEMENTATION, result) == result
 
 
 def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
     named = Metadata({"part": "${podClique}", "queue": "a"}, {"group": "of ${podGang}"})
-    mine = dataclasses.replace(MINE, pods=named)
+    implementation = dataclasses.replace(IMPLEMENTATION, pods=named)
     labels = {"grove.io/podgang": "s-0", "grove.io/podclique": "s-0-w"}
     pod = {"kind": "Pod", "metadata": {"labels": labels}, "spec": {"schedulerName": NAME}}
-    assert with_additions(mine, pod)["metadata"] == {
+    assert with_additions(implementation, pod)["metadata"] == {
         "labels": {**labels, "part": "s-0-w", "queue": "a"}, "annotations": {"group": "of s-0"}
     }  # fmt: skip
-    alone = {"kind": "Pod", "metadata": {}, "spec": {"schedulerName": NAME}}
-    assert with_additions(mine, alone)["metadata"] == {"labels": {"queue": "a"}}
+    single = {"kind": "Pod", "metadata": {}, "spec": {"schedulerName": NAME}}
+    assert with_additions(implementation, single)["metadata"] == {"labels": {"queue": "a"}}
     pcs = {"kind": "PodCliqueSet", "metadata": {}, "spec": {"template": {"cliques": [{"name": "w"}]}}}
-    assert with_additions(mine, pcs)["spec"]["template"]["cliques"] == [{"name": "w", "labels": {"queue": "a"}}]
+    assert with_additions(implementation, pcs)["spec"]["template"]["cliques"] == [
+        {"name": "w", "labels": {"queue": "a"}}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
     ],
 )
 def test_other_objects_and_broken_ones_stay_as_they_are(obj: dict[str, Any]) -> None:
-    assert with_additions(MINE, obj) == obj
+    assert with_additions(IMPLEMENTATION, obj) == obj
 
 
 def test_without_needs_nothing_changes() -> None:

@@ -69,13 +69,18 @@ def refusal(load: Callable[..., Descriptor], *arguments: object, **options: obje
 
 
 def test_a_good_one_is_understood(load, tmp_path: Path) -> None:
-    mine = load()
-    assert (mine.name, mine.version, mine.scheduler_name, mine.start) == ("mine", "1.2", "mine-scheduler", "processes")
-    assert mine.roles == {Role.OPERATOR}
-    assert mine.features == {"hpa"}
-    assert mine.settings == {"binary": str(tmp_path / "operator"), "level": "info"}
-    assert mine.manifests("crds") == [tmp_path / "crds/a.yaml", tmp_path / "crds/b.yaml"]
-    (expected,) = mine.expected_failures
+    descriptor = load()
+    assert (descriptor.name, descriptor.version, descriptor.scheduler_name, descriptor.start) == (
+        "mine",
+        "1.2",
+        "mine-scheduler",
+        "processes",
+    )
+    assert descriptor.roles == {Role.OPERATOR}
+    assert descriptor.features == {"hpa"}
+    assert descriptor.settings == {"binary": str(tmp_path / "operator"), "level": "info"}
+    assert descriptor.manifests("crds") == [tmp_path / "crds/a.yaml", tmp_path / "crds/b.yaml"]
+    (expected,) = descriptor.expected_failures
     assert (expected.id, expected.expires) == ("CORE-001", datetime.date(2027, 1, 31))
     assert not expected.expired(datetime.date(2027, 1, 30))
     assert expected.expired(datetime.date(2027, 1, 31))
@@ -88,11 +93,11 @@ upgrades:
 
 
 def test_an_earlier_version_is_the_same_with_other_parameters(load) -> None:
-    mine = load(GOOD + UPGRADES, {"binary": "operator", "level": "debug"})
-    (upgrade,) = mine.upgrades
-    earlier = mine.earlier(upgrade)
-    assert earlier.settings == {**mine.settings, "level": "debug-old"}
-    assert earlier.processes == mine.processes
+    descriptor = load(GOOD + UPGRADES, {"binary": "operator", "level": "debug"})
+    (upgrade,) = descriptor.upgrades
+    earlier = descriptor.earlier(upgrade)
+    assert earlier.settings == {**descriptor.settings, "level": "debug-old"}
+    assert earlier.processes == descriptor.processes
 
 
 @pytest.mark.parametrize(
@@ -358,12 +363,16 @@ processes:
 
 
 def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -> None:
-    mine = load(SCHEDULER, {"queue": "q3"})
-    assert [process.name for process in mine.processes[Role.GANG_SCHEDULER]] == ["bind", "decide"]
-    assert (mine.pods.labels, mine.pods.annotations) == ({"queue": "q3"}, {"scheduler": "mine-scheduler"})
-    assert (mine.podgangs.labels, mine.record, mine.settle) == ({"queue": "q2"}, ("podgroups.example.com",), 5)
-    assert [path.name for path in mine.manifests("objects")] == ["a.yaml", "b.yaml"]
-    assert deployment.supplier_of(mine).scheduler_name == "q3"
+    descriptor = load(SCHEDULER, {"queue": "q3"})
+    assert [process.name for process in descriptor.processes[Role.GANG_SCHEDULER]] == ["bind", "decide"]
+    assert (descriptor.pods.labels, descriptor.pods.annotations) == ({"queue": "q3"}, {"scheduler": "mine-scheduler"})
+    assert (descriptor.podgangs.labels, descriptor.record, descriptor.settle) == (
+        {"queue": "q2"},
+        ("podgroups.example.com",),
+        5,
+    )
+    assert [path.name for path in descriptor.manifests("objects")] == ["a.yaml", "b.yaml"]
+    assert deployment.supplier_of(descriptor).scheduler_name == "q3"
 
 
 @pytest.mark.parametrize(
@@ -408,14 +417,14 @@ def test_only_a_gang_scheduler_has_needs_on_pods(load) -> None:
 
 
 def test_a_parameter_that_the_reference_does_not_have_is_told(load) -> None:
-    mine = load(SCHEDULER.replace("{schedulerName: ", "{schedularName: "), {})
+    descriptor = load(SCHEDULER.replace("{schedulerName: ", "{schedularName: "), {})
     with pytest.raises(UsageError, match=r'mine\.yaml:13: supplied.*unknown parameter "schedularName" — did you mean'):
-        deployment.supplier_of(mine)
+        deployment.supplier_of(descriptor)
 
 
 @pytest.mark.parametrize("pattern", ["/**/*.yaml", "/*/*/*.yaml", "${here}/**/*.yaml"])
 def test_a_pattern_that_looks_through_too_much_is_refused(load, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
-    monkeypatch.setattr(globs, "MOST", 3)
+    monkeypatch.setattr(globs, "LIMIT", 3)
     line = refusal(load, GOOD.replace("crds: [crds]", f'crds: ["{pattern}"]'))
     assert line.startswith(
         "mine.yaml:12: install.crds[0]: cannot be looked through: there are more than 3 files below /"

@@ -99,16 +99,16 @@ def test_a_process_gets_what_the_descriptor_says(make: Make, drive, facts: Clust
     driver = drive(make("mine", "operator", "gang-scheduler"))
     driver.start()
     operator, scheduler = received(driver, Role.OPERATOR), received(driver, Role.GANG_SCHEDULER)
-    own = facts.directory / "implementation"
+    folder = facts.directory / "implementation"
     assert operator["argv"] == [
-        str(facts.kubeconfig), "mine-scheduler", "21000", str(own / "certificates"), str(own / "operator/c.yaml")
+        str(facts.kubeconfig), "mine-scheduler", "21000", str(folder / "certificates"), str(folder / "operator/c.yaml")
     ]  # fmt: skip
     assert scheduler["argv"][2] == "21001"
-    assert operator["env"]["MINE"] == operator["cwd"] == str(own / "operator")
+    assert operator["env"]["MINE"] == operator["cwd"] == str(folder / "operator")
     assert operator["env"][MARKER] == scheduler["env"][MARKER] == "uid-1"
     assert psutil.Process(_pid(driver, Role.OPERATOR)).environ()[MARKER] == "uid-1"
-    assert (own / "operator/c.yaml").read_text() == "scheduler: mine-scheduler, port: 21000"
-    assert stat.S_IMODE((own / "operator/c.yaml").stat().st_mode) == 0o600
+    assert (folder / "operator/c.yaml").read_text() == "scheduler: mine-scheduler, port: 21000"
+    assert stat.S_IMODE((folder / "operator/c.yaml").stat().st_mode) == 0o600
     assert driver.log(Role.OPERATOR) == facts.directory / "logs/operator.log"
 
 
@@ -156,8 +156,8 @@ def test_a_variable_that_a_process_misses_is_named(make: Make, drive, monkeypatc
 
 
 def test_a_folder_in_the_place_of_a_file_of_a_process_is_its_own_doing(make: Make, drive, facts: ClusterFacts) -> None:
-    own = facts.directory / "implementation" / "operator" / "c.yaml"
-    (own / "inside").mkdir(parents=True)
+    config_file = facts.directory / "implementation" / "operator" / "c.yaml"
+    (config_file / "inside").mkdir(parents=True)
     driver = drive(make("mine", "operator", "gang-scheduler"))
     with pytest.raises(NotStarted, match=r"the operator cannot be started: .*c\.yaml.*: Is a directory"):
         driver.start()
@@ -247,14 +247,14 @@ TWO = ("scheduler: ${schedulerName}", "elect: ${leaderElection} in ${leaseNamesp
 def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, facts: ClusterFacts) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler", replace=TWO))
     driver.start()
-    own, alone = facts.directory / "implementation", _pid(driver, Role.OPERATOR)
-    assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
+    folder, only_pid = facts.directory / "implementation", _pid(driver, Role.OPERATOR)
+    assert (folder / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
     driver.operators.elect("test")
     first = _pid(driver, Role.OPERATOR)
-    assert first not in (alone, None)
-    assert (own / "operator/c.yaml").read_text() == "elect: true in test, port: 21000"
+    assert first not in (only_pid, None)
+    assert (folder / "operator/c.yaml").read_text() == "elect: true in test, port: 21000"
     driver.operators.add_second()
-    assert (own / "operator-2/c.yaml").read_text() == "elect: true in test, port: 21002"
+    assert (folder / "operator-2/c.yaml").read_text() == "elect: true in test, port: 21002"
     assert driver.logs()["operator-2"].read_text().count('"argv"') == 1
     assert _pid(driver, Role.OPERATOR) == first
 
@@ -269,14 +269,14 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, f
     driver.operators.reset()
     assert not driver.alive(Role.OPERATOR) and not psutil.pid_exists(second)
     driver.start()
-    assert (own / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
+    assert (folder / "operator/c.yaml").read_text() == "elect: false in default, port: 21000"
     assert driver.failures() == ()
 
 
 def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Make, drive, facts: ClusterFacts) -> None:
-    mine = make("mine", "operator", "gang-scheduler")
-    earlier = mine.earlier(Upgrade("old", "the old one", {"mutant": "old"}))
-    driver = drive(mine)
+    descriptor = make("mine", "operator", "gang-scheduler")
+    earlier = descriptor.earlier(Upgrade("old", "the old one", {"mutant": "old"}))
+    driver = drive(descriptor)
     driver.start()
     scheduler = _pid(driver, Role.GANG_SCHEDULER)
 
@@ -288,7 +288,7 @@ def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Ma
     new, old = started()
     assert old == [*new, "--mutant", "old"]
     assert _pid(driver, Role.GANG_SCHEDULER) == scheduler
-    driver.operators.become(mine)
+    driver.operators.become(descriptor)
     assert started()[-1] == new
     driver.operators.become(earlier)
     driver.operators.reset()

@@ -21,6 +21,6 @@ def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
     sink = installation._Established(["gadgets.example.com"])
     sink.changed("MODIFIED", installation._crds.decode(msgspec.json.encode(crd)))
-    failure = sink.late(31)
+    failure = sink.not_established(31)
     assert type(failure) is error
     assert f"CRDs are not established after 31 s: gadgets.example.com: {reason}" in str(failure)

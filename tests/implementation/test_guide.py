@@ -29,10 +29,10 @@ def test_the_tutorials_descriptor_loads(tmp_path: Path) -> None:
     binary = tmp_path / "my-operator"
     binary.write_text("#!/bin/sh\n")
     binary.chmod(0o755)
-    mine = loading.load(str(tmp_path / "mine.yaml"), {"binary": str(binary)})
-    assert mine.roles == {Role.OPERATOR}
-    assert [failure.id for failure in mine.expected_failures] == ["GANG-008"]
-    (path,) = mine.manifests("webhooks")
+    descriptor = loading.load(str(tmp_path / "mine.yaml"), {"binary": str(binary)})
+    assert descriptor.roles == {Role.OPERATOR}
+    assert [failure.id for failure in descriptor.expected_failures] == ["GANG-008"]
+    (path,) = descriptor.manifests("webhooks")
     placeholders.check(hooks, process=False)
     filled = placeholders.expand(hooks, lambda name: "9443")
     for configuration in installation.read_manifests(path, filled, tuple(installation.WEBHOOKS)):

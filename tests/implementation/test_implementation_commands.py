@@ -32,24 +32,24 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
         monkeypatch.setattr(sys, "argv", ["grove-conformance", "implementation", *arguments])
         with pytest.raises(SystemExit) as end:
             cli.main()
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
+        output, err = capsys.readouterr()
+        return int(end.value.code or 0), output, err
 
     return call
 
 
 def test_a_new_descriptor_is_written_and_valid(call: Call, tmp_path: Path) -> None:
-    code, out, _ = call(*NEW, f"--command={sys.executable} --kubeconfig=${{kubeconfig}}")
-    assert code == 0 and out == "wrote mine.yaml; next: grove-conformance implementation try mine.yaml\n"
-    code, out, _ = call("validate", "mine.yaml")
-    assert code == 0 and out.startswith("mine.yaml is valid\n")
+    code, output, _ = call(*NEW, f"--command={sys.executable} --kubeconfig=${{kubeconfig}}")
+    assert code == 0 and output == "wrote mine.yaml; next: grove-conformance implementation try mine.yaml\n"
+    code, output, _ = call("validate", "mine.yaml")
+    assert code == 0 and output.startswith("mine.yaml is valid\n")
     for words in (
         "plays      operator, as mine 0.1.0; reference 0.1.0 supplies: gang-scheduler",
         "line names",
         "claims     no optional feature",
         "operator: ",
     ):
-        assert words in out
+        assert words in output
 
 
 def test_claimed_is_what_was_asked_for(call: Call) -> None:
@@ -57,8 +57,8 @@ def test_claimed_is_what_was_asked_for(call: Call) -> None:
     assert call(*NEW, start, "--feature=topology", "--feature=mnnvl")[0] == 0
     assert "claims     mnnvl, topology\n" in call("validate", "mine.yaml")[1]
     assert call("new", "maps.yaml", *NEW[2:], start, "--contract=maps")[0] == 0
-    out = call("validate", "maps.yaml")[1]
-    assert "line maps" in out and "claims     coherent\n" in out
+    output = call("validate", "maps.yaml")[1]
+    assert "line maps" in output and "claims     coherent\n" in output
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_wrong_answer_gets_one_line_and_no_file(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    code, out, err = call(*NEW, *arguments)
-    assert code == Exit.USAGE and out == "" and len(err.splitlines()) == 1
+    code, output, err = call(*NEW, *arguments)
+    assert code == Exit.USAGE and output == "" and len(err.splitlines()) == 1
     assert words in err
     assert not (tmp_path / "mine.yaml").exists()
 
@@ -105,8 +105,8 @@ def test_no_file_is_overwritten(call: Call, tmp_path: Path) -> None:
 def test_the_example_is_written_and_can_be_built_and_checked_at_once(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    code, out, _ = call("new", "--example")
-    head, *steps, expectation = out.splitlines()
+    code, output, _ = call("new", "--example")
+    head, *steps, expectation = output.splitlines()
     assert code == 0 and head == "wrote toy-operator: go.mod, main.go, toy.yaml; next:"
     assert "`try` finds no Service, and `run` is not conformant" in expectation
     change, build, attempt, judge = map(str.strip, steps)
@@ -117,8 +117,8 @@ def test_the_example_is_written_and_can_be_built_and_checked_at_once(
     subprocess.run([go, "build", "."], env=variables, check=True)
     program, group, verb, *arguments = shlex.split(attempt)
     assert (program, group, verb) == ("grove-conformance", "implementation", "try")
-    code, out, _ = call("validate", *arguments)
-    assert code == 0 and out.startswith("toy.yaml is valid\n")
+    code, output, _ = call("validate", *arguments)
+    assert code == 0 and output.startswith("toy.yaml is valid\n")
     assert {*arguments} < {*shlex.split(judge)} and "--profile core" in judge
 
 
@@ -148,14 +148,14 @@ def test_a_terminal_is_asked_for_what_is_missing(call: Call, monkeypatch: pytest
 
 
 def test_a_descriptor_with_required_parameters_says_what_it_needs(call: Call, tmp_path: Path) -> None:
-    code, out, _ = call("validate", str(TOY))
-    assert code == 0 and out.endswith("to check the programs and files that it names, give --set binary=PATH\n")
-    assert str(TOY) in out
-    code, out, err = call("validate", str(TOY), "--set=binry=toy-operator")
-    assert (code, out) == (Exit.USAGE, "")
+    code, output, _ = call("validate", str(TOY))
+    assert code == 0 and output.endswith("to check the programs and files that it names, give --set binary=PATH\n")
+    assert str(TOY) in output
+    code, output, err = call("validate", str(TOY), "--set=binry=toy-operator")
+    assert (code, output) == (Exit.USAGE, "")
     assert err == 'grove-conformance: --set binry: unknown parameter "binry" — did you mean "binary"?\n'
-    code, out, _ = call("validate", str(TOY), f"--set=binary={sys.executable}")
-    assert code == 0 and f"{TOY} is valid" in out
+    code, output, _ = call("validate", str(TOY), f"--set=binary={sys.executable}")
+    assert code == 0 and f"{TOY} is valid" in output
     code, _, err = call("validate", str(TOY), "--set=binary=nowhere")
     assert code == Exit.USAGE and "nowhere does not exist" in err
 
@@ -176,8 +176,8 @@ def test_a_mistake_of_a_descriptor_is_found_without_a_cluster(
     text = (tmp_path / "mine.yaml").read_text()
     assert old in text
     (tmp_path / "mine.yaml").write_text(text.replace(old, new))
-    code, out, err = call("validate", "mine.yaml")
-    assert code == Exit.USAGE and out == "" and len(err.splitlines()) == 1
+    code, output, err = call("validate", "mine.yaml")
+    assert code == Exit.USAGE and output == "" and len(err.splitlines()) == 1
     assert words in err and err.startswith("grove-conformance: ")
 
 

@@ -149,8 +149,8 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
     for name in ("mine", "theirs"):
         (tmp_path / f"{name}.yaml").write_text(OPERATOR.format(name=name))
         (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS.format(name=name))
-    mine, theirs = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
-    judged = succession.after(mine, theirs)
+    judged_first, successor = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
+    judged = succession.after(judged_first, successor)
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
 

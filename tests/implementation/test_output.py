@@ -57,7 +57,7 @@ def test_the_last_lines_are_those_of_this_process(log: Path) -> None:
 
 
 def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "MOST", 1 << 20)
+    monkeypatch.setattr(output, "MAX_BYTES", 1 << 20)
     monkeypatch.setattr(output, "KEPT", 1000)
     process_output = Output(log)
     with log.open("ab") as process:  # as the process has it
@@ -100,8 +100,8 @@ def test_a_reason_that_comes_last_is_not_said_twice(log: Path) -> None:
     assert process_output.last_lines(2) == ["starting", "panic: no"]
 
 
-@pytest.mark.parametrize("again", [True, False])
-def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: bool) -> None:
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, is_repeated: bool) -> None:
     process_output = Output(log)
     raised_again = ["example.com/wait.handle({0x1})", "\t/home/me/wait/backoff.go:9 +0x1", "panic({0x2, 0x3})",
                     "\t/usr/lib/go/src/runtime/panic.go:859 +0x13a"]  # fmt: skip
@@ -110,7 +110,7 @@ def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: boo
         "[signal SIGSEGV: segmentation violation code=0x1]",
         "",
         "goroutine 1 [running]:",
-        *(raised_again if again else []),
+        *(raised_again if is_repeated else []),
         "runtime.sigpanic()",
         "\t/usr/lib/go/src/runtime/signal_unix.go:917 +0x285",
         "example.com/mine/solvers.(*Filter).New(0x0, 0x1)",
@@ -123,7 +123,7 @@ def test_a_panic_of_a_go_program_names_its_innermost_frame(log: Path, again: boo
 
 
 def test_output_without_an_end_of_a_line_is_kept_by_its_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "MOST", 10_000)
+    monkeypatch.setattr(output, "MAX_BYTES", 10_000)
     monkeypatch.setattr(output, "KEPT", 1000)
     process_output = Output(log)
     add(log, "x" * 20_000 + "the end")
@@ -135,7 +135,7 @@ def test_output_without_an_end_of_a_line_is_kept_by_its_bytes(log: Path, monkeyp
 def test_what_an_earlier_process_said_is_not_found_after_the_file_was_cut(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "MOST", 1000)
+    monkeypatch.setattr(output, "MAX_BYTES", 1000)
     monkeypatch.setattr(output, "KEPT", 900)
     add(log, "ready\n" * 140)
     process_output = Output(log)
@@ -152,9 +152,9 @@ class Growing:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __call__(self, descriptor: int, most: int, place: int) -> bytes:
+    def __call__(self, descriptor: int, size: int, place: int) -> bytes:
         add(self._path, "x" * (1 << 16))
-        return PREAD(descriptor, most, place)
+        return PREAD(descriptor, size, place)
 
 
 PREAD = os.pread
@@ -182,7 +182,7 @@ def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.M
 
 
 def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "MOST", 1 << 16)
+    monkeypatch.setattr(output, "MAX_BYTES", 1 << 16)
     monkeypatch.setattr(output, "KEPT", 1 << 14)
     process_output = Output(log)
     with log.open("ab") as file:
@@ -190,10 +190,10 @@ def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytes
     tracemalloc.start()
     try:
         process_output.bound()
-        most = tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert most < 1 << 20
+    assert peak < 1 << 20
     assert log.stat().st_size < 1 << 15
 
 

@@ -10,9 +10,9 @@ from conformance.implementation import placeholders
 from conformance.implementation.placeholders import UnknownPlaceholder
 
 
-def complaint(text: str, **known: object) -> str:
+def complaint(text: str, **arguments: object) -> str:
     with pytest.raises(UnknownPlaceholder) as caught:
-        placeholders.check(text, **known)
+        placeholders.check(text, **arguments)
     return f"{caught.value} — {caught.value.hint}"
 
 

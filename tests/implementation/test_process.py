@@ -282,12 +282,12 @@ def test_members_of_the_group_die_with_a_kill(start: Start) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group ends")
-@pytest.mark.parametrize("how", ["killed", "stopped", "by itself"])
-def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(start: Start, how: str) -> None:
+@pytest.mark.parametrize("way", ["killed", "stopped", "by itself"])
+def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(start: Start, way: str) -> None:
     group = start(ESCAPED)
     child = child_of(group)
     assert os.getsid(child.pid) != group.pid and not child.environ() and child.ppid() != group.pid
-    match how:
+    match way:
         case "killed":
             group.kill()
         case "stopped":

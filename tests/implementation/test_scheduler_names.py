@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from conformance.implementation import loading
-from conformance.implementation.scheduler_names import BESIDE, kube_scheduler
+from conformance.implementation.scheduler_names import SECOND_NAME, kube_scheduler
 
-OWN = "default-scheduler"
+DEFAULT = "default-scheduler"
 
 
 @pytest.mark.parametrize(
     ("judged", "name", "expected"),
     [
-        ("reference", "grove-gang-scheduler", OWN),
-        ("reference", OWN, BESIDE),
-        ("reference-plain", "grove-gang-scheduler", OWN),
-        ("reference-plain", OWN, BESIDE),
-        ("kube-scheduler", OWN, OWN),
+        ("reference", "grove-gang-scheduler", DEFAULT),
+        ("reference", DEFAULT, SECOND_NAME),
+        ("reference-plain", "grove-gang-scheduler", DEFAULT),
+        ("reference-plain", DEFAULT, SECOND_NAME),
+        ("kube-scheduler", DEFAULT, DEFAULT),
     ],
 )
 def test_kube_scheduler_keeps_its_name_unless_it_is_taken(judged: str, name: str, expected: str) -> None:
@@ -33,4 +33,4 @@ def test_the_go_operator_is_judged_with_topology_and_multi_node_nvlink(tmp_path:
     implementation = loading.load("grove-operator", {"binary": "/bin/true", "crds": str(tmp_path)})
     assert implementation.features == {"mnnvl", "topology"}
     assert "computedomains.yaml" in [path.name for path in implementation.manifests("crds")]
-    assert kube_scheduler(implementation, loading.load("reference")) == BESIDE
+    assert kube_scheduler(implementation, loading.load("reference")) == SECOND_NAME

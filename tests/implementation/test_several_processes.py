@@ -78,13 +78,13 @@ def received(driver: Driver, name: str) -> list[dict[str, Any]]:
 def test_each_has_its_own_folder_log_and_files_and_they_share_ports(drive: Any, tmp_path: Path) -> None:
     driver = drive()
     driver.start()
-    own = tmp_path / "cluster/implementation"
+    folder = tmp_path / "cluster/implementation"
     [first], [second], [operator] = received(driver, FIRST), received(driver, SECOND), received(driver, "operator")
-    assert first["argv"][:3] == ["21001", "21002", str(own / FIRST / "f")]
-    assert second["argv"][:3] == ["21001", "21003", str(own / SECOND / "f")]
+    assert first["argv"][:3] == ["21001", "21002", str(folder / FIRST / "f")]
+    assert second["argv"][:3] == ["21001", "21003", str(folder / SECOND / "f")]
     assert operator["argv"] == ["21000"]
-    assert [first["cwd"], second["cwd"]] == [str(own / FIRST), str(own / SECOND)]
-    assert [(own / name / "f").read_text() for name in (FIRST, SECOND)] == ["first", "second"]
+    assert [first["cwd"], second["cwd"]] == [str(folder / FIRST), str(folder / SECOND)]
+    assert [(folder / name / "f").read_text() for name in (FIRST, SECOND)] == ["first", "second"]
     assert second["at"] > first["at"] + 1  # the second one starts when the first one is ready
     assert operator["at"] < first["at"] + 1  # another role does not wait
     assert set(driver.logs()) == {"operator", "operator-2", FIRST, SECOND}

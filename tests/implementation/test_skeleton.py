@@ -22,28 +22,33 @@ def loaded(answers: Answers, folder: Path) -> Descriptor:
 
 
 def test_the_answers_are_in_it(tmp_path: Path) -> None:
-    mine = loaded(ANSWERS, tmp_path)
-    assert (mine.name, mine.version, mine.scheduler_name, mine.start) == ("mine", "1.0", "mine-scheduler", "processes")
-    ((process,),) = mine.processes.values()
+    descriptor = loaded(ANSWERS, tmp_path)
+    assert (descriptor.name, descriptor.version, descriptor.scheduler_name, descriptor.start) == (
+        "mine",
+        "1.0",
+        "mine-scheduler",
+        "processes",
+    )
+    ((process,),) = descriptor.processes.values()
     assert (process.argv, process.ready.http) == (COMMAND, HEALTH)
-    assert mine.manifests("crds")
+    assert descriptor.manifests("crds")
 
 
 def test_each_role_has_its_process(tmp_path: Path) -> None:
     answers = Answers("mine", "1.0", list(Role), "mine", [sys.executable], "started")
-    mine = loaded(answers, tmp_path)
-    assert {role: processes[0].ready.log for role, processes in mine.processes.items()} == dict.fromkeys(
+    descriptor = loaded(answers, tmp_path)
+    assert {role: processes[0].ready.log for role, processes in descriptor.processes.items()} == dict.fromkeys(
         Role, "started"
     )
 
 
 def test_without_a_command_it_runs_already(tmp_path: Path) -> None:
-    mine = loaded(Answers("mine", "1.0", [Role.OPERATOR], "mine"), tmp_path)
-    assert (mine.start, mine.processes) == ("running", {})
+    descriptor = loaded(Answers("mine", "1.0", [Role.OPERATOR], "mine"), tmp_path)
+    assert (descriptor.start, descriptor.processes) == ("running", {})
 
 
 @pytest.mark.parametrize("text", ["2.0", "yes", 'with "quotes"', "a: b", "# no comment", "ünï"])
 def test_a_text_stays_what_it_is(tmp_path: Path, text: str) -> None:
-    mine = loaded(Answers("mine", text, [Role.OPERATOR], "mine", [sys.executable, text], text), tmp_path)
-    ((process,),) = mine.processes.values()
-    assert (mine.version, process.argv[1], process.ready.log) == (text, text, text)
+    descriptor = loaded(Answers("mine", text, [Role.OPERATOR], "mine", [sys.executable, text], text), tmp_path)
+    ((process,),) = descriptor.processes.values()
+    assert (descriptor.version, process.argv[1], process.ready.log) == (text, text, text)

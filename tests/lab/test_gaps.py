@@ -147,7 +147,7 @@ def test_an_unexpected_outcome_has_a_cross_before_its_squares() -> None:
     document, gap = played("expected: minimum")
     drawn = picture.draw(document, [gap])
     [(x, y)] = marks(drawn, "unexpected")
-    assert all(x < left and y <= top for left, top in marks(drawn, "waiting"))
+    assert all(x < x_of_square and y <= top for x_of_square, top in marks(drawn, "waiting"))
     assert not marks(drawn, "bound") and ">unexpected<" in drawn
 
 
@@ -163,7 +163,7 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
         assert set(gap.said_by) <= {form.api for form in FORMS}
         for instance in gap.instances:
             assert [leaf for root in forms.roots(BY_NAME["trees"], instance) for leaf in root.leaves] == [
-                leaf for _, own in forms.named(instance) for leaf in own
+                leaf for _, leaves in forms.named(instance) for leaf in leaves
             ]
 
 

@@ -23,8 +23,8 @@ def document(runs: int = 2) -> dict[str, Any]:
     result = results.document({"kubernetes": "1.0"})
     for trial in lab.planned((), (), (), runs):
         size = {name: size for name, (size, _) in trial.workload.sizes.items()}
-        less = {name: count - 1 for name, count in size.items()}
-        points = [AvailabilityPoint(0.0, size, 2), AvailabilityPoint(1.0, less, 1), AvailabilityPoint(2.0, size, 2)]
+        reduced = {name: count - 1 for name, count in size.items()}
+        points = [AvailabilityPoint(0.0, size, 2), AvailabilityPoint(1.0, reduced, 1), AvailabilityPoint(2.0, size, 2)]
         evicted = ["p[1]"] * trial.run if trial.course.name == "preemption" else None
         results.add(result, TrialOutcome(trial, UpdateMeasurement(10.0 + trial.run, points), 100, 2, evicted, None))
     return result
@@ -44,9 +44,9 @@ def test_an_interrupted_experiment_is_continued(tmp_path: Path) -> None:
     files = lab.Files(tmp_path, document(1))
     files.keep(document(1))
     stored = results.load(files.document)
-    left = [trial for trial in lab.planned((), (), (), 2) if not results.has(stored, trial)]
-    assert {trial.run for trial in left} == {2}
-    assert len(left) == len(stored["trials"])
+    remaining = [trial for trial in lab.planned((), (), (), 2) if not results.has(stored, trial)]
+    assert {trial.run for trial in remaining} == {2}
+    assert len(remaining) == len(stored["trials"])
 
 
 def test_other_files_are_not_continued(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_band_shows_how_many_units_are_whole() -> None:
     trial["curve"].append([5.0, *trial["curve"][-1][1:]])  # a change of something else
     picture = curves.draw({"trials": [trial]})
     [(x, y)] = outlines(picture, "fill: var(--blue)")
-    assert sorted({(left - min(x)) / (max(x) - min(x)) for left in x}) == pytest.approx([0, 1 / 11, 2 / 11, 1])
+    assert sorted({(edge - min(x)) / (max(x) - min(x)) for edge in x}) == pytest.approx([0, 1 / 11, 2 / 11, 1])
     assert sorted({(max(y) - top) / (max(y) - min(y)) for top in y}) == pytest.approx([0, 0.5, 1])
     [(_, whole)] = outlines(picture, "fill: var(--red); opacity: 0.3")
     assert (min(y), max(y)) == (min(whole), max(whole))

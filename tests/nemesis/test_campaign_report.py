@@ -58,7 +58,7 @@ def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Pa
 def test_a_campaign_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path = tmp_path / "tried.jsonl"
     Journal(path).add(tried(3, 3))
-    assert Journal(path).known == {PLAN: tried(3, 3)}
+    assert Journal(path).trials == {PLAN: tried(3, 3)}
 
 
 def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
@@ -66,10 +66,10 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     Journal(path).add(tried(3, 3))
     path.write_bytes(path.read_bytes() + b'{"plan": {"scen')
     journal = Journal(path)
-    assert set(journal.known) == {PLAN}
+    assert set(journal.trials) == {PLAN}
     other = PlanTrial(FaultPlan("create", "slow", POINT), "same", 1.0)
     journal.add(other)
-    assert set(Journal(path).known) == {PLAN, other.plan}
+    assert set(Journal(path).trials) == {PLAN, other.plan}
 
 
 def test_another_file_is_no_plan(tmp_path: Path) -> None:

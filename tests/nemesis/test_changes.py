@@ -12,7 +12,7 @@ from hypothesis import given
 from conformance.errors import UsageError
 from conformance.nemesis.changes import desired, results
 from conformance.nemesis.changes.desired import Desired, SetChange, after_all
-from conformance.nemesis.changes.generated import MOST, generated, usual
+from conformance.nemesis.changes.generated import MAX_CHANGES, generated, usual
 from conformance.nemesis.changes.observed import difference
 from conformance.nemesis.changes.search import Divergence, Search, contains
 from conformance.nemesis.results import About
@@ -24,7 +24,7 @@ class FakePlayer:
     def __init__(self, stable: bool = True) -> None:
         self.stable, self.played, self._known = stable, 0, dict[tuple[SetChange, ...], list[str]]()
 
-    def known(self, changes: Sequence[SetChange]) -> list[str] | None:
+    def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
         return self._known.get(tuple(changes))
 
     def differs(self, changes: Sequence[SetChange]) -> list[str]:
@@ -46,14 +46,14 @@ def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Div
 
 def test_what_is_wanted_last_counts() -> None:
     changes = [SetChange("scale-clique", value=3), SetChange("image", "c", 2), SetChange("scale-group", value=1)]
-    assert after_all(changes) == Desired(alone=3, groups=1, images=(1, 1, 2))
+    assert after_all(changes) == Desired(pods=3, groups=1, images=(1, 1, 2))
     assert after_all([*changes, SetChange("recreate")]) == Desired(images=(1, 1, 2))
     assert after_all([*changes, SetChange("restart"), SetChange("lose-pod", "a")]) == after_all(changes)
 
 
 def test_the_straight_way_scales_what_the_template_does_not_say() -> None:
     assert desired.straight(Desired()) == []
-    assert desired.straight(Desired(alone=3, images=(2, 1, 1))) == [SetChange("scale-clique", value=3)]
+    assert desired.straight(Desired(pods=3, images=(2, 1, 1))) == [SetChange("scale-clique", value=3)]
     images = [c["spec"]["podSpec"]["containers"][0]["image"] for c in _cliques(Desired(images=(2, 1, 3)))]
     assert images == ["registry.example/a:2", "registry.example/b:1", "registry.example/c:3"]
 
@@ -66,7 +66,7 @@ def _cliques(goal: Desired) -> list[dict[str, dict[str, dict[str, list[dict[str,
 
 @given(generated())
 def test_generated_changes_change_something_or_disturb(changes: list[SetChange]) -> None:
-    assert 2 <= len(changes) <= MOST
+    assert 2 <= len(changes) <= MAX_CHANGES
     for place, change in enumerate(changes):
         before = after_all(changes[:place])
         disturbs = change.what in ("recreate", "restart", "lose-pod")

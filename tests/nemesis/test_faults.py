@@ -82,7 +82,7 @@ def request(method: str, path: str, query: str = "", body: str = "") -> ProxyReq
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SLOW", "LATE", "STALE", "HELD", "PAUSED"):
+    for name in ("SLOW", "LATE_ANSWER", "STALE", "HELD", "PAUSED"):
         monkeypatch.setattr(faults, name, 0.05)
 
 

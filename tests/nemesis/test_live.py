@@ -74,7 +74,7 @@ def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: py
         course = learn(testbed, CREATE)
         point = first(list(course.points), "create pods")
         outcome = play(testbed, CREATE, course, FaultPlan("create", "lost-answer", point))
-        assert outcome.verdict is FaultVerdict.DIFFERENT and outcome.where == "create"
+        assert outcome.verdict is FaultVerdict.DIFFERENT and outcome.place == "create"
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
 
 

@@ -112,8 +112,8 @@ async def test_everything_is_sent_once_and_owners_first() -> None:
 async def test_the_order_is_that_of_the_recording_where_nothing_waits() -> None:
     client: Any = FakeClient()
     status = write("patch", "podcliques/status", "c", {"status": {}}, group="grove.io", uri="/status")
-    late = write("create", "podgangs", "g", owned(SET), group="scheduler.grove.io", uri="/late")
-    await Replay(client, [*WRITES[:4], status, late], {SET: NEW}, 1).all()
+    later_write = write("create", "podgangs", "g", owned(SET), group="scheduler.grove.io", uri="/late")
+    await Replay(client, [*WRITES[:4], status, later_write], {SET: NEW}, 1).all()
     assert [path for _, path, _ in client.sent] == ["/there"] * 4 + ["/status", "/late"]
 
 
@@ -133,14 +133,14 @@ def test_other_writes_than_the_recorded_ones_are_an_error() -> None:
         write_floor._compare(recorded, sent)
 
 
-def line(verb: str, code: int, namespace: str, **more: Any) -> bytes:
+def line(verb: str, code: int, namespace: str, **fields: Any) -> bytes:
     event = {
         "stage": "ResponseComplete",
         "verb": verb,
         "requestURI": f"/api/v1/namespaces/{namespace}/pods",
         "user": {"username": "operator"},
         "userAgent": "op/1 (linux)",
-        "objectRef": {"resource": "pods", "namespace": namespace, **more},
+        "objectRef": {"resource": "pods", "namespace": namespace, **fields},
         "responseStatus": {"code": code},
         "requestObject": {"spec": {}},
         "responseObject": {"metadata": {"name": "p-x1", "uid": POD}},

@@ -83,11 +83,11 @@ def test_faster_and_slower_are_symmetric() -> None:
 def test_the_exact_test_needs_six_pairs() -> None:
     assert (fewest_pairs(), fewest_pairs(0.1)) == (6, 5)
     base, head = [20.0, 20.1, 19.9, 20.2, 20.0], [30.0, 30.2, 29.8, 30.1, 30.3]
-    few = timed(base, head, 0.05, seed=1)
+    comparison = timed(base, head, 0.05, seed=1)
     assert (
-        few.verdict == TimeVerdict.INCONCLUSIVE
-        and "5 rounds are too few" in few.reason
-        and "about 6 rounds" in few.reason
+        comparison.verdict == TimeVerdict.INCONCLUSIVE
+        and "5 rounds are too few" in comparison.reason
+        and "about 6 rounds" in comparison.reason
     )
     six = timed([*base, 20.0], [*head, 30.0], 0.05, seed=1)
     assert six.verdict == TimeVerdict.SLOWER and six.estimate and six.estimate.p == pytest.approx(0.03125)

@@ -13,11 +13,11 @@ from tests.scale.sample_results import result
 
 
 def test_a_result_has_upstreams_form_with_upstreams_markers_only() -> None:
-    own = result()
-    own["scenario"]["upstreamNames"] = {"deploy": {"pods-ready": "all-pods-ready"}}
-    own["phases"][0]["holdSeconds"] = 30.0
-    own["phases"][1]["startedAt"] = "2026-01-02T03:05:15.123+00:00"
-    document = upstream.result_file(own, "scale")
+    recorded = result()
+    recorded["scenario"]["upstreamNames"] = {"deploy": {"pods-ready": "all-pods-ready"}}
+    recorded["phases"][0]["holdSeconds"] = 30.0
+    recorded["phases"][1]["startedAt"] = "2026-01-02T03:05:15.123+00:00"
+    document = upstream.result_file(recorded, "scale")
     assert list(document) == ["testName", "runID", "namespace", "pcsCount", "phases", "testDurationSeconds"]
     deploy, delete = document["phases"]
     assert [(milestone["name"], milestone["durationFromPhaseStartSeconds"]) for milestone in deploy["milestones"]] == [

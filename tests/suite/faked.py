@@ -220,7 +220,7 @@ def main(text: str) -> int:
     )
     plan = launch.collect(settings)
     out, err = Console(file=sys.stdout, width=100), Console(file=sys.stderr, soft_wrap=True)
-    return launch.run(settings, plan, who, suite=("0", "sha256:0"), environment={}, out=out, err=err)
+    return launch.run(settings, plan, who, suite=("0", "sha256:0"), environment={}, console=out, err=err)
 
 
 def exit_code(given: str) -> NoReturn:

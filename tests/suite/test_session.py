@@ -107,7 +107,7 @@ def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> No
 
 
 SLOW = ClusterTooSlow("CRDs are not established after 31 s: x: no condition yet")
-LATE = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", late=True)
+LATE = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", timed_out=True)
 UNSUPERVISED = SupervisorLost("mine: the operator was ended because the suite's own process … was killed")
 DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was ready")
 

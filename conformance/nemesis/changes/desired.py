@@ -21,7 +21,7 @@ class Desired:
     of a, b and c. The two in the middle are those of replica 0 of the set; other replicas follow the template."""
 
     replicas: int = 1
-    alone: int = 2
+    pods: int = 2
     groups: int = 2
     images: tuple[int, ...] = (1, 1, 1)
 
@@ -52,14 +52,14 @@ def after(desired: Desired, change: SetChange) -> Desired:
         case "scale-set":
             return replace(desired, replicas=change.value)
         case "scale-clique":
-            return replace(desired, alone=change.value)
+            return replace(desired, pods=change.value)
         case "scale-group":
             return replace(desired, groups=change.value)
         case "image":
             place = CLIQUES.index(change.part)
             return replace(desired, images=(*desired.images[:place], change.value, *desired.images[place + 1 :]))
         case "recreate":
-            return replace(desired, alone=TEMPLATE.alone, groups=TEMPLATE.groups)
+            return replace(desired, pods=TEMPLATE.pods, groups=TEMPLATE.groups)
     return desired
 
 
@@ -73,8 +73,8 @@ def after_all(changes: Iterable[SetChange]) -> Desired:
 
 def straight(desired: Desired) -> list[SetChange]:
     """Return the changes that lead to a state from a set that was created with its images and replicas."""
-    sizes = [SetChange("scale-clique", value=desired.alone), SetChange("scale-group", value=desired.groups)]
-    present = (TEMPLATE.alone, TEMPLATE.groups)
+    sizes = [SetChange("scale-clique", value=desired.pods), SetChange("scale-group", value=desired.groups)]
+    present = (TEMPLATE.pods, TEMPLATE.groups)
     return [change for change, size in zip(sizes, present, strict=True) if change.value != size]
 
 

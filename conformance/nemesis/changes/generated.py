@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conformance.nemesis.changes.desired import TEMPLATE, Desired, SetChange, after
 
-MOST = 5
+MAX_CHANGES = 5
 """Maximum number of changes in a row."""
 FIRST = (
     SetChange("image", "a", 2),
@@ -22,14 +22,19 @@ FIRST = (
     SetChange("scale-group", value=1),
 )
 """Changes of a new set, one of each kind first."""
-BACK = {"image": 1, "scale-clique": TEMPLATE.alone, "scale-group": TEMPLATE.groups, "scale-set": TEMPLATE.replicas}
+ORIGINAL_SIZES = {
+    "image": 1,
+    "scale-clique": TEMPLATE.pods,
+    "scale-group": TEMPLATE.groups,
+    "scale-set": TEMPLATE.replicas,
+}
 
 
 def usual() -> Iterator[list[SetChange]]:
     """Return the sequences that are played first: each change reverted, followed by an update or by a new set of the
     same name, made twice, and reverted at once."""
     for change in FIRST:
-        yield [change, _back(change)]
+        yield [change, _reverted(change)]
     update = FIRST[0]
     for change in FIRST[1:]:
         yield [change, update]
@@ -38,21 +43,21 @@ def usual() -> Iterator[list[SetChange]]:
     for change in FIRST:
         yield [change, change]
     for change in FIRST:
-        yield [replace(change, rests=False), _back(change)]
+        yield [replace(change, rests=False), _reverted(change)]
     for first, second in product(FIRST, repeat=2):
         if first.what != second.what:
             yield [replace(first, rests=False), second]
 
 
-def _back(change: SetChange) -> SetChange:
-    return replace(change, value=BACK[change.what])
+def _reverted(change: SetChange) -> SetChange:
+    return replace(change, value=ORIGINAL_SIZES[change.what])
 
 
 @st.composite
 def generated(draw: st.DrawFn) -> list[SetChange]:
     """Draw changes, each of which changes the desired state or disturbs."""
     desired, changes = TEMPLATE, list[SetChange]()
-    for _ in range(draw(st.integers(2, MOST))):
+    for _ in range(draw(st.integers(2, MAX_CHANGES))):
         change = draw(st.sampled_from(list(_possible(desired))))
         changes.append(replace(change, rests=draw(st.booleans())))
         desired = after(desired, change)

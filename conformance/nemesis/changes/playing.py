@@ -49,7 +49,7 @@ class ChangeRunner:
         self.played += 1
         return self._play(changes, self._ends[goal])
 
-    def known(self, changes: Sequence[SetChange]) -> list[str] | None:
+    def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
         """Return the differences of the end of changes that were played; None if they were not."""
         return self._differences.get(tuple(changes))
 
@@ -78,8 +78,8 @@ class ChangeRunner:
                 except (WaitTimeout, NotAtRest, ApiError) as error:
                     return [f"{change}: {error}"]
             lines = _compared(history, end)
-            left = self._delete(history)
-            return lines or [f"still there after the set was deleted: {leftover}" for leftover in left]
+            leftovers = self._delete(history)
+            return lines or [f"still there after the set was deleted: {leftover}" for leftover in leftovers]
 
     def _create(self, history: History, goal: Desired) -> None:
         history.stir()
@@ -95,11 +95,11 @@ class ChangeRunner:
             case "scale-set":
                 api.patch("podcliquesets", namespace, SET, {"spec": {"replicas": change.value}})
             case "scale-clique" | "scale-group":
-                resource, own = (
+                resource, object_name = (
                     ("podcliques", CLIQUE) if change.what == "scale-clique" else ("podcliquescalinggroups", GROUP)
                 )
-                history.wait(f"{own} is there", lambda view: _exists(view, resource, own), LIMIT)
-                api.patch(resource, namespace, own, {"spec": {"replicas": change.value}}, "scale")
+                history.wait(f"{object_name} is there", lambda view: _exists(view, resource, object_name), LIMIT)
+                api.patch(resource, namespace, object_name, {"spec": {"replicas": change.value}}, "scale")
             case "image":
                 stored = api.get("podcliquesets", namespace, SET)["spec"]["template"]["cliques"]
                 template = {"cliques": desired.cliques(present, stored)}
@@ -115,9 +115,9 @@ class ChangeRunner:
                 self._bed.restart()
 
 
-def _exists(view: View, resource: str, own: str) -> bool:
+def _exists(view: View, resource: str, object_name: str) -> bool:
     """Return whether an object exists that belongs to the present set."""
-    item = view.get(resource, own)
+    item = view.get(resource, object_name)
     owner = at(item, "metadata", "ownerReferences", 0, "uid")
     return item is not None and not terminating(item) and owner == uid(view.get("podcliquesets", SET))
 

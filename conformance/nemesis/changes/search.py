@@ -82,15 +82,15 @@ class Search:
             nonlocal failed
             if any(contains(changes, deviation.changes) for deviation in self.deviations):
                 return False
-            if (known := self.player.known(changes)) is None:
+            if (differences := self.player.played_differences(changes)) is None:
                 if self.clock() > self.end:
                     if failed:
                         return False  # what was found is not made smaller any more
                     raise TimeIsUp
                 self.report(changes)
-                known = self.player.differs(changes)
-            failed = failed or bool(known)
-            return bool(known)
+                differences = self.player.differs(changes)
+            failed = failed or bool(differences)
+            return bool(differences)
 
         options = settings(
             max_examples=EXAMPLES,
@@ -105,7 +105,7 @@ class Search:
             return None
 
     def _confirmed(self, smallest: Sequence[SetChange]) -> Divergence:
-        lines, bad, played = self.player.known(smallest) or [], 1, 1
+        lines, bad, played = self.player.played_differences(smallest) or [], 1, 1
         while played < REPLAYS and bad == played:
             bad += bool(self.player.play_again(smallest))
             played += 1

@@ -84,7 +84,7 @@ class Roles:
             self._driver.start(controlled)
         except NotStarted as error:
             self._blame()
-            if error.late:
+            if error.timed_out:
                 self._machine.require(begin, f"the {role} had time to end")
             self._deaths = len(self._driver.failures())
             return error
@@ -196,7 +196,7 @@ class Roles:
             action()
         except NotStarted as error:
             self._blame()
-            if error.late:
+            if error.timed_out:
                 self._machine.require(begin, f"{what} was not ready in time")
             reason = self._of_the_bundle(str(error))
             raise self._checks.broken(f"{what} {verb}", "ready", reason) from None

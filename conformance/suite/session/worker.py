@@ -307,7 +307,7 @@ class ClusterEnvironment:
             judged = self.driver.descriptor
             if isinstance(error, NotStarted) and error.role not in judged.roles:
                 raise HarnessError(f"a supplied role cannot be started: {text}") from error
-            if isinstance(error, NotStarted) and error.late:
+            if isinstance(error, NotStarted) and error.timed_out:
                 hint = "if it needs longer, say so in its descriptor (`within`)"
                 raise GivenUp(f"given up, since nothing can be judged: {text}", hint=hint) from error
             raise Blocked(f"{judged.name} cannot be {step}ed: {text}", "implementation") from error

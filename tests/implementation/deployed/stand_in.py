@@ -34,7 +34,7 @@ class StandIn:
         """Processes by the uid of their pod."""
         self._restarts: dict[str, int] = {}
         self._codes: dict[str, int] = {}
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._server = self._log_server()
 
@@ -46,7 +46,7 @@ class StandIn:
         try:
             yield self
         finally:
-            self._over.set()
+            self._stopped.set()
             self._thread.join()
             self._server.shutdown()
             self._server.server_close()
@@ -58,7 +58,7 @@ class StandIn:
         async with Client.from_kubeconfig(self._kubeconfig, user_agent=NODE) as client:
             await self._make_node(client)
             while True:
-                if self._over.is_set():
+                if self._stopped.is_set():
                     break
                 await self._look(client)
                 await asyncio.sleep(LOOK_EVERY)
@@ -83,8 +83,8 @@ class StandIn:
 
     async def _look(self, client: Client) -> None:
         pods = [pod for pod in await client.list(PODS) if pod["spec"].get("nodeName") == NODE]
-        known = {pod["metadata"]["uid"] for pod in pods}
-        for uid in set(self.processes) - known:  # deleted without a grace period
+        uids = {pod["metadata"]["uid"] for pod in pods}
+        for uid in set(self.processes) - uids:  # deleted without a grace period
             self._end(uid, kill=True)
         for pod in pods:
             try:
