@@ -135,10 +135,10 @@ def prove(
             for proof in with_progress(futures, console):
                 proofs.append(proof)
                 keep(proof)
+                trials.remember([(proof.trial, proof.seconds)])
                 console.print(lines(proof))
         finally:
             pool.shutdown(cancel_futures=True)
-    trials.remember((proof.trial, proof.seconds) for proof in proofs)
     if all(proof.right for proof in proofs):
         shutil.rmtree(workdir)
     else:
