@@ -80,7 +80,7 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
 
 def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str]) -> bool:
     """Return whether the cluster has refused a request for a reason of its own: a quota, limits, the security of pods,
-    or one of its webhooks and policies, `hooks`. `own`: kinds and names of what the test has made for that."""
+    or one of its webhooks and policies, `hooks`. `test_objects`: kinds and names of what the test has made for that."""
     if (quota := _QUOTA.search(answer)) is not None:
         return quota["name"] not in test_objects
     if _LIMITS.search(answer) is not None:

@@ -75,8 +75,8 @@ def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[
 
 
 class WaitTimeout(Exception):
-    """A wait timed out. `what` did not happen within `timeout` seconds; `unmet` is the last reason that the predicate
-    gave (empty for none), `view` the last state, `latest` the last changes."""
+    """A wait timed out. `description` did not happen within `timeout` seconds; `unmet` is the last reason that the
+    predicate gave (empty for none), `view` the last state, `latest` the last changes."""
 
     def __init__(self, description: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:
         self.description, self.timeout, self.unmet, self.view, self.latest = description, timeout, unmet, view, latest

@@ -117,7 +117,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         result.links = [
             Link(type=LinkType.LINK, url=known.link, name=clean(f"{known.title}, {quote.place}"))
             for quote in (*entry.basis.quotations, *entry.basis.contradictions)
-            if (known := basis.known().get(quote.document))
+            if (known := basis.load_documents().get(quote.document))
         ]
         result.parameters = [
             Parameter(name=name, value=f"{seconds:.3f} s", excluded=True) for name, seconds in case.markers.items()

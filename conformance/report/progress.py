@@ -102,7 +102,7 @@ class Progress:
     def _follow(self) -> None:
         while True:
             last = self._end.wait(LOOK_EVERY)
-            for event in self._book.since(self._position):
+            for event in self._book.events_after(self._position):
                 self._position += 1
                 self._take(event)
             if self._status is not None:

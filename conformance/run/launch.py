@@ -79,7 +79,7 @@ def collect(settings: RunSettings) -> LaunchPlan:
     if problems:
         further_problems = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise HarnessError(problems[0] + further_problems, where=settings.registry)
-    return LaunchPlan(judge.collected, judge.selected, judge.groups, judge.alone, judge.elsewhere)
+    return LaunchPlan(judge.collected, judge.selected, judge.groups, judge.lone_groups, judge.elsewhere)
 
 
 @contextlib.contextmanager

@@ -54,7 +54,7 @@ class Watchdog:
             self._ended.set()
 
     def _guard(self) -> None:
-        if not self._passes(LONGEST, lambda: len(self._book.since(0))):
+        if not self._passes(LONGEST, lambda: len(self._book.events_after(0))):
             return
         self._watch.stuck = True
         limit = f"{pace.patience(LONGEST):.0f} s"

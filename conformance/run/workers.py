@@ -49,7 +49,7 @@ class Workers:
         elif isinstance(message, str) and message.startswith(MARK):
             self._collected(decoded(message))
         with self._lock:
-            if message == other_workers.ALONE:
+            if message == other_workers.LAST_WORKER:
                 self._waiting.add(name)
             if message == shared.ASK:
                 self._curious.add(name)
@@ -67,7 +67,7 @@ class Workers:
                 self._curious.clear()
             if len(self._lines) == 1 and (last := next(iter(self._lines))) in self._waiting:
                 self._waiting.remove(last)
-                self._send(last, other_workers.ALONE)
+                self._send(last, other_workers.LAST_WORKER)
 
     def _send(self, name: str, message: str) -> None:
         with contextlib.suppress(OSError, KeyError):  # it is gone as well

@@ -35,10 +35,10 @@ from conformance.suite.scenes import repeated, sole_writer
 from conformance.suite.scenes.playing import (
     REPETITION,
     Scenes,
-    alone,
     alone_last,
     decisive_first,
     key_of,
+    lone_scenes,
     scene_of,
     together,
 )
@@ -116,7 +116,7 @@ class Judge:
         """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
         self.groups: dict[str, str] = {}
         """The key by which tests are grouped on one worker: their scene."""
-        self.alone: frozenset[str] = frozenset()
+        self.lone_groups: frozenset[str] = frozenset()
         """The groups whose scenes are played alone."""
         self._refused = ""
         self._items: list[pytest.Item] = []
@@ -159,9 +159,11 @@ class Judge:
         """Return the scenes that this worker plays."""
         if self._scenes is None:
             assert self._ledger is not None
-            run, known = self.run, self.registry.requirements
+            run, requirements = self.run, self.registry.requirements
             claimed = {
-                id for id in known if not not_claimed(known[id], run.roles, run.features, run.kubernetes, run.release)
+                id
+                for id in requirements
+                if not not_claimed(requirements[id], run.roles, run.features, run.kubernetes, run.release)
             }
             judged = [rule.id for rule in invariants.rules() if rule.id in claimed]
             self._scenes = Scenes(
@@ -241,7 +243,7 @@ class Judge:
         self.judged, self.elsewhere = chosen.judged, tests.elsewhere
         self.groups = {item.nodeid: groups[item.nodeid] for item in keep}
         ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
-        self.alone = alone(keep, self.groups, run.shared)
+        self.lone_groups = lone_scenes(keep, self.groups, run.shared)
         items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
         if self._refused and self._line is None:  # a worker that raised it would be started again
             raise pytest.UsageError(self._refused)
@@ -269,8 +271,8 @@ class Judge:
         """Return what was collected and is going to run."""
         plan = {self.name(item): self.collected[item.nodeid] for item in self._items}
         groups = {item.nodeid: self.groups[item.nodeid] for item in self._items}
-        alone = tuple(sorted(self.alone.intersection(groups.values())))
-        return collected.Collected(plan, groups, alone, dict(self.elsewhere), self._refused)
+        lone_groups = tuple(sorted(self.lone_groups.intersection(groups.values())))
+        return collected.Collected(plan, groups, lone_groups, dict(self.elsewhere), self._refused)
 
     # -- one test ------------------------------------------------------------------------------------------------
 
@@ -434,8 +436,10 @@ class Judge:
             environment.close()
         except Exception as error:
             assert self._ledger is not None
-            what = f"clearing up failed: {error}"
-            self._ledger.write(ledger.HarnessFault(worker=self.worker, what=what, log=str(self.run.log), clearing=True))
+            fault = f"clearing up failed: {error}"
+            self._ledger.write(
+                ledger.HarnessFault(worker=self.worker, what=fault, log=str(self.run.log), clearing=True)
+            )
             traceback.print_exc()
 
     def _give_stacks(self) -> None:

@@ -51,7 +51,7 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
     known = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
     result = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
-    result += [*authority(requirement.load(), basis.known()), *disagreements(requirement.load())]
+    result += [*authority(requirement.load(), basis.load_documents()), *disagreements(requirement.load())]
     result += [*memos(requirement.load()), *subjects(requirement.load())]
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()

@@ -66,7 +66,10 @@ def anchors(clones: Path) -> dict[str, dict[str, str]]:
     stored = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
-            link, places = basis.known()[quotation.document].link, by_document.setdefault(quotation.document, {})
+            link, places = (
+                basis.load_documents()[quotation.document].link,
+                by_document.setdefault(quotation.document, {}),
+            )
             text = text_of(clones, link) if quotation.words else None
             if text is None:
                 name = stored.get(quotation.document, {}).get(quotation.place, "")
@@ -82,7 +85,7 @@ def missing(clones: Path) -> tuple[list[str], int, int]:
     wrong, checked, unchecked = [], 0, 0
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
-            text = words(clones, basis.known()[quotation.document].link) if quotation.words else None
+            text = words(clones, basis.load_documents()[quotation.document].link) if quotation.words else None
             if text is None:
                 unchecked += 1
                 continue

@@ -18,7 +18,7 @@ def test_a_quotation_that_its_document_does_not_have_is_found(tmp_path: Path, pr
     """A clone with one document, in which one requirement's words are split over two lines of a comment."""
     entry = requirement.load().get("GANG-002")
     first = entry.basis.quotations[0]
-    place = quotations.IN_REPOSITORY.fullmatch(basis.known()[first.document].link)
+    place = quotations.IN_REPOSITORY.fullmatch(basis.load_documents()[first.document].link)
     assert place is not None
     words = first.words.split()
     clone = tmp_path / place["repository"]
@@ -65,6 +65,6 @@ def test_the_anchor_of_a_quotation_is_its_heading_or_its_line(words: str, headin
 def test_links_of_quotations_lead_to_their_place() -> None:
     first, *_ = requirement.load().get("GANG-002").basis.quotations
     document, _, anchor = basis.address(first).partition("#")
-    assert document == basis.known()[first.document].link
+    assert document == basis.load_documents()[first.document].link
     assert anchor == json.loads(basis.ANCHORS.read_text())[first.document][first.place]
     assert basis.address(replace(first, place="a place that no one has looked up")) == document

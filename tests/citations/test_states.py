@@ -101,7 +101,7 @@ def test_an_open_proposal_carries_a_must_as_a_seed_only() -> None:
 
 def test_facts_of_upstream() -> None:
     """Documents that were once marked wrongly have the state that the history of their repository shows."""
-    known = basis.known()
+    known = basis.load_documents()
     pull = known["pull-566"]
     assert (pull.state, pull.commit, pull.reverted_by) == (DocumentState.REVERTED, "94a0105c", "21c24c67")
     assert (known["grep-393-640"].state, known["grep-393-640"].commit) == (DocumentState.MERGED, "205c8795")

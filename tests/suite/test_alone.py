@@ -20,7 +20,7 @@ SCENES = """
     from conformance.suite.scenes.scene import Scene
 
     class Load(Scene):
-        alone = True
+        plays_alone = True
 
         def play(self, env):
             env.wait_for("reached", True)
@@ -118,11 +118,11 @@ def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_pat
         for name in ("gw0", "gw1", "gw2"):
             workers.add(name, line := Line(), {})
             lines[name] = line
-        lines["gw0"].callback(other_workers.ALONE)
+        lines["gw0"].callback(other_workers.LAST_WORKER)
         lines["gw1"].callback(None)
         assert lines["gw0"].answers == []
         lines["gw2"].callback(ledger.encoded(ledger.WorkerEnded(worker="gw2")))
-        assert lines["gw0"].answers == [other_workers.ALONE]
+        assert lines["gw0"].answers == [other_workers.LAST_WORKER]
         lines["gw2"].callback(None)
-        lines["gw0"].callback(other_workers.ALONE)  # at once
-        assert lines["gw0"].answers == [other_workers.ALONE] * 2
+        lines["gw0"].callback(other_workers.LAST_WORKER)  # at once
+        assert lines["gw0"].answers == [other_workers.LAST_WORKER] * 2

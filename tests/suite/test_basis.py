@@ -25,4 +25,4 @@ def test_each_document_is_quoted_and_each_quotation_names_one() -> None:
     quoted = {
         quotation.document for entry in ENTRIES for quotation in (*entry.basis.quotations, *entry.basis.contradictions)
     }
-    assert quoted == set(basis.known())
+    assert quoted == set(basis.load_documents())

@@ -23,7 +23,7 @@ from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.scene import SceneEnded
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
-from conformance.suite.scenes.waits import CALM, OWN
+from conformance.suite.scenes.waits import CALM, OWN_WRITE_SECONDS
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 
@@ -157,7 +157,7 @@ def test_a_patch_of_what_is_not_recorded_is_not_waited_for(story: Story) -> None
 def test_a_patch_that_never_comes_back_is_waited_for_in_measure(story: Story) -> None:
     story.pod("a1", revision=150)
     play(story).patch("pods", "a1", {})
-    assert story.log.now() == OWN
+    assert story.log.now() == OWN_WRITE_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
         with pytest.raises(UsageError, match=r"the cluster is not well: kwok-controller is stopped"):
             existing.admit(bare_cluster.kubeconfig)
         # As somebody else's cluster, of which only the API can be asked.
-        monkeypatch.setattr(existing, "ours", lambda kubeconfig: None)
+        monkeypatch.setattr(existing, "own_cluster", lambda kubeconfig: None)
         with pytest.raises(UsageError, match=r"is neither ours nor given away"):
             existing.admit(bare_cluster.kubeconfig)
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
@@ -89,7 +89,7 @@ def test_the_owner_of_a_cluster_is_told_what_will_be_made(
 ) -> None:
     reference = loading.load("reference")
     assert existing.effects(bare_cluster.kubeconfig, [reference]) == [], "nothing about a cluster of the suite"
-    monkeypatch.setattr(existing, "ours", lambda kubeconfig: None)
+    monkeypatch.setattr(existing, "own_cluster", lambda kubeconfig: None)
     version, namespaces, crds, hooks = existing.effects(bare_cluster.kubeconfig, [reference])
     assert f"the cluster at {bare_cluster.server} has Kubernetes 1." in version
     assert "removes them after it" in namespaces and "removes them at the end" in hooks

@@ -16,13 +16,15 @@ def _pod(*containers: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_wait_in_another_form_blocks() -> None:
     with pytest.raises(Blocked, match="as wait does"):
-        known_waits.require([_pod({"name": "own"}, {"name": "wait", "args": ["--after=s-0-a"]})], own={"own"})
+        known_waits.require(
+            [_pod({"name": "own"}, {"name": "wait", "args": ["--after=s-0-a"]})], template_names={"own"}
+        )
 
 
 @pytest.mark.parametrize("args", (["--podcliques=s-0-a:1"], ["-p", "s-0-a:1"], ["--podcliques=s-0-a"]))
 def test_a_known_form_is_judged(args: list[str]) -> None:
-    known_waits.require([_pod({"name": "other"}), _pod({"name": "wait", "args": args})], own=())
+    known_waits.require([_pod({"name": "other"}), _pod({"name": "wait", "args": args})], template_names=())
 
 
 def test_pods_that_do_not_wait_are_judged() -> None:
-    known_waits.require([_pod({"name": "own"}), {"spec": {}}], own={"own"})
+    known_waits.require([_pod({"name": "own"}), {"spec": {}}], template_names={"own"})

@@ -88,11 +88,11 @@ def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, di
 
 def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str, Line]]) -> None:
     _, lines = workers
-    lines[FIRST].call(other_workers.ALONE)
+    lines[FIRST].call(other_workers.LAST_WORKER)
     lines["gw1"].call(None)
     assert lines[FIRST].sent == []
     lines["gw2"].call(None)
-    assert lines[FIRST].sent == [other_workers.ALONE]
+    assert lines[FIRST].sent == [other_workers.LAST_WORKER]
 
 
 def test_an_attached_worker_sees_a_process_that_has_ended() -> None:

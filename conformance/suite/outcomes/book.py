@@ -64,22 +64,22 @@ class Book:
             self._append(line + b"\n")
         return event
 
-    def since(self, number: int) -> list[AnyEvent]:
+    def events_after(self, number: int) -> list[AnyEvent]:
         """Return the events after the first `number` ones."""
         with self._lock:
             return self._events[number:]
 
     def events(self) -> list[AnyEvent]:
         """Return all events, sorted by time."""
-        return sorted(self.since(0), key=lambda event: event.wall)
+        return sorted(self.events_after(0), key=lambda event: event.wall)
 
     def close(self) -> None:
         """Close the file. A harness fault is added if it is not what was written to it."""
         with self._file:
-            for what in (self._unwritten, "" if self._unwritten else self._changed()):
-                if what:
+            for fault in (self._unwritten, "" if self._unwritten else self._changed()):
+                if fault:
                     self._unwritten = ""
-                    self.write(HarnessFault(worker="run", what=what, log=str(self._path)))
+                    self.write(HarnessFault(worker="run", what=fault, log=str(self._path)))
 
     def _append(self, line: bytes) -> None:
         if self._unwritten or self._file.closed:
@@ -95,16 +95,16 @@ class Book:
             self._unwritten = f"the ledger {self._path} cannot be written: the disk is full: make room"
 
     def _changed(self) -> str:
-        what = f"another program has changed the ledger {self._path}; judged is what the workers sent"
+        fault = f"another program has changed the ledger {self._path}; judged is what the workers sent"
         try:
             file, digest = regular.OpenFile(self._path), hashlib.sha256()
             if file.size != self._written or not os.path.sameopenfile(file.descriptor, self._file.fileno()):
-                return what
+                return fault
             for place in range(0, self._written, _PIECE):
                 digest.update(file.at(place, _PIECE))
         except OSError:
-            return what
-        return "" if digest.digest() == self._digest.digest() else what
+            return fault
+        return "" if digest.digest() == self._digest.digest() else fault
 
 
 def _hold(descriptor: int) -> bool:
@@ -138,13 +138,13 @@ def read(folder: Path) -> Iterator[AnyEvent]:
         try:
             file = regular.OpenFile(path)
             if file.size > bounded.LOG:
-                what = f"is longer than {bounded.LOG >> 20} MiB"
-                raise UsageError(what, where=str(path), hint="give the folder of another run")
+                problem = f"is longer than {bounded.LOG >> 20} MiB"
+                raise UsageError(problem, where=str(path), hint="give the folder of another run")
             lines = file.at(0, file.size).splitlines(keepends=True)
         except OSError as error:
             raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
-                where, hint = f"{path}:{number}", "give the folder of another run"
-                events.append(bounded.decoded(_decoder.decode, line, where, problem="is no event", hint=hint))
+                place, hint = f"{path}:{number}", "give the folder of another run"
+                events.append(bounded.decoded(_decoder.decode, line, place, problem="is no event", hint=hint))
     return iter(sorted(events, key=lambda event: event.wall))

@@ -76,44 +76,46 @@ class Checks:
         """Return whether all selected requirements have failed, so that the rest of the test need not run."""
         return bool(self._enough) and self._enough <= {c.id for c in self.recorded if c.outcome == "failed"}
 
-    def expect(self, id: str, what: str, expected: object, actual: object, *, at: Moment = None) -> bool:
+    def expect(self, id: str, description: str, expected: object, actual: object, *, at: Moment = None) -> bool:
         """Record whether `actual` equals `expected`. The test goes on either way.
 
         A value that is ABSENT blocks the check (with many objects, the checks of those alone): nothing is wrong with an
         object that does not exist. That it must exist is judged by a check of its own.
         """
         if actual is ABSENT:
-            self._record(id, what, "unknown", plain(expected), ABSENT.value, at)
+            self._record(id, description, "unknown", plain(expected), ABSENT.value, at)
             return False
         if isinstance(expected, Mapping) and isinstance(actual, Mapping):
             absent = [key for key, value in actual.items() if value is ABSENT]
             if absent:
-                self._record(id, what, "unknown", None, f"there is no {', '.join(map(str, absent))}", at)
+                self._record(id, description, "unknown", None, f"there is no {', '.join(map(str, absent))}", at)
                 expected, actual = ({k: v for k, v in side.items() if k not in absent} for side in (expected, actual))
             if absent and not expected:
                 return False
         want, got = plain(expected), plain(actual)
-        self._record(id, what, "passed" if want == got else "failed", want, got, at)
+        self._record(id, description, "passed" if want == got else "failed", want, got, at)
         return want == got
 
-    def passed(self, ids: Ids, what: str, *, at: Moment = None) -> None:
+    def passed(self, ids: Ids, description: str, *, at: Moment = None) -> None:
         """Record passes."""
         for id in _ids(ids):
-            self._record(id, what, "passed", None, None, at)
+            self._record(id, description, "passed", None, None, at)
 
-    def holds(self, id: str, what: str, verdict: bool | None, actual: object = None, *, at: Moment = None) -> bool:
+    def holds(
+        self, id: str, description: str, verdict: bool | None, actual: object = None, *, at: Moment = None
+    ) -> bool:
         """Record a three-valued result. None (unknown) is not a pass."""
         outcome: Literal["passed", "failed", "unknown"] = (
             "unknown" if verdict is None else "passed" if verdict else "failed"
         )
-        self._record(id, what, outcome, None if verdict else "holds at every moment", plain(actual), at)
+        self._record(id, description, outcome, None if verdict else "holds at every moment", plain(actual), at)
         return verdict is True
 
-    def invariant(self, id: str, what: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
+    def invariant(self, id: str, statement: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
         """As `holds`, for a rule that is judged in every test: a test that breaks it need not have declared it."""
         if id not in self.declared:
             self.declared = (*self.declared, id)
-        self.holds(id, what, verdict, actual, at=at)
+        self.holds(id, statement, verdict, actual, at=at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
         """Take no notice of a broken rule that a slow machine breaks as well, as `error` says, but raise that error if
@@ -121,26 +123,26 @@ class Checks:
         if id in self.declared:
             raise error
 
-    def fail(self, ids: Ids, what: str, expected: object, actual: object, *, at: Moment = None) -> CheckFailed:
+    def fail(self, ids: Ids, description: str, expected: object, actual: object, *, at: Moment = None) -> CheckFailed:
         """Record failures and return the exception with which the test must end."""
         for id in _ids(ids):
-            self._record(id, what, "failed", plain(expected), plain(actual), at)
-        return CheckFailed(f"{', '.join(_ids(ids))}: {what}: {brief(redaction.value(plain(actual)))}")
+            self._record(id, description, "failed", plain(expected), plain(actual), at)
+        return CheckFailed(f"{', '.join(_ids(ids))}: {description}: {brief(redaction.value(plain(actual)))}")
 
-    def broken(self, what: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
+    def broken(self, description: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which a test ends that the implementation has deprived of what it needs: it has
         refused a write, does not start, or has deleted nodes. No requirement is judged by that, and no run with it is
         conformant."""
         self.doubt(True)
         self.blocked = True
-        return Blocked(f"{what}: {brief(redaction.value(plain(actual)))}", "implementation", what)
+        return Blocked(f"{description}: {brief(redaction.value(plain(actual)))}", "implementation", description)
 
-    def spoil(self, what: str, actual: object) -> None:
+    def spoil(self, description: str, actual: object) -> None:
         """Record that the implementation has falsified what the test rests on: nothing of it counts as passed, and
         nothing as failed that was not seen to fail."""
         for id in self.declared:
             if not any(check.id == id and check.outcome == "failed" for check in self.recorded):
-                self.holds(id, what, None, actual)
+                self.holds(id, description, None, actual)
 
     def open(self) -> tuple[str, ...]:
         """Return the declared ids without an outcome so far."""
@@ -157,7 +159,7 @@ class Checks:
     def _record(
         self,
         id: str,
-        what: str,
+        description: str,
         outcome: Literal["passed", "failed", "unknown"],
         expected: object,
         actual: object,
@@ -171,7 +173,7 @@ class Checks:
         check = ledger.Check(
             test=self.test,
             id=id,
-            what=what,
+            what=description,
             outcome=outcome,
             expected=expected,
             seen=actual,
@@ -181,7 +183,7 @@ class Checks:
         self.recorded.append(check)
         self._write(check)
         if outcome == "failed" and self.settled:
-            raise CheckFailed(f"{id}: {what}: {brief(actual)}")
+            raise CheckFailed(f"{id}: {description}: {brief(actual)}")
 
 
 def _ids(ids: Ids) -> Sequence[str]:

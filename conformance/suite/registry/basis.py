@@ -110,7 +110,7 @@ NONE = Basis()
 
 
 @functools.cache
-def known() -> Mapping[str, PublicDocument]:
+def load_documents() -> Mapping[str, PublicDocument]:
     """Return all documents by id. Raises UsageError (file, line, field)."""
     listed = documents.read(FILE, SCHEMA).value["documents"]
     return {entry["id"]: _document(entry) for entry in listed}
@@ -136,9 +136,11 @@ def check(document: documents.Document) -> None:
     for number, entry in enumerate(document.value["requirements"]):
         for part in ("quotes", "contradicts"):
             for place, (id, *_) in enumerate(entry.get(part, ())):
-                if id not in known():
-                    where = document.location("requirements", number, part, place)
-                    raise UsageError(f"{id!r} is not a listed document", where=where, hint=suggestion(id, known()))
+                if id not in load_documents():
+                    location = document.location("requirements", number, part, place)
+                    raise UsageError(
+                        f"{id!r} is not a listed document", where=location, hint=suggestion(id, load_documents())
+                    )
 
 
 def _document(entry: Mapping[str, Any]) -> PublicDocument:
@@ -164,14 +166,14 @@ def otherwise(basis: Basis) -> str:
 
 
 def _cited(quotation: Quotation) -> str:
-    document = known()[quotation.document]
+    document = load_documents()[quotation.document]
     return f"{document.title}, {quotation.place}: “{quotation.words}” {address(quotation)}"
 
 
 def address(quotation: Quotation) -> str:
     """Return the link of a quotation: to the heading or the line of its words, if that is known."""
     anchor = _anchors().get(quotation.document, {}).get(quotation.place)
-    return known()[quotation.document].link + (f"#{anchor}" if anchor else "")
+    return load_documents()[quotation.document].link + (f"#{anchor}" if anchor else "")
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from conformance import specification
-from conformance.suite.registry.basis import BasisKind, Quotation, known
+from conformance.suite.registry.basis import BasisKind, Quotation, load_documents
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 
@@ -75,7 +75,7 @@ def _basis(entry: Requirement) -> str:
 
 def _documents(quotations: Iterable[Quotation]) -> str:
     ids = dict.fromkeys(quotation.document for quotation in quotations)
-    return _cell(", ".join(f"[{known()[id].title}]({known()[id].link})" for id in ids))
+    return _cell(", ".join(f"[{load_documents()[id].title}]({load_documents()[id].link})" for id in ids))
 
 
 def _tally(registry: Registry) -> list[str]:

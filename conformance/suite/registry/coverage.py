@@ -100,12 +100,12 @@ def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
         document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in content["binding"].items()
     }
     reasons = _reasons(content["reasons"])
-    known = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
+    defect_lists = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
     uncaught: dict[str, tuple[Reason, ...]] = {}
-    for entry in known["uncaught"]:
+    for entry in defect_lists["uncaught"]:
         reason = Reason(_line(entry["reason"]), tuple(entry["rows"]))
         uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
-    return Rows(binding, reasons, uncaught, _reasons(content["pending"]), _reasons(known["unseen"]))
+    return Rows(binding, reasons, uncaught, _reasons(content["pending"]), _reasons(defect_lists["unseen"]))
 
 
 def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
@@ -233,9 +233,9 @@ def page(
     for story in stories:
         checks = checks_of(registry, story)
         mutants = sorted({name for id in checks for name in detected.get(id, ())})
-        where = [f"`{path}`" for path in story.tests]
-        what = f"pending: {story.pending}" if story.pending else ""
-        reason = "; ".join(filter(None, [what, story.reason, f"see {', '.join(where)}" if where else ""]))
+        tests = [f"`{path}`" for path in story.tests]
+        pending_reason = f"pending: {story.pending}" if story.pending else ""
+        reason = "; ".join(filter(None, [pending_reason, story.reason, f"see {', '.join(tests)}" if tests else ""]))
         instances = ", ".join((gaps or {}).get(story.id, ()))
         cells = (story.id, story.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")

@@ -39,11 +39,11 @@ GENERATED = ("requirements.md", "coverage.md")
 def explain(id: str) -> str:
     """Return everything that is known about an id. Raises UsageError for an unknown id."""
     registry = requirement.load()
-    known = {name.lower(): name for name in (*specification.load(), *registry.requirements, *registry.retired)}
-    if id.lower() not in known:
-        near = suggestion(id.upper(), known.values()) + " (grove-conformance list has the requirements)"
+    names = {name.lower(): name for name in (*specification.load(), *registry.requirements, *registry.retired)}
+    if id.lower() not in names:
+        near = suggestion(id.upper(), names.values()) + " (grove-conformance list has the requirements)"
         raise UsageError(f"{id!r} is neither a requirement nor an id of the specification", hint=near)
-    name = known[id.lower()]
+    name = names[id.lower()]
     lines = _row(registry, name) if name in specification.load() else _requirement(registry.get(name))
     return "\n".join(lines)
 
@@ -114,7 +114,7 @@ def _basis(entry: Requirement) -> Iterator[str]:
 
 def _quotations(quotations: Iterable[Quotation]) -> Iterator[str]:
     for quotation in quotations:
-        document = bases.known()[quotation.document]
+        document = bases.load_documents()[quotation.document]
         yield from _wrapped(f"{document.title} ({document.version}): {quotation.place}", "    ")
         if quotation.words:
             yield from _wrapped(f"“{quotation.words}”", "      ", "      ")

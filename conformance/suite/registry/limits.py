@@ -124,10 +124,10 @@ def _calls(module: str, node: ast.stmt, visited: frozenset[tuple[str, str]]) -> 
 
 
 def _wait(module: str, call: ast.Call) -> Wait:
-    what, position, default = METHODS[call.func.attr]  # type: ignore[attr-defined]
+    step_position, position, default = METHODS[call.func.attr]  # type: ignore[attr-defined]
     given = next((word.value for word in call.keywords if word.arg == "timeout"), None)
     given = given or (call.args[position] if len(call.args) > position else None)
-    step = call.args[what] if len(call.args) > what else call.args[0]
+    step = call.args[step_position] if len(call.args) > step_position else call.args[0]
     limit = default if given is None else _number(module, given)
     return Wait(
         _words(module, step) or "further steps",

@@ -156,9 +156,9 @@ def _load(folder: Path) -> Registry:
                 field = (part, number, "id")
                 if entry["id"] in used:
                     other, earlier = used[entry["id"]]
-                    what = f"{entry['id']} is already used in {other.location(*earlier)}"
-                    where = document.location(*field)
-                    raise UsageError(what, where=where, hint="give it a new number: ids are never reused")
+                    problem = f"{entry['id']} is already used in {other.location(*earlier)}"
+                    place = document.location(*field)
+                    raise UsageError(problem, where=place, hint="give it a new number: ids are never reused")
                 used[entry["id"]] = document, field
         requirements |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
         retired |= {

@@ -61,9 +61,9 @@ class Selection:
         as well, unless they were selected by id: any test judges them. A test of features that are not claimed never
         runs: it may need what the implementation cannot do."""
         ids = frozenset(declared)
-        own = {id for id in ids if not id.startswith(INVARIANT)}
-        selecting = (own | (ids & self.named)) if own else ids
-        return not self.judged.isdisjoint(selecting) and not (own and own <= self.foreign)
+        other_ids = {id for id in ids if not id.startswith(INVARIANT)}
+        selecting = (other_ids | (ids & self.named)) if other_ids else ids
+        return not self.judged.isdisjoint(selecting) and not (other_ids and other_ids <= self.foreign)
 
     def with_violated(self, registry: Registry, failed: Iterable[str]) -> Selection:
         """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
@@ -116,9 +116,9 @@ def scope(
     for entry in registry.requirements.values():
         if entry.profile not in chosen:
             continue
-        why = not_claimed(entry, roles, features, kubernetes, release)
-        if why:
-            unclaimed[entry.id] = why
+        reason = not_claimed(entry, roles, features, kubernetes, release)
+        if reason:
+            unclaimed[entry.id] = reason
         elif entry.id not in left_out and (not named_ids or entry.id in named_ids):
             judged.add(entry.id)
     claimed = set(features)

@@ -121,13 +121,13 @@ class Api:
 
         async def make(obj: Object) -> None:
             resource, metadata = self.of_object(obj), obj["metadata"]
-            again = AsyncRetrying(
+            retrying = AsyncRetrying(
                 retry=retry_if_exception(_without_account),
                 wait=wait_fixed(0.1),
                 stop=stop_after_delay(20),
                 reraise=True,
             )
-            created(obj, orjson.loads(await again(self._client.create, resource, obj)))
+            created(obj, orjson.loads(await retrying(self._client.create, resource, obj)))
             if "status" in obj:
                 body = {"status": obj["status"]}
                 await self._client.patch(

@@ -13,7 +13,7 @@ from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes.checks import Ids
-from conformance.suite.outcomes.since import since
+from conformance.suite.outcomes.failure_time import failure_time
 from conformance.suite.scenes.scene import NotReached
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
@@ -26,7 +26,7 @@ class Case(SceneEnvironment):
     def until(
         self,
         ids: Ids,
-        what: str,
+        description: str,
         predicate: Callable[[View], R | Unmet | None],
         timeout: float = 60,
         *,
@@ -40,21 +40,23 @@ class Case(SceneEnvironment):
         that raises on malformed objects (KeyError, TypeError, …) does not hold.
         """
         try:
-            answer = self._wait(what, predicate, timeout, resources=resources, real=real)
+            answer = self._wait(description, predicate, timeout, resources=resources, real=real)
         except NotReached as error:
-            raise self.checks.fail(ids, what, what, str(error), at=round(self.history.now(), 3)) from None
-        self.checks.passed(ids, what, at=round(self.history.now(), 3))
+            raise self.checks.fail(ids, description, description, str(error), at=round(self.history.now(), 3)) from None
+        self.checks.passed(ids, description, at=round(self.history.now(), 3))
         return answer
 
-    def expect(self, id: str, what: str, expected: object, actual: object, at: Record | None = None) -> bool:
+    def expect(self, id: str, description: str, expected: object, actual: object, at: Record | None = None) -> bool:
         """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
         the values differ."""
-        return self.checks.expect(id, what, expected, actual, at=since(self.history, what, expected, actual, at))
+        return self.checks.expect(
+            id, description, expected, actual, at=failure_time(self.history, description, expected, actual, at)
+        )
 
-    def holds(self, id: str, what: str, result: RuleResult | bool | None) -> bool:
+    def holds(self, id: str, description: str, result: RuleResult | bool | None) -> bool:
         """Check an invariant or another three-valued result. The test goes on. Unknown (None) is not a pass."""
         now = None if result is True else round(self.history.now(), 3)
         if isinstance(result, RuleResult):
             at = result.records[-1] if result.records else None if result.holds else now
-            return self.checks.holds(id, what or result.statement, result.holds, str(result), at=at)
-        return self.checks.holds(id, what, result, at=now)
+            return self.checks.holds(id, description or result.statement, result.holds, str(result), at=at)
+        return self.checks.holds(id, description, result, at=now)

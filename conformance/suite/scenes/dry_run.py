@@ -77,7 +77,7 @@ class DryRun:
         """`completed` adds what the implementation needs to an object."""
         self._api, self._namespace, self._completed = api, namespace, completed
 
-    def create(self, obj: Object, *, bare: bool = False, **how: Any) -> Request:
+    def create(self, obj: Object, *, bare: bool = False, **options: Any) -> Request:
         """Create an object, in the test's namespace unless the object names another one or is cluster-scoped. A `bare`
         one gets nothing that the implementation needs."""
 
@@ -86,11 +86,11 @@ class DryRun:
         def request(resource: Resource) -> Request:
             place = self._place(resource, obj)
             placed = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": place}} if place else obj
-            return Request("POST", resource.path(place), placed, **how)
+            return Request("POST", resource.path(place), placed, **options)
 
         return _served(lambda: request(self._api.of_object(obj)))
 
-    def replace_spec(self, obj: Object, **how: Any) -> Request:
+    def replace_spec(self, obj: Object, **options: Any) -> Request:
         """Replace the spec, the labels and the annotations of an existing object by those of `obj`. A JSON patch: it
         needs no resource version and keeps what the operator has added (finalizers)."""
         obj = self._completed(obj)
@@ -103,34 +103,34 @@ class DryRun:
                 {"op": "add", "path": "/metadata/annotations", "value": metadata.get("annotations") or {}},
             ]
             path = resource.path(self._place(resource, obj), metadata["name"])
-            return Request("PATCH", path, operations, JSON_PATCH, **how)
+            return Request("PATCH", path, operations, JSON_PATCH, **options)
 
         return _served(lambda: request(self._api.of_object(obj)))
 
     def patch(
-        self, plural: str, name: str, body: Mapping[str, Any], subresource: str | None = None, **how: Any
+        self, plural: str, name: str, body: Mapping[str, Any], subresource: str | None = None, **options: Any
     ) -> Request:
         """Apply a JSON merge patch."""
 
         def request(resource: Resource) -> Request:
             path = resource.path(self._place(resource, {}), name, subresource)
-            return Request("PATCH", path, dict(body), MERGE_PATCH, **how)
+            return Request("PATCH", path, dict(body), MERGE_PATCH, **options)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 
-    def get(self, plural: str, name: str, **how: Any) -> Request:
+    def get(self, plural: str, name: str, **options: Any) -> Request:
         """Read an object."""
 
         def request(resource: Resource) -> Request:
-            return Request("GET", resource.path(self._place(resource, {}), name), dry_run=False, **how)
+            return Request("GET", resource.path(self._place(resource, {}), name), dry_run=False, **options)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 
-    def delete(self, plural: str, name: str, **how: Any) -> Request:
+    def delete(self, plural: str, name: str, **options: Any) -> Request:
         """Delete an object."""
 
         def request(resource: Resource) -> Request:
-            return Request("DELETE", resource.path(self._place(resource, {}), name), **how)
+            return Request("DELETE", resource.path(self._place(resource, {}), name), **options)
 
         return _served(lambda: request(self._api.of_plural(plural)))
 

@@ -30,11 +30,11 @@ def stopped() -> Blocked:
 def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: SceneRun) -> bool:
     """Return whether the tests of a scene have failed all of these `requirements`, whatever its later steps are."""
     so_far = replace(played, scene=Scene(), verdicts={}, ended=stopped())
-    left = set(requirements)
+    undecided = set(requirements)
     for item in tests:
-        if left and not left.isdisjoint(requirement.declared(item)):
-            left -= _failed(item, so_far)
-    return not left
+        if undecided and not undecided.isdisjoint(requirement.declared(item)):
+            undecided -= _failed(item, so_far)
+    return not undecided
 
 
 def _failed(item: pytest.Item, so_far: SceneRun) -> set[str]:

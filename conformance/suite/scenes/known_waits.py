@@ -12,10 +12,10 @@ from conformance.grove.fields import Document, items
 from conformance.suite.outcomes.checks import Blocked
 
 
-def require(pods: Iterable[Document], own: Collection[str]) -> None:
-    """Raise Blocked if the operator gave these pods init containers, none of which is known to wait. `own` are the
-    names of those of the templates. Pods without any do not wait at all, which is for the tests to judge."""
+def require(pods: Iterable[Document], template_names: Collection[str]) -> None:
+    """Raise Blocked if the operator gave these pods init containers, none of which is known to wait. `template_names`:
+    the names of those of the templates. Pods without any do not wait at all, which is for the tests to judge."""
     containers = [container for pod in pods for container in items(pod, "spec", "initContainers")]
-    if name := init_wait.unknown(msgspec.convert(containers, list[init_wait.Container]), own):
+    if name := init_wait.unknown(msgspec.convert(containers, list[init_wait.Container]), template_names):
         reason = f"the fake kubelet knows no init container that waits as {name} does: --podcliques=NAME:COUNT"
         raise Blocked(reason, "circumstances")

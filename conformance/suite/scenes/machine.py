@@ -35,14 +35,14 @@ class Machine:
         """Return the seconds since `begin` in which the machine was too slow."""
         return self._slow(begin)[0]
 
-    def too_slow(self, begin: float, what: str) -> HarnessError:
+    def too_slow(self, begin: float, activity: str) -> HarnessError:
         """Return the error with which a scene ends that cannot be judged on this machine."""
-        seconds, late = self._slow(begin)
-        why = f" ({late[0]}; {seconds:.0f} of {self._clock() - begin:.0f} s were like that)" if late else ""
+        seconds, delays = self._slow(begin)
+        reason = f" ({delays[0]}; {seconds:.0f} of {self._clock() - begin:.0f} s were like that)" if delays else ""
         hint = "give it less to do, or a larger --time-scale"
-        return HarnessError(f"the machine was too slow: {what}{why}", hint=hint)
+        return HarnessError(f"the machine was too slow: {activity}{reason}", hint=hint)
 
-    def require(self, begin: float, what: str) -> None:
+    def require(self, begin: float, activity: str) -> None:
         """Raise HarnessError if the machine was too slow at some time since `begin`."""
         if self.slow_seconds(begin) > 0:
-            raise self.too_slow(begin, what)
+            raise self.too_slow(begin, activity)

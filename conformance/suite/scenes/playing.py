@@ -56,21 +56,21 @@ def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pyte
 def alone_last(items: Iterable[pytest.Item], shared: bool = False) -> list[pytest.Item]:
     """Return the tests in their order, with those of scenes that are played alone at the end. `shared`: several workers
     share a cluster."""
-    return sorted(items, key=lambda item: _alone(item, shared))
+    return sorted(items, key=lambda item: _is_lone(item, shared))
 
 
-def alone(items: Iterable[pytest.Item], keys: Mapping[str, str], shared: bool = False) -> frozenset[str]:
+def lone_scenes(items: Iterable[pytest.Item], keys: Mapping[str, str], shared: bool = False) -> frozenset[str]:
     """Return the names of the scenes that are played alone."""
-    return frozenset(keys[item.nodeid] for item in items if _alone(item, shared))
+    return frozenset(keys[item.nodeid] for item in items if _is_lone(item, shared))
 
 
-def _alone(item: pytest.Item, shared: bool) -> bool:
+def _is_lone(item: pytest.Item, shared: bool) -> bool:
     scene = scene_of(item)
     return scene is not None and _by_itself(scene, shared)
 
 
 def _by_itself(scene: type[Scene], shared: bool) -> bool:
-    return scene.alone or (shared and scene.exclusive is not None)
+    return scene.plays_alone or (shared and scene.exclusive is not None)
 
 
 def decisive_first(
@@ -78,9 +78,9 @@ def decisive_first(
 ) -> list[pytest.Item]:
     """Return the tests whose requirements only few others judge before the rest: a run that ends once everything has
     failed then need not play the scenes that judge an invariant alone."""
-    own = {item.nodeid: judged.intersection(declared[item.nodeid]) for item in items}
-    tests = Counter(identity for ids in own.values() for identity in ids)
-    return sorted(items, key=lambda item: min((tests[identity] for identity in own[item.nodeid]), default=0))
+    judged_ids = {item.nodeid: judged.intersection(declared[item.nodeid]) for item in items}
+    tests = Counter(identity for ids in judged_ids.values() for identity in ids)
+    return sorted(items, key=lambda item: min((tests[identity] for identity in judged_ids[item.nodeid]), default=0))
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Scenes:
         running.scene, running.scene_ended_by = key, current.played.ended_by
         for id, verdict in current.played.verdicts.items() if fresh else ():
             if verdict.holds is False and id in self._invariants and id not in judged:
-                running.checks.invariant(id, verdict.what, False, verdict.actual, at=verdict.at)
+                running.checks.invariant(id, verdict.statement, False, verdict.actual, at=verdict.at)
         return Recorded(current.played, current.played.scene, running.checks, reaches)
 
     def keep(self, running: RunningTest, passed: bool) -> None:

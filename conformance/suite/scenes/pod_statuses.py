@@ -44,12 +44,12 @@ def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[s
 
 def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
     """Yield each state of a pod with what a kubelet says in it and in the state before. A list may hide states."""
-    known: dict[str, Parts] = {}
+    states: dict[str, Parts] = {}
     for record in history.records("pods"):
         now: Parts = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
         now |= {part: at(record.object, "status", part) for part in KUBELETS}
-        before = known.get(record.uid, {"phase": "Pending"})
-        known[record.uid] = now
+        before = states.get(record.uid, {"phase": "Pending"})
+        states[record.uid] = now
         if not record.listed:
             yield record, now, before
 

@@ -40,7 +40,7 @@ class Premises:
         what lets the API server change the objects of others."""
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
         self._supplied, self._mutators = supplied, mutators
-        self._since = audit.mark() if audit is not None else 0
+        self._begin = audit.mark() if audit is not None else 0
         self._last_seq = history.log.last_seq()
         self._deleted_nodes: dict[str, None] = {}
 
@@ -61,26 +61,30 @@ class Premises:
         lost, deleted = self.deleted_nodes(), True
         if lost:
             writers = self._writers("nodes", lost, DELETE_VERBS, certain=True)
-            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            what = f"node {lost[0]}{more} of the test was deleted"
+            further = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            damage = f"node {lost[0]}{further} of the test was deleted"
         elif writers := self._writers("namespaces", [self._namespace], DELETE_VERBS):
-            what = f"the namespace {self._namespace} of the test was deleted"
+            damage = f"the namespace {self._namespace} of the test was deleted"
         else:
             writers, deleted = self._writers("nodes", unusable, UPDATE_VERBS) if unusable else [], False
-            what = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
+            damage = f"node {unusable[0]} of the test is not usable, and was changed" if unusable else ""
         if strangers := self._strangers(writers):
-            return f"{what} by {_described(strangers[0])}"
+            return f"{damage} by {_described(strangers[0])}"
         if writers and deleted and (behind := self._behind(lost)):
-            return f"{what}, and behind it is {_described(behind[0])}; the request is that of {_described(writers[0])}"
+            return (
+                f"{damage}, and behind it is {_described(behind[0])}; the request is that of {_described(writers[0])}"
+            )
         if lost:
-            who = f"by {_described(writers[0])}" if writers else "by an unknown client (the audit log does not have it)"
-            raise HarnessError(f"{what} {who}", where=f"pool {self._pool}")
+            culprit = (
+                f"by {_described(writers[0])}" if writers else "by an unknown client (the audit log does not have it)"
+            )
+            raise HarnessError(f"{damage} {culprit}", where=f"pool {self._pool}")
         return ""
 
     def note_writers(self) -> None:
         """Note in the history who wrote what rules would otherwise believe, as far as the audit log tells it."""
         if self._audit is not None:
-            note(self._history, self._audit, self._since)
+            note(self._history, self._audit, self._begin)
 
     def _strangers(self, writers: Sequence[Writer]) -> list[Writer]:
         """Return those who can only be the implementation."""
@@ -103,7 +107,7 @@ class Premises:
             return []
 
         def look() -> list[Writer]:
-            writers = audit.writers(plural, names, verbs, self._since)
+            writers = audit.writers(plural, names, verbs, self._begin)
             return [writer for writer in writers if writer.user != users.SUITE]
 
         until_any: Callable[[Callable[[], list[Writer]]], list[Writer]] = Retrying(

@@ -16,7 +16,7 @@ from conformance.history.record import Record
 from conformance.history.view import View
 from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes.checks import Blocked, Checks
-from conformance.suite.outcomes.since import since
+from conformance.suite.outcomes.failure_time import failure_time
 from conformance.suite.registry.requirement import requirements
 from conformance.suite.scenes.scene import RUN, InvariantResult, Scene, SceneBroken, SceneEnded, SceneRun, Step
 from conformance.suite.scenes.waits import SILENT
@@ -46,15 +46,15 @@ class Span:
         """Return the state at the end of the span."""
         return _state(self._history, self._end)
 
-    def states(self, *, known: bool = False) -> Iterator[View]:
+    def states(self, *, certain: bool = False) -> Iterator[View]:
         """Yield the state at the beginning of the span, then after each of its records, in the order of the server's
-        writes. With `known`, skip states that may be incomplete because a watch was broken. The same view is yielded
+        writes. With `certain`, skip states that may be incomplete because a watch was broken. The same view is yielded
         each time: call `copy()` to keep it."""
         view = self.begin()
         yield view
-        own = self.records()
-        ordered = server_order(own) or own
-        unknown = uncertain(ordered) if known else set[int]()
+        records = self.records()
+        ordered = server_order(records) or records
+        unknown = uncertain(ordered) if certain else set[int]()
         for index, record in enumerate(ordered):
             view.apply(record)
             if index not in unknown:
@@ -94,7 +94,7 @@ class Recorded(Generic[S]):
         for step in steps:
             reached = self._step(step)
             if reached.unmet:
-                self._judge(*(own for own in self._reaches if own in self._until(reached)))
+                self._judge(*(step_name for step_name in self._reaches if step_name in self._until(reached)))
                 raise self._blocked(step, f'the scene went on without "{step}": {_nearest(reached.unmet)}')
 
     # -- looking -------------------------------------------------------------------------------------------------
@@ -122,17 +122,24 @@ class Recorded(Generic[S]):
 
     # -- judging -------------------------------------------------------------------------------------------------
 
-    def expect(self, what: str, expected: object, actual: object, at: Record | None = None) -> bool:
+    def expect(self, description: str, expected: object, actual: object, at: Record | None = None) -> bool:
         """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
         the values differ."""
-        return self._checks.expect(self._id, what, expected, actual, at=since(self.history, what, expected, actual, at))
+        return self._checks.expect(
+            self._id, description, expected, actual, at=failure_time(self.history, description, expected, actual, at)
+        )
 
-    def same(self, what: str, expected: Mapping[str, object], actual: Mapping[str, object]) -> None:
+    def same(self, description: str, expected: Mapping[str, object], actual: Mapping[str, object]) -> None:
         """As `expect` for many objects by name. A report shows only those that differ."""
-        self.expect(what, *differing(expected, actual))
+        self.expect(description, *differing(expected, actual))
 
     def always(
-        self, what: str, condition: Callable[[View], object], *, after: str | None = None, until: str | None = None
+        self,
+        description: str,
+        condition: Callable[[View], object],
+        *,
+        after: str | None = None,
+        until: str | None = None,
     ) -> bool:
         """Check a condition in every state of the scene, or in those after or until a step. A failure names the first
         record that breaks it, even if the scene ended before the step `until`."""
@@ -142,19 +149,19 @@ class Recorded(Generic[S]):
             answer = condition(view)
             if answer is None or answer is False or isinstance(answer, Unmet):
                 reason = answer.reason if isinstance(answer, Unmet) else "it does not hold"
-                return self._checks.holds(self._id, what, False, f"{reason} (since {view.last})", at=view.last)
+                return self._checks.holds(self._id, description, False, f"{reason} (since {view.last})", at=view.last)
         if until is not None:
             self._step(until)
         else:
             self._end()
-        return self._checks.holds(self._id, what, True)
+        return self._checks.holds(self._id, description, True)
 
-    def holds(self, what: str, result: RuleResult | bool | None) -> bool:
+    def holds(self, description: str, result: RuleResult | bool | None) -> bool:
         """Check a three-valued result. Unknown (None) is not a pass."""
         if isinstance(result, RuleResult):
             at = result.records[-1] if result.records else None
-            return self._checks.holds(self._id, what or result.statement, result.holds, str(result), at=at)
-        return self._checks.holds(self._id, what, result)
+            return self._checks.holds(self._id, description or result.statement, result.holds, str(result), at=at)
+        return self._checks.holds(self._id, description, result)
 
     def invariant(self) -> bool:
         """Check the invariant that the test is declared for over the history of the scene. If the scene ended early,
@@ -188,15 +195,15 @@ class Recorded(Generic[S]):
         return self._checks.declared[0]
 
     def _invariant(self, verdict: InvariantResult) -> bool:
-        return self._checks.holds(self._id, verdict.what, verdict.holds, verdict.actual, at=verdict.at)
+        return self._checks.holds(self._id, verdict.statement, verdict.holds, verdict.actual, at=verdict.at)
 
     def _step(self, name: str) -> Step:
         self._judge(name)
         if name in self._played.steps:
             return self._played.steps[name]
         if self._played.ended is None:
-            known = ", ".join(self._played.steps)
-            raise HarnessError(f"the scene has no step {name!r} (it has {known})", where=self._checks.test)
+            steps = ", ".join(self._played.steps)
+            raise HarnessError(f"the scene has no step {name!r} (it has {steps})", where=self._checks.test)
         self.unreached()
 
     def _judge(self, *names: str) -> None:
@@ -237,7 +244,7 @@ class Recorded(Generic[S]):
         self._judge(*self._reaches)
         match self._played.ended:
             case SceneBroken() as broken:
-                raise self._checks.broken(broken.what, broken.expected, broken.actual, at=broken.at)
+                raise self._checks.broken(broken.description, broken.expected, broken.actual, at=broken.at)
             case SceneEnded() as ended:
                 raise self._blocked(
                     ended.step, f'the scene ended in waiting for "{ended.step}": {_nearest(ended.actual)}'

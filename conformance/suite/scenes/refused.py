@@ -33,18 +33,18 @@ class Refused:
         """`limited`: whether the namespace has a LimitRange."""
         self._limited = limited
         self._history, self._namespace, self._audit, self._hooks, self._acts = history, namespace, audit, hooks, acts
-        self._since = audit.mark() if audit is not None else 0
+        self._begin = audit.mark() if audit is not None else 0
 
     def by_cluster(self, answer: str) -> bool:
         """Return whether an answer of the API server is a refusal for a reason of the cluster's own."""
-        own = {word for verb, obj in self._acts if verb == "create" for word in (name(obj), str(obj.get("kind")))}
+        created = {word for verb, obj in self._acts if verb == "create" for word in (name(obj), str(obj.get("kind")))}
         if refusals.by_default_limits(answer):
-            return "LimitRange" not in own and self._limited()
-        return refusals.by_cluster(answer, own, self._hooks)
+            return "LimitRange" not in created and self._limited()
+        return refusals.by_cluster(answer, created, self._hooks)
 
     def words(self) -> str:
         """Return such a refusal in the API server's words; empty if there was none."""
-        answers = self._audit.refused_creations(self._namespace, self._since) if self._audit else self._passed_on()
+        answers = self._audit.refused_creations(self._namespace, self._begin) if self._audit else self._passed_on()
         return next((" ".join(answer.split()) for answer in answers if self.by_cluster(answer)), "")
 
     def _passed_on(self) -> Iterator[str]:

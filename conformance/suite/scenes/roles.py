@@ -140,16 +140,16 @@ class Roles:
     @property
     def earlier(self) -> list[Numbers]:
         """Return the spans in which an earlier version was the operator, which is not judged."""
-        ends = [since for since, _ in self._takeovers[1:]]
+        ends = [begin for begin, _ in self._takeovers[1:]]
         takeovers = itertools.zip_longest(self._takeovers, ends)
-        return [(since, until) for (since, earlier), until in takeovers if earlier]
+        return [(begin, until) for (begin, earlier), until in takeovers if earlier]
 
     def went_earlier(self) -> set[str]:
         """Return the uids of the pods that were deleted under an earlier version: some earlier versions consider all
         pods outdated that the judged one has written its hashes on."""
         went: set[str] = set()
-        for since, until in self.earlier:
-            for record in self._history.records("pods", after=since, until=until):
+        for begin, until in self.earlier:
+            for record in self._history.records("pods", after=begin, until=until):
                 if record.kind == DELETED or terminating(record.object):
                     went.add(record.uid)
         return went
@@ -190,16 +190,16 @@ class Roles:
             raise Blocked(reason, "circumstances")
         return Role(role)
 
-    def _starting(self, what: str, action: Callable[[], None], verb: str = "starts") -> None:
+    def _starting(self, subject: str, action: Callable[[], None], verb: str = "starts") -> None:
         begin = self._machine.now()
         try:
             action()
         except NotStarted as error:
             self._blame()
             if error.timed_out:
-                self._machine.require(begin, f"{what} was not ready in time")
+                self._machine.require(begin, f"{subject} was not ready in time")
             reason = self._of_the_bundle(str(error))
-            raise self._checks.broken(f"{what} {verb}", "ready", reason) from None
+            raise self._checks.broken(f"{subject} {verb}", "ready", reason) from None
         self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:

@@ -42,7 +42,7 @@ class Scene:
     """A scene, which is played once and judged by many tests. Data that a test needs besides the history, such as the
     expected objects, is an attribute, set as early as possible: a scene may end at any step."""
 
-    alone: ClassVar[bool] = False
+    plays_alone: ClassVar[bool] = False
     """Whether the scene is played after all others, and beside none: it loads the machine, or is timed."""
     exclusive: ClassVar[Exclusive | None] = None
     """The shared part of its cluster that the scene changes. If several workers share one, it is played alone, too."""
@@ -97,16 +97,16 @@ class SceneBroken(Exception):
     """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This blocks every
     test that needs a later step."""
 
-    def __init__(self, what: str, expected: object, actual: object, at: Moment) -> None:
-        self.what, self.expected, self.actual, self.at = what, expected, actual, at
-        super().__init__(f"{what}: {actual}")
+    def __init__(self, description: str, expected: object, actual: object, at: Moment) -> None:
+        self.description, self.expected, self.actual, self.at = description, expected, actual, at
+        super().__init__(f"{description}: {actual}")
 
 
 @dataclass(frozen=True)
 class InvariantResult:
     """The result of one rule over the history of a scene."""
 
-    what: str
+    statement: str
     holds: bool | None
     actual: object
     at: Moment
@@ -122,14 +122,14 @@ class SceneChecks(Checks):
         self.verdicts: dict[str, InvariantResult] = {}
         self.doubts: dict[str, HarnessError] = {}
 
-    def broken(self, what: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
+    def broken(self, description: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
         """Return the exception with which the scene ends if the implementation is at fault."""
         self.doubt(True)
-        return SceneBroken(what, expected, actual, at)
+        return SceneBroken(description, expected, actual, at)
 
-    def invariant(self, id: str, what: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
+    def invariant(self, id: str, statement: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
         """Keep the result of an invariant."""
-        self.verdicts[id] = InvariantResult(what, verdict, actual, at)
+        self.verdicts[id] = InvariantResult(statement, verdict, actual, at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
         """Keep the error for the tests that are declared for the invariant."""
@@ -182,7 +182,7 @@ class SceneRun:
             case SceneEnded():
                 return self.ended.step
             case SceneBroken():
-                return self.ended.what
+                return self.ended.description
             case _:
                 return str(self.ended)
 

@@ -180,8 +180,8 @@ class SceneEnvironment:
             raise HarnessError(f"nodes cannot be created: {words(error)}", where=self.pool) from error
 
         def ready(view: View) -> bool | Unmet:
-            late = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
-            return not late or Unmet(f"{len(late)} of {count} nodes are not Ready, the first: {late[0]}")
+            unready = [name for name in names if not nodes.schedulable(view.get("nodes", name))]
+            return not unready or Unmet(f"{len(unready)} of {count} nodes are not Ready, the first: {unready[0]}")
 
         try:
             self.history.wait(
@@ -248,8 +248,8 @@ class SceneEnvironment:
             raise mistake
         self._require(obj)
         self.acts.append(("create", obj))
-        what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
-        created = self._attempt(what, lambda: self._create(obj))
+        expectation = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')} is accepted"
+        created = self._attempt(expectation, lambda: self._create(obj))
         self._note(obj, created)
         return created
 
@@ -277,8 +277,10 @@ class SceneEnvironment:
         """Remove the scheduling gates of several pods at once. All of that has arrived when this returns."""
         patch = {"spec": {"schedulingGates": None}}
         self.acts += [(f"patch pods/{name}", patch) for name in pods]
-        what = f"the gates of {len(pods)} pods can be removed"
-        answers = self._attempt(what, lambda: self._api.patch_all("pods", self.namespace, dict.fromkeys(pods, patch)))
+        expectation = f"the gates of {len(pods)} pods can be removed"
+        answers = self._attempt(
+            expectation, lambda: self._api.patch_all("pods", self.namespace, dict.fromkeys(pods, patch))
+        )
         for name, written in zip(pods, answers, strict=True):
             self._waits.for_write("pods", name, text(written, "metadata", "resourceVersion"))
 
@@ -362,13 +364,13 @@ class SceneEnvironment:
         if dead := self.roles.dead():
             raise SceneEnded(step, dead, self.history.now())
 
-    def require_in_time(self, event: str, since: float, seconds: float) -> None:
+    def require_in_time(self, event: str, begin: float, seconds: float) -> None:
         """Raise HarnessError if more than so many seconds have passed since an event of the history, after which the
         suite had to act: then it was too slow itself, and what follows says nothing about the implementation."""
-        if (late := self.history.now() - since) > seconds:
-            what = f"the suite acted {late:.1f} s after {event}, and had to act within {seconds:g} s"
+        if (seconds_passed := self.history.now() - begin) > seconds:
+            delay = f"the suite acted {seconds_passed:.1f} s after {event}, and had to act within {seconds:g} s"
             hint = "give the machine less to do, or a larger --time-scale"
-            raise HarnessError(f"the machine was too slow: {what}", hint=hint)
+            raise HarnessError(f"the machine was too slow: {delay}", hint=hint)
 
     def mark(self, step: str, unmet: str = "") -> None:
         """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
@@ -379,12 +381,12 @@ class SceneEnvironment:
         self.after_step()
 
     def settled(
-        self, what: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
+        self, description: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
         """Return the state as soon as the predicate holds, when time is up, or when a process of the implementation has
         ended by itself. Judges nothing. `real` as in `wait_for`."""
         with contextlib.suppress(WaitTimeout):
-            self._waits.wait(what, predicate, timeout, hopeless=self._hopeless_or_dead, real=real)
+            self._waits.wait(description, predicate, timeout, hopeless=self._hopeless_or_dead, real=real)
         return self.history.view()
 
     def quiet(
@@ -406,7 +408,7 @@ class SceneEnvironment:
 
     def _wait(
         self,
-        what: str,
+        description: str,
         condition: Callable[[View], R | Unmet | None],
         timeout: float,
         *,
@@ -416,15 +418,17 @@ class SceneEnvironment:
         """Raise NotReached with the state that was seen instead."""
         try:
             return self._waits.wait(
-                what, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
+                description, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
             )
         except WaitTimeout as error:
             self._blame()
-            if late := unattended.pods_of(self.history, self.pool, unattended.WITHIN * max(1.0, self._scale)):
-                raise HarnessError(f"the cluster was too slow: {late}", where=f"pool {self.pool}") from None
+            if unattended_pods := unattended.pods_of(
+                self.history, self.pool, unattended.WITHIN * max(1.0, self._scale)
+            ):
+                raise HarnessError(f"the cluster was too slow: {unattended_pods}", where=f"pool {self.pool}") from None
             if answer := self._refused.words():
                 raise Blocked(
-                    f"the cluster has refused what the scene needs: {answer}", "circumstances", what
+                    f"the cluster has refused what the scene needs: {answer}", "circumstances", description
                 ) from None
             dead = self.roles.dead() or self._waits.lifeless(self.roles.last_words)
             silent = "" if dead else self._waits.silent(timeout)
@@ -441,12 +445,12 @@ class SceneEnvironment:
                 return nodes.schedulable(current) or Unmet(f"node {node} is not Ready, or has its taints still")
             if condition_is(current, "Ready") != "Unknown":
                 return Unmet(f"node {node} is not Ready=Unknown")
-            late = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
-            return not late or Unmet(f"{late} pods are still Ready on the lost node {node}")
+            ready_pods = sum(pods.ready(pod) for pod in view.list("pods") if pods.node(pod) == node)
+            return not ready_pods or Unmet(f"{ready_pods} pods are still Ready on the lost node {node}")
 
-        what, limit = f"node {node} is {'lost' if lost else 'back'}", self.patience(60)
+        description, limit = f"node {node} is {'lost' if lost else 'back'}", self.patience(60)
         try:
-            self.history.wait(what, turned, limit, hopeless=self._hopeless)
+            self.history.wait(description, turned, limit, hopeless=self._hopeless)
         except WaitTimeout as error:
             self._blame()
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
@@ -467,7 +471,7 @@ class SceneEnvironment:
             obj = {**obj, "metadata": {**obj.get("metadata", {}), "namespace": self.namespace}}
         return self._api.create(obj)
 
-    def _attempt(self, what: str, action: Callable[[], R]) -> R:
+    def _attempt(self, description: str, action: Callable[[], R]) -> R:
         try:
             done = action()
             self.history.stir()
@@ -480,7 +484,7 @@ class SceneEnvironment:
                 ) from None
             dead = self.roles.dead()
             reason = words(error) + (f"; {dead}" if dead else "")
-            raise self.checks.broken(what, "accepted", reason, at=round(self.history.now(), 3)) from None
+            raise self.checks.broken(description, "accepted", reason, at=round(self.history.now(), 3)) from None
 
     def _place(self, resource: str) -> str | None:
         try:
@@ -509,5 +513,5 @@ class SceneEnvironment:
         """End the scene if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
         if reason := self.premises.accusation(unusable):
-            what = "only the suite changes the namespace and the nodes of a test"
-            raise self.checks.broken(what, what, reason, at=round(self.history.now(), 3))
+            expectation = "only the suite changes the namespace and the nodes of a test"
+            raise self.checks.broken(expectation, expectation, reason, at=round(self.history.now(), 3))

@@ -62,8 +62,8 @@ class Silence:
         self._circles = Circles()
         self._refusals: dict[Hashable, _Refusals] = {}
 
-    def over(self, still: float, least: float) -> bool:
-        """Return whether nothing more is to be expected: no new request was sent for `least` seconds, and for as long
+    def is_lasting(self, still: float, minimum: float) -> bool:
+        """Return whether nothing more is to be expected: no new request was sent for `minimum` seconds, and for as long
         as a back-off may last. `still`: seconds since something last changed."""
         now = self._clock()
         if still < now - self._polled:
@@ -80,7 +80,7 @@ class Silence:
                     key = request.verb, request.resource, like
                     self._refusals.setdefault(key, _Refusals(request.at, request.at)).add(request.at)
         longest = max((refusals.next for refusals in self._refusals.values()), default=0.0)
-        return self.lasts(still) >= max(least, longest)
+        return self.lasts(still) >= max(minimum, longest)
 
     def lasts(self, still: float) -> float:
         """Return for how many seconds nothing has changed, and no new request was sent, as far as it is known."""

@@ -54,8 +54,8 @@ class SoleWriter:
         self._compare(patch, answer, text(answer, "kind"))
         if resource == SETS:
             self._note(answer)
-        for known in self._nodes.get(target, [])[-1:] if resource == NODES else ():
-            self._nodes[target].append(_merged(known, patch))
+        for manifest in self._nodes.get(target, [])[-1:] if resource == NODES else ():
+            self._nodes[target].append(_merged(manifest, patch))
 
     def deleted(self, resource: str, target: str) -> None:
         """Note a deletion that the suite asks for."""
@@ -74,7 +74,7 @@ class SoleWriter:
             record
             for history in histories
             for record in history.records()
-            if not any(since < record.seq and (until is None or record.seq <= until) for since, until in spans)
+            if not any(begin < record.seq and (until is None or record.seq <= until) for begin, until in spans)
         ]
         sets = (violation for record in records if record.resource == SETS and (violation := self._of_set(record)))
         fleet = (violation for record in records if record.resource == NODES and (violation := self._of_node(record)))
@@ -94,11 +94,11 @@ class SoleWriter:
         specs.append(spec)
 
     def _of_set(self, record: Record) -> str:
-        what = f"PodCliqueSet {record.name}"
+        subject = f"PodCliqueSet {record.name}"
         if record.uid not in self._specs:
-            return f"{what} was made by somebody else ({record})"
+            return f"{subject} was made by somebody else ({record})"
         if record.name not in self._deleted and (record.kind == DELETED or terminating(record.object)):
-            return f"{what} was deleted by somebody else ({record})"
+            return f"{subject} was deleted by somebody else ({record})"
         spec, generation = record.object.get("spec"), at(record.object, "metadata", "generation")
         if generation is not None and self._generations.get(record.uid) == generation:
             return ""
@@ -107,13 +107,13 @@ class SoleWriter:
             record.uid, [differences(requested, spec, "spec") for requested in self._specs[record.uid]]
         )
         other = "".join(f"{path} to {value!r}" for path, value in list((difference or {}).items())[:1])
-        return f"{what}: somebody else has changed {other} ({record})" if other else ""
+        return f"{subject}: somebody else has changed {other} ({record})" if other else ""
 
     def _of_node(self, record: Record) -> str:
         manifests = self._nodes.get(record.name)
         if manifests is None:
-            ours = label(record.object, POOL) == self._pool
-            return f"node {record.name} was made by somebody else ({record})" if ours else ""
+            of_pool = label(record.object, POOL) == self._pool
+            return f"node {record.name} was made by somebody else ({record})" if of_pool else ""
         if not self._compares_nodes or record.kind == DELETED:
             return ""
         other = self._unlike(record.name, [_differing(manifest, record.object) for manifest in manifests])

@@ -31,22 +31,22 @@ def otherwise(sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> 
         yield from _unlike(sent[part], answer.get(part), part, kind)
 
 
-def _unlike(sent: object, stored: object, where: str, kind: str) -> Iterator[tuple[str, object]]:
+def _unlike(sent: object, stored: object, path: str, kind: str) -> Iterator[tuple[str, object]]:
     if isinstance(sent, Mapping):
         inside = stored if isinstance(stored, Mapping) else {}
         for key, value in sent.items():
-            yield from _unlike(value, inside.get(key), f"{where}.{key}", kind)
+            yield from _unlike(value, inside.get(key), f"{path}.{key}", kind)
     elif isinstance(sent, list) and isinstance(stored, list) and kind == GROWS:
         for number, value in enumerate(sent):
-            if all(any(_unlike(value, other, where, kind)) for other in stored):
-                yield f"{where}[{number}]", stored
+            if all(any(_unlike(value, other, path, kind)) for other in stored):
+                yield f"{path}[{number}]", stored
     elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         for number, (value, other) in enumerate(zip(sent, stored, strict=True)):
-            yield from _unlike(value, other, f"{where}[{number}]", kind)
-    elif stored is None and (kind == PRUNED or EMBEDDED in where):
+            yield from _unlike(value, other, f"{path}[{number}]", kind)
+    elif stored is None and (kind == PRUNED or EMBEDDED in path):
         return
     elif not same(sent, stored) and (sent or (sent is False and stored)):
-        yield where, stored
+        yield path, stored
 
 
 def same(sent: object, stored: object) -> bool:

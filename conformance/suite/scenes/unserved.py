@@ -34,8 +34,8 @@ def clear(api: Api, kind: str, patience: float) -> None:
     """Delete all objects of a kind (`plural.group`), whatever finalizers they have: namespaces of earlier scenes may
     still be terminating. Raises ClusterTooSlow if some are there after `patience` seconds."""
     resource = api.of_plural(kind)
-    if left := _rest(lambda: api.work(lambda client: _delete_all(client, resource)), patience):
-        raise ClusterTooSlow(f"{resource}: {left} exist {patience:g} s after their deletion")
+    if remaining := _rest(lambda: api.work(lambda client: _delete_all(client, resource)), patience):
+        raise ClusterTooSlow(f"{resource}: {remaining} exist {patience:g} s after their deletion")
 
 
 def _rest(look: Callable[[], list[str]], patience: float) -> str:
@@ -69,22 +69,22 @@ def _unless_missing() -> Iterator[None]:
 
 
 def _await_end(api: Api, resource: Resource, patience: float) -> None:
-    if left := _rest(lambda: _left(api, resource), patience):
-        raise ClusterTooSlow(f"the API server serves {resource} {patience:g} s after its CRD was deleted: {left}")
+    if traces := _rest(lambda: _traces(api, resource), patience):
+        raise ClusterTooSlow(f"the API server serves {resource} {patience:g} s after its CRD was deleted: {traces}")
 
 
-def _left(api: Api, resource: Resource) -> list[str]:
+def _traces(api: Api, resource: Resource) -> list[str]:
     """Return what still shows the kind, in words."""
-    left = []
+    traces = []
     with _unless_missing():
         crd = api.get(CRDS.plural, None, str(resource))
         conditions = {c["type"]: c.get("message", "") for c in crd.get("status", {}).get("conditions", [])}
-        left.append(f"the CRD exists ({conditions.get('Terminating') or 'it is not being deleted'})")
+        traces.append(f"the CRD exists ({conditions.get('Terminating') or 'it is not being deleted'})")
     if str(resource) in api.discover():
-        left.append("discovery names it")
+        traces.append("discovery names it")
     if api.work(lambda client: _listed(client, resource)):
-        left.append("its objects can be listed")
-    return left
+        traces.append("its objects can be listed")
+    return traces
 
 
 async def _listed(client: Client, resource: Resource) -> bool:

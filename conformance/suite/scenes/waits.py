@@ -16,7 +16,7 @@ from conformance.suite.scenes.wait_budget import WaitBudget
 
 R = TypeVar("R")
 
-OWN = 5.0
+OWN_WRITE_SECONDS = 5.0
 """Seconds within which the recorder has the suite's own writes."""
 CALM = 0.5
 """Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
@@ -44,7 +44,7 @@ class Waits:
 
     def wait(
         self,
-        what: str,
+        description: str,
         predicate: Callable[[View], R | Unmet | None],
         timeout: float,
         *,
@@ -58,16 +58,16 @@ class Waits:
         """
         begin = self._history.now()
         try:
-            return self._wait_well(what, predicate, timeout, hopeless, real, resources)
+            return self._wait_well(description, predicate, timeout, hopeless, real, resources)
         except WaitTimeout as error:
             error.timeout = self._history.now() - begin
-            if not real and self._over(timeout):
+            if not real and self._is_silent(timeout):
                 error.timeout = max(error.timeout, self._still())  # nothing has changed since then
             raise
 
     def _wait_well(
         self,
-        what: str,
+        description: str,
         predicate: Callable[[View], R | Unmet | None],
         timeout: float,
         hopeless: Callable[[], object],
@@ -78,17 +78,17 @@ class Waits:
         begin, given, length = self._machine.now(), 0.0, timeout
         while True:
             try:
-                return self._wait(what, predicate, length, hopeless, real, resources)
+                return self._wait(description, predicate, length, hopeless, real, resources)
             except WaitTimeout:
                 if hopeless() or (owed := self._machine.slow_seconds(begin) - given) < NEGLIGIBLE:
                     raise
                 if given >= MAX_EXTENSION * timeout:
-                    raise self._machine.too_slow(begin, f'"{what}" was not seen') from None
+                    raise self._machine.too_slow(begin, f'"{description}" was not seen') from None
                 given, length = given + owed, owed if real else owed / min(1.0, self._scale)
 
     def _wait(
         self,
-        what: str,
+        description: str,
         predicate: Callable[[View], R | Unmet | None],
         timeout: float,
         hopeless: Callable[[], object],
@@ -101,12 +101,12 @@ class Waits:
         longest = 0 if self._patience.lost else timeout * unhurried
 
         def in_vain() -> bool:
-            return bool(hopeless()) or (not real and self._over(timeout))
+            return bool(hopeless()) or (not real and self._is_silent(timeout))
 
         begin = self._machine.now()
-        how: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
+        arguments: dict[str, Any] = {"longest": longest, "resources": resources, "hopeless": in_vain}
         try:
-            return self._history.wait(what, careful, limit, **how)
+            return self._history.wait(description, careful, limit, **arguments)
         except WaitTimeout:
             # On a slow machine, that nothing was seen yet is no sign of death.
             if self._machine.slow_seconds(begin) < NEGLIGIBLE:
@@ -114,7 +114,7 @@ class Waits:
             rest = timeout * scale - limit
             if rest <= 0 or self._patience.lost or in_vain():
                 raise
-            return self._history.wait(what, careful, rest, **how)  # it is alive after all
+            return self._history.wait(description, careful, rest, **arguments)  # it is alive after all
 
     def quiet(
         self,
@@ -141,7 +141,9 @@ class Waits:
     def for_write(self, resource: str, name: str, version: str) -> None:
         """Wait until the history has the suite's own write, if the object is recorded."""
         with contextlib.suppress(WaitTimeout):
-            self._history.wait("our own write", lambda view: _known(view.record(resource, name), version), OWN)
+            self._history.wait(
+                "our own write", lambda view: _includes(view.record(resource, name), version), OWN_WRITE_SECONDS
+            )
 
     def lifeless(self, last_words: Callable[[], str]) -> str:
         """Return a text about an implementation that has done nothing in this run, and its last words; empty if it has
@@ -150,22 +152,22 @@ class Waits:
 
     def silent(self, timeout: float) -> str:
         """Return why a wait of `timeout` seconds that timed out has ended early; empty if it has not."""
-        return f"{SILENT} {self._still():.0f} s" if self._over(timeout) else ""
+        return f"{SILENT} {self._still():.0f} s" if self._is_silent(timeout) else ""
 
-    def _over(self, timeout: float) -> bool:
+    def _is_silent(self, timeout: float) -> bool:
         """Return whether nothing more is to be expected of the implementation (silence.py)."""
         if self._silence is None:
             return False
-        least = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
-        least += self._machine.slow_seconds(self._machine.now() - self._history.still)
-        return self._silence.over(self._history.still, least)
+        minimum = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)
+        minimum += self._machine.slow_seconds(self._machine.now() - self._history.still)
+        return self._silence.is_lasting(self._history.still, minimum)
 
     def _still(self) -> float:
         """Return for how many seconds nothing has moved, and the implementation has sent no new request."""
         return self._silence.lasts(self._history.still) if self._silence is not None else 0.0
 
 
-def _known(record: Record | None, version: str) -> bool:
+def _includes(record: Record | None, version: str) -> bool:
     """Return whether a record is of this resource version or a later one. True for objects that are not recorded or do
     not exist."""
     return record is None or not version.isdigit() or record.revision >= int(version)

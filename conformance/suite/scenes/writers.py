@@ -28,10 +28,10 @@ WITHIN = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 
 
-def note(history: History, audit: AuditLog, since: int) -> None:
+def note(history: History, audit: AuditLog, begin: int) -> None:
     """Note in a history who deleted the pods that have the condition DisruptionTarget, what others than the suite and
     the components have written of nodes, statuses of pods and limits, and which statuses were stored otherwise than
-    these have sent them. `since`: the mark of its beginning."""
+    these have sent them. `begin`: the mark of its beginning."""
     pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
     sent: dict[str, list[bytes]] = {}
 
@@ -39,7 +39,7 @@ def note(history: History, audit: AuditLog, since: int) -> None:
         deleted_by: dict[str, set[str]] = {}
         nodes, statuses, limits = set[str](), dict[str, str](), list[str]()
         sent.clear()
-        for request in audit.accepted(since):
+        for request in audit.accepted(begin):
             evicts = (request.verb, request.resource) in EVICTIONS and _decides(request)
             if evicts and request.namespace == history.namespace and request.name in pods:
                 deleted_by.setdefault(request.name, set()).add(request.user)
@@ -56,8 +56,8 @@ def note(history: History, audit: AuditLog, since: int) -> None:
             elif request.resource == "pods/status" and request.sent:
                 sent.setdefault(request.version, []).append(request.sent)
             elif request.resource in LIMITS and request.verb != "create" and _foreign(request.user):
-                what = f"{request.resource} {request.name}".rstrip()
-                limits.append(f"{what} of the test: the user {request.user} asked to {request.verb} it")
+                subject = f"{request.resource} {request.name}".rstrip()
+                limits.append(f"{subject} of the test: the user {request.user} asked to {request.verb} it")
         history.origins.deleted_by = {pod: sorted(deleted_by[pod]) for pod in sorted(deleted_by)}
         history.origins.changed_nodes = sorted(nodes)
         history.origins.statuses = statuses
@@ -73,12 +73,12 @@ def note(history: History, audit: AuditLog, since: int) -> None:
     history.origins.altered += pod_statuses.altered(history, sent)
 
 
-def of_objects(audit: AuditLog, since: int, namespace: str) -> set[tuple[str, str, str]]:
+def of_objects(audit: AuditLog, begin: int, namespace: str) -> set[tuple[str, str, str]]:
     """Return who has written what in a namespace, by user, resource and name, except the suite and the components of
-    the cluster. `since`: a mark of the audit log."""
+    the cluster. `begin`: a mark of the audit log."""
     return {
         (request.user, request.resource, request.name)
-        for request in audit.accepted(since)
+        for request in audit.accepted(begin)
         if request.namespace == namespace and _foreign(request.user)
     }
 

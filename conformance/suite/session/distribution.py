@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out groups of tests, the largest first, to the worker with the least left to do.
 
-    The groups that are `alone` come last, and all of them to one worker. The others are shut down, and that worker
+    The groups in `lone_groups` come last, and all of them to one worker. The others are shut down, and that worker
     waits for their end (`others.py`).
     """
 
@@ -21,21 +21,21 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         config: pytest.Config,
         log: Any,
         groups: Mapping[str, str],
-        alone: Collection[str] = (),
+        lone_groups: Collection[str] = (),
         only: str = "",
     ) -> None:
-        """`only`: the one worker that may be given groups that are `alone`; any if it is empty."""
+        """`only`: the one worker that may be given the `lone_groups`; any if it is empty."""
         super().__init__(config, log)
-        self._groups, self._alone, self._only = groups, alone, only
+        self._groups, self._lone_groups, self._only = groups, lone_groups, only
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
 
     def _assign_work_unit(self, node: Any) -> None:
-        for scope in [scope for scope in self.workqueue if scope in self._alone]:
+        for scope in [scope for scope in self.workqueue if scope in self._lone_groups]:
             self.workqueue.move_to_end(scope)
         first = next(iter(self.workqueue))
-        if first in self._alone and (
+        if first in self._lone_groups and (
             self._elsewhere(node) or any(self._plays_alone(other) for other in self.assigned_work if other is not node)
         ):
             node.shutdown()
@@ -55,7 +55,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         return bool(self._only) and node.gateway.id != self._only
 
     def _plays_alone(self, node: object) -> bool:
-        return any(scope in self._alone for scope in self.assigned_work[node])
+        return any(scope in self._lone_groups for scope in self.assigned_work[node])
 
     def remove_node(self, node: object) -> str | None:
         """Take back the tests of a lost worker, except the one in which it was lost: that one is over."""

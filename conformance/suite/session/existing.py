@@ -53,12 +53,14 @@ def server_of(kubeconfig: Path) -> str:
     try:
         load(config_file=str(kubeconfig), client_configuration=settings)
     except Exception as error:
-        what = " ".join(str(error).split())
-        raise UsageError(f"is not a kubeconfig: {what}", where=f"--kubeconfig {kubeconfig}", hint="give one") from None
+        problem = " ".join(str(error).split())
+        raise UsageError(
+            f"is not a kubeconfig: {problem}", where=f"--kubeconfig {kubeconfig}", hint="give one"
+        ) from None
     return str(settings.host)
 
 
-def ours(kubeconfig: Path) -> Cluster | None:
+def own_cluster(kubeconfig: Path) -> Cluster | None:
     """Return the cluster of this checkout that a kubeconfig points to, if it is one."""
     server = server_of(kubeconfig)
     return next((c for c in list_clusters() if c.server == server), None)
@@ -66,7 +68,7 @@ def ours(kubeconfig: Path) -> Cluster | None:
 
 def check(kubeconfig: Path, api: Api) -> None:
     """Raise UsageError unless the cluster is one of the suite or disposable."""
-    if ours(kubeconfig) is not None:
+    if own_cluster(kubeconfig) is not None:
         return
     labels = api.get("namespaces", None, "kube-system")["metadata"].get("labels") or {}
     if labels.get(DISPOSABLE) != "true":
@@ -95,7 +97,7 @@ def admit(kubeconfig: Path) -> None:
 def effects(kubeconfig: Path, implementations: Sequence[Descriptor]) -> list[str]:
     """Return what the owner of a cluster should know before a run: its version, and what is made there. Nothing for a
     cluster of the suite."""
-    if ours(kubeconfig) is not None:
+    if own_cluster(kubeconfig) is not None:
         return []
     loop = Loop()
     try:
@@ -121,7 +123,7 @@ def version(kubeconfig: Path) -> str:
 
 def versions(kubeconfig: Path) -> dict[str, str]:
     """Return product → version of what a cluster consists of, as far as that is known."""
-    cluster = ours(kubeconfig)
+    cluster = own_cluster(kubeconfig)
     return cluster.versions if cluster is not None else {"kubernetes": version(kubeconfig)}
 
 
@@ -129,7 +131,7 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
     """Raise UsageError unless the components of a cluster have these features. On a cluster that is not of the suite,
     kube-scheduler has its usual name."""
     minor = ".".join(version(kubeconfig).split(".")[:2])
-    record = cluster.record if (cluster := ours(kubeconfig)) is not None else None
+    record = cluster.record if (cluster := own_cluster(kubeconfig)) is not None else None
     expected = preflight.ExpectedFeatures.of(
         features.resolve(requested, minor), minor, record is None or record.scheduler
     )
@@ -145,21 +147,21 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
 
 def _preflight(kubeconfig: Path, api: Api) -> None:
     """Look at the components of a cluster of the suite, and at the rights on another one. Raises UsageError."""
-    where, cluster = f"--kubeconfig {kubeconfig}", ours(kubeconfig)
+    place, cluster = f"--kubeconfig {kubeconfig}", own_cluster(kubeconfig)
     if cluster is None:
-        foreign.require_rights(api, where)
+        foreign.require_rights(api, place)
         return
     watcher = outages.watch(cluster)
     watcher.look()
     if broken := watcher.since(0):
         hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
-        raise UsageError(f"the cluster is not well: {broken[0]}", where=where, hint=hint)
+        raise UsageError(f"the cluster is not well: {broken[0]}", where=place, hint=hint)
 
 
 def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> ClusterFacts:
     """Return what a driver needs to know. `directory` is for logs and ports of clusters that the suite did not
     start; what is made has the label of `run`."""
-    cluster = ours(kubeconfig)
+    cluster = own_cluster(kubeconfig)
     if cluster is not None:
         return replace(deployment.facts_of(cluster), run=run)
     directory.mkdir(parents=True, exist_ok=True)
@@ -173,12 +175,12 @@ def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> Clus
 def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | None = None) -> Watcher:
     """Observe every component of a cluster of the suite; of other clusters, only the API server and the process that
     the run has started beside KWOK."""
-    cluster = ours(kubeconfig)
+    cluster = own_cluster(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)
     server = MonitoredComponent(COMPONENTS[Port.APISERVER], page=lambda: api.complaint(2))
-    beside = [outages.of_process(kubelet.COMPONENT, simulator)] if simulator is not None else []
-    return Watcher([server, *beside], time_scale=time_scale)
+    processes = [outages.of_process(kubelet.COMPONENT, simulator)] if simulator is not None else []
+    return Watcher([server, *processes], time_scale=time_scale)
 
 
 def hooks(api: Api) -> frozenset[str]:

@@ -38,11 +38,11 @@ NEEDED = (
 """Verb, group, resource and subresource of what tests do, in any namespace: one of each kind."""
 
 
-def require_rights(api: Api, where: str) -> None:
+def require_rights(api: Api, place: str) -> None:
     """Raise UsageError that names what the user of a kubeconfig may not do."""
     if refused := api.work(_refused):
         hint = "give a kubeconfig of a cluster administrator"
-        raise UsageError(f"its user may not {', '.join(refused)}", where=where, hint=hint)
+        raise UsageError(f"its user may not {', '.join(refused)}", where=place, hint=hint)
 
 
 def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
@@ -55,8 +55,8 @@ def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
             for name in _names(path)
         }
     )
-    there = set(api.names(CRDS.plural))
-    changed = [name for name in crds if name in there]
+    existing = set(api.names(CRDS.plural))
+    changed = [name for name in crds if name in existing]
     objects = sum(len(implementation.manifests("objects")) for implementation in implementations)
     deployed = [implementation for implementation in implementations if implementation.deployments]
     hooks = sum(len(implementation.manifests("webhooks")) for implementation in implementations)

@@ -22,8 +22,8 @@ from kube.resource import CRDS
 class Mutators:
     """The mutators of one cluster, as the audit log has them from a mark on, and as a descriptor declares them."""
 
-    def __init__(self, audit: AuditLog, since: int, judged: Descriptor, losses: AuditLosses) -> None:
-        self._tail, self._losses = AuditTail(audit, since), losses
+    def __init__(self, audit: AuditLog, begin: int, judged: Descriptor, losses: AuditLosses) -> None:
+        self._tail, self._losses = AuditTail(audit, begin), losses
         declared = installer.declared(judged)
         self._converting = {name(crd) for crd in declared if at(crd, "spec", "conversion", "strategy") == "Webhook"}
         """CRDs whose conversion the descriptor declares."""

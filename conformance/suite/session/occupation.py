@@ -102,19 +102,21 @@ def clean(kubeconfig: Path, run: str = "") -> list[Left]:
 # -- within ----------------------------------------------------------------------------------------------------------
 
 
-def _where(terms: OccupationTerms) -> str:
+def _place(terms: OccupationTerms) -> str:
     return shlex.join(terms.options) or "the current context"
 
 
-def _require_clean(left: Sequence[Left], terms: OccupationTerms) -> None:
-    if left:
+def _require_clean(leftovers_found: Sequence[Left], terms: OccupationTerms) -> None:
+    if leftovers_found:
         hint = shlex.join(["grove-conformance", "cluster", "clean", *terms.options])
-        raise UsageError(f"a run that was killed has left {leftovers.described(left)}", where=_where(terms), hint=hint)
+        raise UsageError(
+            f"a run that was killed has left {leftovers.described(leftovers_found)}", where=_place(terms), hint=hint
+        )
 
 
 def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tuple[list[str], Owner]:
     """Give KWOK our Stages, and start the process beside it."""
-    if existing.ours(kubeconfig) is not None:
+    if existing.own_cluster(kubeconfig) is not None:
         raise UsageError("the cluster is of the suite and has them", where="--install-stages", hint="leave it out")
     if not terms.options:
         raise UsageError(
@@ -144,7 +146,7 @@ def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
     deadline = time.monotonic() + (played if terms.install_stages else 0)
 
     async def look(client: Client) -> dict[Ability, str]:
-        while existing.ours(kubeconfig) is None:
+        while existing.own_cluster(kubeconfig) is None:
             missing = await abilities.missing(client, within, terms.run)
             if not missing or time.monotonic() > deadline:
                 return missing
@@ -166,7 +168,7 @@ def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
     try:
         return _ask(kubeconfig, all_of_it)
     except UsageError as error:
-        raise UsageError(error.what, where=_where(terms), hint=error.hint) from None
+        raise UsageError(error.what, where=_place(terms), hint=error.hint) from None
 
 
 async def _undisturbed(client: Client, terms: OccupationTerms, within: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-ALONE = "alone"
+LAST_WORKER = "alone"
 """The message with which a worker asks to be the only one, and the answer to it."""
 
 
@@ -22,5 +22,5 @@ class ControllerChannel(Protocol):
 def wait_until_ended(line: ControllerChannel | None) -> None:
     """Return once no worker of the run but this one is left. Without a line there are no workers."""
     if line is not None:
-        line.send(ALONE)
+        line.send(LAST_WORKER)
         line.receive()

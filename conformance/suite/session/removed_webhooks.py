@@ -22,7 +22,7 @@ def removed(api: Api, installed: Collection[tuple[str, str]], audit: AuditLog | 
             plural = WEBHOOKS[kind].plural
             present = api.names(plural)
             for name in sorted(name for other, name in installed if other == kind and name not in present):
-                who = audit.writers(plural, [name], DELETE_VERBS, 0) if audit is not None else []
-                removers = [other.user for other in who if other.user != users.SUITE]
+                writers = audit.writers(plural, [name], DELETE_VERBS, 0) if audit is not None else []
+                removers = [other.user for other in writers if other.user != users.SUITE]
                 result.append(f"the {kind} {name} was removed" + (f" by the user {removers[-1]}" if removers else ""))
     return "; ".join(result)

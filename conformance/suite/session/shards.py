@@ -30,11 +30,11 @@ class Shard:
         return f"{self.number}/{self.of}"
 
 
-def parse(text: str, where: str = "--shard") -> Shard:
-    """Return the shard of a text such as `2/5`, from the option `where`. Raises UsageError."""
+def parse(text: str, place: str = "--shard") -> Shard:
+    """Return the shard of a text such as `2/5`, from the option `place`. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise UsageError(f"{text!r} is not a shard", where=where, hint="give i/n, from 1/n to n/n, for example 2/5")
+        raise UsageError(f"{text!r} is not a shard", where=place, hint="give i/n, from 1/n to n/n, for example 2/5")
     return Shard(int(match[1]), int(match[2]))
 
 
@@ -50,12 +50,12 @@ def read(path: Path) -> Costs:
     return {f"{file}::{name}": cost for file, names in seconds.items() for name, cost in names.items()}
 
 
-def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, where: str = "--shard") -> frozenset[str]:
+def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = "--shard") -> frozenset[str]:
     """Return the tests of a shard. `scenes` has the scene of each test. Raises UsageError if there are fewer scenes
     than shards."""
     number = len(set(scenes.values()))
     if 0 < number < shard.of:
-        raise UsageError(f"only {number} scenes are selected", where=f"{where} {shard}", hint=f"give at most {number}")
+        raise UsageError(f"only {number} scenes are selected", where=f"{place} {shard}", hint=f"give at most {number}")
     return divide(scenes, shard.of, costs(), repeat)[shard.number - 1]
 
 

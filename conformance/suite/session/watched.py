@@ -40,8 +40,8 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
     watched += [Watched(api.served[kind]) for kind in WORKLOAD_API if kind in api.served]
     for index, name in enumerate(judged.record):
         if name not in api.served:
-            where = judged.document.location("record", index)
-            raise Blocked(f"{where}: the API server serves no {name} (is its CRD installed?)", "implementation")
+            place = judged.document.location("record", index)
+            raise Blocked(f"{place}: the API server serves no {name} (is its CRD installed?)", "implementation")
         watched.append(Watched(api.served[name], evidence=True))
     return watched
 
@@ -49,8 +49,8 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
 def unrecorded(recorded: Sequence[Watched]) -> list[Watched]:
     """Return what else is often written on a cluster of the suite: namespaces and what the control plane puts into
     them, Leases of nodes, and objects of users whose kinds are recorded for operators alone."""
-    known = {watched.resource for watched in recorded if watched.fields is None}
+    recorded_resources = {watched.resource for watched in recorded if watched.fields is None}
     [lease] = [watched.fields for watched in recorded if watched.resource == LEASES and watched.fields is not None]
     frequent = [Watched(NAMESPACES), Watched(CONFIG_MAPS), Watched(LEASES, fields=lease.replace("=", "!=", 1))]
     without_label = [Watched(watched.resource, f"!{PART_OF}") for watched in recorded if watched.labels == PART_OF]
-    return [*(watched for watched in frequent if watched.resource not in known), *without_label]
+    return [*(watched for watched in frequent if watched.resource not in recorded_resources), *without_label]

@@ -124,7 +124,7 @@ class ClusterEnvironment:
         """Why no further test can be played."""
         self._unmade = 0
         """The number of namespaces in a row that could not be created."""
-        self._left = ""
+        self._kept_namespace = ""
         """The namespace of the test that failed, once one has and the cluster is to be kept."""
         self._reopen()
 
@@ -154,8 +154,10 @@ class ClusterEnvironment:
         self._loop = Loop()
         self._stack.callback(self._loop.close)
         judged, supplied = load_implementation(self._settings)
-        own = self._settings.cluster != "existing"
-        cluster = self._cluster = self._own(scheduler_names.kube_scheduler(judged, supplied)) if own else None
+        starts_cluster = self._settings.cluster != "existing"
+        cluster = self._cluster = (
+            self._start_cluster(scheduler_names.kube_scheduler(judged, supplied)) if starts_cluster else None
+        )
         facts = deployment.facts_of(cluster) if cluster else self._existing(judged.start == "processes")
         attached = self._line is not None and self._worker != shared.FIRST
         if attached:
@@ -169,18 +171,18 @@ class ClusterEnvironment:
             self._implementation("install", driver.install)
         # Files are read before the implementation starts, which could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
-        ours = cluster or existing.ours(facts.kubeconfig)
-        self._audit = AuditLog.of(ours) if ours else None
+        suite_cluster = cluster or existing.own_cluster(facts.kubeconfig)
+        self._audit = AuditLog.of(suite_cluster) if suite_cluster else None
         self._mutators: Callable[[], str] = lambda: ""
-        if ours and self._audit is not None:
-            losses = AuditLosses(ours.monitor.log("kube-apiserver"))
+        if suite_cluster and self._audit is not None:
+            losses = AuditLosses(suite_cluster.monitor.log("kube-apiserver"))
             self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).violation
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
         if not attached:
             self._phase("waiting for the garbage collector")
-            if new_kinds.learn(ours, api):
+            if new_kinds.learn(suite_cluster, api):
                 self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
             self._phase(f"starting {judged.name}")
             self._implementation("start", self.driver.start)
@@ -196,9 +198,9 @@ class ClusterEnvironment:
         self._recorder.start(pace.patience(60))
         self._phase("ready")
 
-    def _own(self, scheduler_name: str) -> Cluster:
-        def down() -> None:
-            if self._left:
+    def _start_cluster(self, scheduler_name: str) -> Cluster:
+        def take_down() -> None:
+            if self._kept_namespace:
                 self._release(cluster)
                 return
             self._phase("taking the cluster down")
@@ -219,7 +221,7 @@ class ClusterEnvironment:
             cluster = Cluster.up(name, settings=settings, owner=True, report=lambda *step: phase(": ".join(step)))
         except UsageError as error:  # a component lacks a feature, or ends with it
             raise HarnessError(error.what, where=error.where, hint=error.hint) from error
-        self._stack.callback(down)
+        self._stack.callback(take_down)
         deployment.enforce(cluster, settings.policies, lambda *step: phase(": ".join(step)))
         self._policies, self._hooks = settings.policies, settings.policies.hooks
         self._look(outages.watch(cluster, self._settings.time_scale))
@@ -227,7 +229,7 @@ class ClusterEnvironment:
 
     def _end_processes(self, driver: Driver) -> None:
         """Stop the implementation, or let it run on a cluster that is kept."""
-        if not self._left:
+        if not self._kept_namespace:
             driver.stop()
             return
         assert self._cluster is not None
@@ -241,7 +243,7 @@ class ClusterEnvironment:
                 worker=self._worker,
                 cluster=cluster.name,
                 kubeconfig=str(cluster.kubeconfig),
-                namespace=self._left,
+                namespace=self._kept_namespace,
             )
         )
 
@@ -373,7 +375,7 @@ class ClusterEnvironment:
                 yield case
             finally:
                 if running.leave:
-                    self._left = name
+                    self._kept_namespace = name
                 if not isinstance(running.problem, KeyboardInterrupt):
                     self._after(running, case, api, offsets)
         finally:
@@ -412,8 +414,8 @@ class ClusterEnvironment:
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
             if not running.wrong:
-                what = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
-                self._book.write(HarnessFault(worker=self._worker, what=what, clearing=True))
+                fault = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
+                self._book.write(HarnessFault(worker=self._worker, what=fault, clearing=True))
 
     def _restore(self) -> None:
         """Undo what a test has done to the operators. Later tests would judge what cannot be undone."""
@@ -468,8 +470,8 @@ class ClusterEnvironment:
                 space.complete_origins()
         verdicts = judge(case.history)
         if case.neighbor is not None:
-            beside = judge(case.neighbor.history)
-            verdicts += [verdict for verdict in beside if verdict.holds is False]
+            of_neighbor = judge(case.neighbor.history)
+            verdicts += [verdict for verdict in of_neighbor if verdict.holds is False]
         for verdict in verdicts:
             entry = self._registry.requirements.get(verdict.id)
             claimed = entry is not None and not not_claimed(
@@ -478,8 +480,8 @@ class ClusterEnvironment:
             if claimed and (verdict.id in declared or verdict.holds is False):
                 at = verdict.records[-1] if verdict.records else None
                 if verdict.holds is False and verdict.id in invariants.timed():
-                    ago = case.history.now() - (at.at if at else 0.0)
-                    begin = case.machine.now() - ago - BEFORE_VIOLATION
+                    age = case.history.now() - (at.at if at else 0.0)
+                    begin = case.machine.now() - age - BEFORE_VIOLATION
                     try:
                         case.machine.require(begin, f"{verdict.id} depends on how fast things are noticed")
                     except HarnessError as error:
@@ -509,16 +511,16 @@ class ClusterEnvironment:
         try:
             api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         except (ApiError, HarnessError) as error:
-            what = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
+            fault = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
             self._unmade += 1
             # No later test can be played, and each would wait as long for its own refusal.
             if isinstance(error, ApiError) and refusals.by_cluster(error.message, (), self._hooks):
-                self._refusal = Blocked(what, "circumstances")
+                self._refusal = Blocked(fault, "circumstances")
             elif by_admission(error):
-                self._refusal = Blocked(what, "implementation")
+                self._refusal = Blocked(fault, "implementation")
             elif self._unmade >= UNMADE:
-                self._refusal = GivenUp(f"given up: {what}")
-            raise self._refusal or HarnessError(what) from error
+                self._refusal = GivenUp(f"given up: {fault}")
+            raise self._refusal or HarnessError(fault) from error
         self._unmade = 0
         policy_objects.wait(api, name, self._policies.without_namespace)
 

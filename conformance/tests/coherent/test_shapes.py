@@ -77,7 +77,7 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
 def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
     """The scene keeps the new pods of f from becoming Ready for a while. Pods of d must not become Ready meanwhile."""
     run.given(f"{ORDERED}: pods of f wait")
-    known_waits.require(sets.of_set(run.at(f"{ORDERED}: f released"), ORDERED), own=())
+    known_waits.require(sets.of_set(run.at(f"{ORDERED}: f released"), ORDERED), template_names=())
     span = run.between("change", f"{ORDERED}: f released")
     early = {record.name for record in span.records("pods") if _new_and_ready(record.object)}
     run.expect("new pods of d that are Ready before one of f", [], sorted(early))

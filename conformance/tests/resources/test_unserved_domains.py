@@ -11,7 +11,7 @@ class OperatorWithoutDomains(Scene):
     it. The garbage collector may learn the kind late again, so nothing is played after this scene."""
 
     exclusive = Exclusive.ROLES
-    alone = True
+    plays_alone = True
 
     def play(self, env: SceneEnvironment) -> None:
         # The ComputeDomains of a set that an earlier scene has just deleted would stay while the operator is stopped.

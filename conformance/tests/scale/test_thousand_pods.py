@@ -31,7 +31,7 @@ class ThousandPods(Scene):
     change places, and it gets one replica more, which shows that the operator has acted on the change. In the end the
     set is deleted; its pods are not awaited. Below time scale 1, set and nodes are smaller in proportion."""
 
-    alone = True
+    plays_alone = True
 
     def play(self, env: SceneEnvironment) -> None:
         self.replicas = size = max(FEWEST, round(REPLICAS * min(1.0, env.time_scale)))

@@ -47,7 +47,7 @@ def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> No
     """Raise Blocked if the operator has pods wait in a form that this cluster cannot play, or if pods of these
     workloads are not held back: that annotations of a template are copied to Pods is a SHOULD (RES-115)."""
     current_pods = env.history.view().list("pods")
-    known_waits.require(current_pods, own={"own"})
+    known_waits.require(current_pods, template_names={"own"})
     held_cliques = [
         (name(workload), clique["name"])
         for workload in workloads

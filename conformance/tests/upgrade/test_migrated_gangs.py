@@ -184,7 +184,7 @@ def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsO
     run.given(TAKEN_OVER)
     for set_name in ("s", "k"):
         early: list[str] = []
-        for view in run.between("before the upgrade", "taken over").states(known=True):
+        for view in run.between("before the upgrade", "taken over").states(certain=True):
             pcs = view.get(SETS, set_name)
             mixed = not _is_old(view, set_name) and following.unfollowed(view, set_name)
             if mixed and condition_is(pcs, MIGRATING) != "True":
