@@ -31,10 +31,14 @@ def generation(run: Run, update: str) -> str:
 
 
 def expect_plan(
-    run: Recorded[AnyScene], title: str, changes: Sequence[LayoutChange], components: Sequence[Component], **how: bool
+    run: Recorded[AnyScene],
+    title: str,
+    changes: Sequence[LayoutChange],
+    components: Sequence[Component],
+    **options: bool,
 ) -> None:
     """Expect that the changes of a map by an update of these components follow one of the accepted plans."""
-    batches, readings = [change.batch for change in changes], plan.readings(components, **how)
+    batches, readings = [change.batch for change in changes], plan.readings(components, **options)
     texts = [str(batch) for batch in batches]
     permitted = any(plan.follows(batches, reading, components) for reading in readings)
     run.expect(f"{title}: sub-steps", texts if permitted else [str(batch) for batch in readings[0]], texts)

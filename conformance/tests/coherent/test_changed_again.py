@@ -21,9 +21,9 @@ class ChangedAgain(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        back, sick = sets.coherent(env, "back", {}, {"d": (4, 1)}), sets.coherent(env, "sick", {"f": (3, 1)})
+        reverted, sick = sets.coherent(env, "back", {}, {"d": (4, 1)}), sets.coherent(env, "sick", {"f": (3, 1)})
         sick["spec"]["template"]["cliques"][0]["annotations"] = {sets.HOLD_READY: "yes"}
-        env.create(back)
+        env.create(reverted)
         env.create(sick)
         twice = sets.coherent(env, "twice", {"f": (2, 1)}, {"d": (2, 1)}, replicas=2)
         env.create(twice)
@@ -31,9 +31,9 @@ class ChangedAgain(Scene):
         env.wait_for("deployed", deployed, SECONDS)
         env.quiet(0.7)
         env.mark("change")
-        initial_generation = sets.change(env, back, "dm", tag="2", hold=True)
+        initial_generation = sets.change(env, reverted, "dm", tag="2", hold=True)
         before = sets.change(env, sick, "f", tag="2")
-        again = self._change_twice(env, twice)
+        changed_twice = self._change_twice(env, twice)
         env.wait_for("first replica", all_of(updated(1), sets.pods_not_ready("back", 1, "2")), 60)
         sets.release(env, "back")
         env.wait_for("second replica", all_of(updated(2), sets.pods_not_ready("back", 1, "2")), 60)
@@ -42,10 +42,10 @@ class ChangedAgain(Scene):
         self.untouched = {uid(pod) for pod in sets.of_set(env.history.view(), "back") if sets.tag(pod) == "1"}
         env.mark("taken back")
         middle = updates.generation(env.history.view().get(SETS, "back"))
-        sets.change(env, back, "dm", tag="1")
+        sets.change(env, reverted, "dm", tag="1")
         env.settle("sick: updated", sets.updated("sick", before), 60)
         env.settle("back: ended", sets.updated("back", middle), SECONDS)
-        env.settle("twice: ended", sets.updated("twice", again), SECONDS)
+        env.settle("twice: ended", sets.updated("twice", changed_twice), SECONDS)
         env.quiet(5.5, real=True)
         env.mark("end")
         self.first = initial_generation

@@ -186,8 +186,8 @@ def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
     for pcs in running:
         turns = order.setdefault(updates.generation(pcs), [])
         turns += [index for index in updates.turns(pcs) if turns[-1:] != [index]]
-    again = {index for turns in order.values() for index in turns if turns.count(index) > 1}
-    run.expect("replicas whose turn came again, as it had not ended", set(), again)
+    repeated = {index for turns in order.values() for index in turns if turns.count(index) > 1}
+    run.expect("replicas whose turn came again, as it had not ended", set(), repeated)
 
 
 test_invariants = invariants(

@@ -57,7 +57,7 @@ class AskedAboutCoherentUpdates(Scene):
         replies = env.dry_run.all([env.dry_run.create(workload) for workload in wrong])
         self.wrong = dict(zip(WRONG, replies, strict=True))
         key = self.served.key or _field(self.maps)
-        self.twice, self.once = env.dry_run.all(
+        self.twice, self.two_keys = env.dry_run.all(
             [env.dry_run.create(_map(key, keys)) for keys in (("1", "1"), ("1", "2"))]
         )
 
@@ -107,8 +107,8 @@ def test_maps_are_served(run: Recorded[AskedAboutCoherentUpdates]) -> None:
 def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) -> None:
     """Where the same map is refused with two different keys, the API server refuses all maps of users, so that the
     test is blocked."""
-    if not run.scene.once.accepted:
-        reason = f"a PodGangMap with two entries of different keys is refused: {run.scene.once}"
+    if not run.scene.two_keys.accepted:
+        reason = f"a PodGangMap with two entries of different keys is refused: {run.scene.two_keys}"
         raise Blocked(reason, "circumstances")
     run.expect("two entries of one key", "refused", "refused" if run.scene.twice.refused else str(run.scene.twice))
 

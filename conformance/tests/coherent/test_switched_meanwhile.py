@@ -27,7 +27,7 @@ SWITCHES = {
 }
 """Set → its strategy when an update begins, and the one that it is switched to."""
 ENDING = ("joins", "half", "leaves")
-LATE = "thaws"
+THAWS = "thaws"
 """A set that is switched from OnDelete to Coherent."""
 
 
@@ -42,7 +42,7 @@ class SwitchedMeanwhile(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        strategies = {**{set_name: before for set_name, (before, _) in SWITCHES.items()}, LATE: ON_DELETE}
+        strategies = {**{set_name: before for set_name, (before, _) in SWITCHES.items()}, THAWS: ON_DELETE}
         workloads = {
             set_name: sets.coherent(env, set_name, *OWN_SIZES.get(set_name, SIZES), strategy=strategy)
             for set_name, strategy in strategies.items()
@@ -51,7 +51,7 @@ class SwitchedMeanwhile(Scene):
             env.create(workload)
         env.wait_for("deployed", all_of(*map(sets.deployed, workloads)), SECONDS)
         env.quiet(0.7)
-        self._replace_one(env, workloads[LATE])
+        self._replace_one(env, workloads[THAWS])
         before = {
             set_name: sets.change(
                 env, workloads[set_name], "f", "dm", tag="2", hold=["f"] if set_name == "half" else True
@@ -65,7 +65,7 @@ class SwitchedMeanwhile(Scene):
         env.mark("switch")
         for set_name, (_, after) in SWITCHES.items():
             sets.switch(env, set_name, after)
-        sets.switch(env, LATE, COHERENT)
+        sets.switch(env, THAWS, COHERENT)
         env.settle("freezes: end reported", _closed("freezes", before["freezes"]), 60)
         env.mark("freezes: closed")
         sets.release_all(env, {set_name: before[set_name] for set_name in ENDING})
@@ -87,13 +87,13 @@ class SwitchedMeanwhile(Scene):
     def _replace_one(self, env: SceneEnvironment, workload: Object) -> None:
         """Change the set, and delete one of its pods."""
         before = sets.change(env, workload, "f", "dm", tag="2")
-        env.wait_for("thaws: end reported", _closed(LATE, before), 60)
+        env.wait_for("thaws: end reported", _closed(THAWS, before), 60)
         # The end may be reported before the PodCliques have the new template: the pod would be replaced by an old one.
-        env.wait_for("thaws: template in place", _has_template(f"{LATE}-0-f", "2"), 60)
-        env.delete("pods", name(sets.of_template(env.history.view(), LATE, "f")[0]))
-        env.wait_for("thaws: pod replaced", all_of(_replaced(LATE), sets.deployed(LATE)), SECONDS)
+        env.wait_for("thaws: template in place", _has_template(f"{THAWS}-0-f", "2"), 60)
+        env.delete("pods", name(sets.of_template(env.history.view(), THAWS, "f")[0]))
+        env.wait_for("thaws: pod replaced", all_of(_replaced(THAWS), sets.deployed(THAWS)), SECONDS)
         env.quiet(0.7)
-        self.mixed = sets.uids(sets.of_set(env.history.view(), LATE))
+        self.mixed = sets.uids(sets.of_set(env.history.view(), THAWS))
 
 
 @requirement("COHR-110", reaches=tuple(f"{set_name}: ended" for set_name in ENDING))
@@ -118,8 +118,8 @@ def test_a_switch_from_on_delete_deletes_nothing(run: Recorded[SwitchedMeanwhile
     """When the set is switched to Coherent, one pod has the new template, and all other pods have the old one."""
     run.given("deployed", "thaws: pod replaced")
     view = run.at("end")
-    run.same("pods", run.scene.mixed, sets.uids(sets.of_set(view, LATE)))
-    run.expect("an update runs", False, updates.running(view.get(SETS, LATE)))
+    run.same("pods", run.scene.mixed, sets.uids(sets.of_set(view, THAWS)))
+    run.expect("an update runs", False, updates.running(view.get(SETS, THAWS)))
 
 
 test_invariants = invariants(SwitchedMeanwhile, "INV-018", "INV-020", "INV-021", "INV-022")

@@ -21,9 +21,9 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 from conformance.tests.core import reports
 
 TOO_FEW = {"PodCliqueScheduled": "False", BREACHED: "True"}
-OWN = frozenset({SETS, GROUPS, CLIQUES, "services"})
+OPERATORS_OBJECTS = frozenset({SETS, GROUPS, CLIQUES, "services"})
 """The resources that only the operator writes."""
-WRITTEN = OWN | {GANGS, "pods"}
+WRITTEN = OPERATORS_OBJECTS | {GANGS, "pods"}
 
 
 class PodsLostOneByOne(Scene):
@@ -54,7 +54,7 @@ class PodsLostOneByOne(Scene):
         calm = env.history.mark()
         env.quiet(3, real=True)
         env.mark("nothing has changed")
-        if any(record.resource in OWN for record in env.history.records(after=calm)):
+        if any(record.resource in OPERATORS_OBJECTS for record in env.history.records(after=calm)):
             env.machine.require(begin, "statuses had caught up before the quiet time")
         # A status that is written once more may be late. One that is written again and again is so twice in this time.
         env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
@@ -100,7 +100,7 @@ def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne
     """Gangs and pods have other writers."""
     run.given("set available again")
     records = run.between("nothing changes", "nothing has changed").records()
-    written = [f"{record.resource}/{record.name}" for record in records if record.resource in OWN]
+    written = [f"{record.resource}/{record.name}" for record in records if record.resource in OPERATORS_OBJECTS]
     run.expect("objects that changed while nothing happened", [], written)
 
 
@@ -174,8 +174,8 @@ def _refers(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
 
 def _initialized_lost(records: Iterable[Record]) -> list[str]:
     """Return the records of a gang after its first Initialized=True in which it is not initialized."""
-    since = dropwhile(lambda record: not _is_initialized(record), records)
-    return [str(record) for record in since if not _is_initialized(record)]
+    initialized = dropwhile(lambda record: not _is_initialized(record), records)
+    return [str(record) for record in initialized if not _is_initialized(record)]
 
 
 def _is_initialized(record: Record) -> bool:

@@ -64,8 +64,8 @@ class PodsInAllStates(Scene):
 
         # A spare pod that becomes ready changes the condition's message, not its status, which is so old by then that
         # no cache can lack it.
-        since = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
-        if since is not None and (rest := since.at + STALE + 1 - env.history.now()) > 0:
+        start = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
+        if start is not None and (rest := start.at + STALE + 1 - env.history.now()) > 0:
             env.quiet(rest, rest + 5, real=True)
         _set_states(env, clique_name("spare"), self.cases["serving"])
         env.wait_for("spare pod ready", reports.counts(clique_name("spare"), {"readyReplicas": 2}))

@@ -90,8 +90,10 @@ def test_a_refusal_is_no_longer_reported_once_the_pods_exist(run: Recorded[PodsO
 def test_an_incomplete_gang_keeps_its_gates(run: Recorded[PodsOverQuota]) -> None:
     """Whichever clique lacks a pod, the pods of all cliques keep their gates."""
     view = run.at("gang incomplete")
-    own = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique)]
-    run.expect("pods of the incomplete gang without a gate", [], [name(pod) for pod in own if not pods.gated(pod)])
+    gang_pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique)]
+    run.expect(
+        "pods of the incomplete gang without a gate", [], [name(pod) for pod in gang_pods if not pods.gated(pod)]
+    )
 
 
 @requirement("GANG-021", reaches=("gang not initialized", "gang initialized"))
@@ -101,8 +103,8 @@ def test_a_gang_is_initialized_once_it_is_complete(run: Recorded[PodsOverQuota])
 @requirement("GANG-022")
 def test_conditions_of_others_survive(run: Recorded[PodsOverQuota]) -> None:
     records = run.between("before the foreign condition", "clique reports no refusal").records(GANGS, run.scene.gang)
-    since = next((index for index, record in enumerate(records) if _foreign(record.object)), 0)
-    lost = [str(record) for record in records[since:] if not _foreign(record.object)]
+    first = next((index for index, record in enumerate(records) if _foreign(record.object)), 0)
+    lost = [str(record) for record in records[first:] if not _foreign(record.object)]
     run.expect("states in which the gang has lost the condition", [], lost)
 
 

@@ -33,10 +33,10 @@ class PodsRefused(Scene):
             raise Blocked(reason, "circumstances")
         env.nodes("tiny", 1)
         limit_pods(env, "few", ALLOWED)
-        few = env.workload("frontend", setName="few", pods=PODS)
-        [clique] = expected(few).cliques
+        limited = env.workload("frontend", setName="few", pods=PODS)
+        [clique] = expected(limited).cliques
         begin, codes = env.audit.mark(), {QUOTA}
-        env.create(few)
+        env.create(limited)
         env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
         self.refused_pods = PODS - ALLOWED
         invalid = _with_invalid_pods(env.workload("frontend", setName="wrong", pods=2))
@@ -79,8 +79,8 @@ def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) ->
     run.given("pods within the quota created")
     events = {record.uid: reports.event(record.object) for record in run.until("window over").records("events")}
     warnings = Counter(event for event in events.values() if event[1] == reports.WARNING)
-    again = {" ".join(event): count for event, count in warnings.items() if count > 1}
-    run.expect("Warning events that exist more than once, and how often", {}, again)
+    repeated = {" ".join(event): count for event, count in warnings.items() if count > 1}
+    run.expect("Warning events that exist more than once, and how often", {}, repeated)
 
 
 def _with_invalid_pods(workload: Object) -> Object:

@@ -48,14 +48,14 @@ class GangLargerThanThePool(Scene):
         env.quiet(1)
 
         # A gang that waits is tried again when nodes appear. The large one does not fit on these either.
-        late = env.workload("frontend", setName="late", gpus=GPUS)
-        self.late = _cliques(expected(late))
-        env.create(late)
-        env.wait_for("late set ungated", predicates.all_ungated(self.late))
+        late_workload = env.workload("frontend", setName="late", gpus=GPUS)
+        self.late_cliques = _cliques(expected(late_workload))
+        env.create(late_workload)
+        env.wait_for("late set ungated", predicates.all_ungated(self.late_cliques))
         env.quiet(1)
         env.mark("two nodes more")
         env.nodes("dgx-h100", 2)
-        env.wait_for("late set bound", predicates.all_bound(self.late))
+        env.wait_for("late set bound", predicates.all_bound(self.late_cliques))
         env.quiet(1)
 
         env.mark("room for the minimum")
@@ -79,9 +79,9 @@ def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None
 @requirement("SCHED-001")
 def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanThePool]) -> None:
     """Neither while other gangs are bound beside it, nor when nodes appear that are not enough."""
-    large, late = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late)
+    large, late_unbound = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late_cliques)
     run.always("no pod of the large gang is bound", large, until="room for the minimum")
-    run.always("no pod of the late gang is bound while the nodes are full", late, until="two nodes more")
+    run.always("no pod of the late gang is bound while the nodes are full", late_unbound, until="two nodes more")
 
 
 @requirement("SCHED-002", reaches="late set bound")

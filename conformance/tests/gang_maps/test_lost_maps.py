@@ -178,7 +178,7 @@ def test_no_pod_leaves_its_gang_when_a_map_is_rebuilt(run: Recorded[LostMaps]) -
 @requirement("MAP-023", reaches=(FILLED, SCALED))
 def test_a_map_without_entries_stops_nothing(run: Recorded[LostMaps]) -> None:
     """The list of entries is emptied, which the schema permits, and then a clique is scaled."""
-    before, after = (incarnations.uids(run.at(f"{FILLED}: {when}"), "pods") for when in ("before", "at rest"))
+    before, after = (incarnations.uids(run.at(f"{FILLED}: {step}"), "pods") for step in ("before", "at rest"))
     run.same("pods that were there, with their uids", before, {pod: after.get(pod, "") for pod in before})
 
 

@@ -77,9 +77,9 @@ def test_a_replacement_joins_the_same_gang(run: Recorded[LostPods]) -> None:
 def test_a_pod_without_its_label_gets_it_back_or_is_replaced(run: Recorded[LostPods]) -> None:
     """In the end the clique has as many pods as before, and each names a gang that exists."""
     view = run.at("end")
-    own, gangs = predicates.pods_of(view, "s-0-a"), following.gangs_of(view, "s")
-    run.expect("number of pods", {"s-0-a": 2}, {"s-0-a": len(own)})
-    astray = [f"{name(pod)}: {label(pod, labels.GANG)}" for pod in own if label(pod, labels.GANG) not in gangs]
+    clique_pods, gangs = predicates.pods_of(view, "s-0-a"), following.gangs_of(view, "s")
+    run.expect("number of pods", {"s-0-a": 2}, {"s-0-a": len(clique_pods)})
+    astray = [f"{name(pod)}: {label(pod, labels.GANG)}" for pod in clique_pods if label(pod, labels.GANG) not in gangs]
     run.expect("pods whose gang does not exist", [], astray)
 
 

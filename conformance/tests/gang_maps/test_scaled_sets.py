@@ -68,9 +68,9 @@ def of_replica(gang: Document, replica: int) -> bool:
 
 def used_again(earlier: Iterable[Document], now: Iterable[Document]) -> list[str]:
     """Return the epochs of earlier gangs that new gangs reuse. MAP-005 checks that gangs have an epoch."""
-    known = {uid(gang): label(gang, labels.EPOCH) for gang in earlier}
-    new = {label(gang, labels.EPOCH) for gang in now if uid(gang) not in known}
-    return sorted(new.intersection(known.values()) - {""})
+    epochs = {uid(gang): label(gang, labels.EPOCH) for gang in earlier}
+    new = {label(gang, labels.EPOCH) for gang in now if uid(gang) not in epochs}
+    return sorted(new.intersection(epochs.values()) - {""})
 
 
 def _rest(step: str) -> str:

@@ -108,8 +108,8 @@ def _of_gangs(view: View, set_name: str) -> Mapping[str, str]:
 def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
     """All these hashes are the generation hash of the set."""
     generation = updates.generation(view.get(SETS, set_name))
-    late = [key for key, observed in hashes(view, set_name).items() if observed != generation]
-    return not late or Unmet(f"{len(late)} have another generation than {set_name}, the first: {late[0]}")
+    outdated = [key for key, observed in hashes(view, set_name).items() if observed != generation]
+    return not outdated or Unmet(f"{len(outdated)} have another generation than {set_name}, the first: {outdated[0]}")
 
 
 def _entry_contents(view: View, set_name: str) -> dict[str, object]:

@@ -120,7 +120,7 @@ def _have_generation_hashes(names: Iterable[str]) -> Predicate:
     set_names = list(names)
 
     def check(view: View) -> bool | Unmet:
-        late = [name for name in set_names if not sets.generation(view, name)]
-        return not late or Unmet(f"no generation hash: {', '.join(late)}")
+        lacking = [name for name in set_names if not sets.generation(view, name)]
+        return not lacking or Unmet(f"no generation hash: {', '.join(lacking)}")
 
     return check

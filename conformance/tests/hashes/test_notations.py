@@ -58,8 +58,8 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
     before = incarnations.uids(run.at("quantities rewritten"), "pods")
     view = run.at("nothing moves")
     now = incarnations.uids(view, "pods")
-    own = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
-    run.same(f"uids of the pods of {name}", own, {pod: now.get(pod, "") for pod in own})
+    set_pods = {pod: uid for pod, uid in before.items() if pod.startswith(f"{name}-")}
+    run.same(f"uids of the pods of {name}", set_pods, {pod: now.get(pod, "") for pod in set_pods})
     run.expect(f"updateProgress of {name}", None, sets.progress(view, name))
 
 

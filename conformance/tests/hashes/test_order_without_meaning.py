@@ -87,10 +87,14 @@ def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> No
     for name in names:
         stored = _without_current(sets.stored(before, name))
         current = _without_current(sets.stored(after, name))
-        run.same(f"stored hashes of {name}", stored, {where: current[where] for where in stored if where in current})
+        run.same(
+            f"stored hashes of {name}",
+            stored,
+            {location: current[location] for location in stored if location in current},
+        )
         run.expect(f"updateProgress of {name}", sets.progress(before, name), sets.progress(after, name))
-        own = {pod: hash for pod, hash in pods.items() if pod.startswith(f"{name}-0-")}
-        run.same(f"pods of {name}, with uid and hash", own, {pod: now.get(pod, "gone") for pod in own})
+        set_pods = {pod: hash for pod, hash in pods.items() if pod.startswith(f"{name}-0-")}
+        run.same(f"pods of {name}, with uid and hash", set_pods, {pod: now.get(pod, "gone") for pod in set_pods})
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
@@ -128,4 +132,4 @@ def _set(env: SceneEnvironment, name: str, cliques: list[Object], *, replicas: i
 
 def _without_current(stored: Mapping[str, str]) -> dict[str, str]:
     """Return the hashes that do not depend on whether pods are Ready."""
-    return {where: hash for where, hash in stored.items() if "current" not in where}
+    return {location: hash for location, hash in stored.items() if "current" not in location}

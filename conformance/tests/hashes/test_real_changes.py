@@ -53,8 +53,8 @@ class ManyRealChanges(Scene):
         env.mark("after the changes")
 
         sets.become(env, first)
-        mine = {name: old[name] for name in self.every}
-        env.settle("hashes of cliques as before", lambda view: _hashes(view, self.every) == mine)
+        old_hashes = {name: old[name] for name in self.every}
+        env.settle("hashes of cliques as before", lambda view: _hashes(view, self.every) == old_hashes)
         env.settle("generation hash as before", lambda view: sets.generation(view, "s") == generations["s"])
         env.quiet(1)
         env.mark("after the way back")
@@ -138,8 +138,8 @@ def _have_hashes(cliques: Iterable[str]) -> Predicate:
     names = list(cliques)
 
     def check(view: View) -> bool | Unmet:
-        late = [clique for clique, hash in _hashes(view, names).items() if not hash]
-        return not late or Unmet(f"no hash yet: {', '.join(late)}")
+        lacking = [clique for clique, hash in _hashes(view, names).items() if not hash]
+        return not lacking or Unmet(f"no hash yet: {', '.join(lacking)}")
 
     return check
 
@@ -148,7 +148,7 @@ def _changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
     names = list(cliques)
 
     def check(view: View) -> bool | Unmet:
-        late = [clique for clique, hash in _hashes(view, names).items() if hash in ("", old[clique])]
-        return not late or Unmet(f"the same hash as before: {', '.join(late)}")
+        unchanged = [clique for clique, hash in _hashes(view, names).items() if hash in ("", old[clique])]
+        return not unchanged or Unmet(f"the same hash as before: {', '.join(unchanged)}")
 
     return check

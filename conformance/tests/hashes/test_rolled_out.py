@@ -10,8 +10,8 @@ from conformance.history.view import View
 from conformance.testing import incarnations, predicates, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
-ALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
-PODS = len(ALONE) + 2 * 2 + 2
+STANDALONE, GROUPS = ("a", "b", "c"), {"g": ["d", "e"], "h": ["f"]}
+PODS = len(STANDALONE) + 2 * 2 + 2
 
 
 class RealChangesAmongOthers(Scene):
@@ -20,20 +20,20 @@ class RealChangesAmongOthers(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        names = [*ALONE, *(name for members in GROUPS.values() for name in members)]
+        names = [*STANDALONE, *(name for members in GROUPS.values() for name in members)]
         before = [template(name, template_pairs.by_chance(env.random)) for name in names]
         env.create(sets.manifest(env, "s", before, groups=GROUPS))
         env.wait_for("set has its pods", sets.have_pods({"s": PODS}))
         env.wait_for("set available", predicates.available("s", 1))
         uids = incarnations.uids(env.quiet(1), "pods")
 
-        alone, member = env.random.choice(ALONE), env.random.choice(GROUPS["g"])
+        standalone, member = env.random.choice(STANDALONE), env.random.choice(GROUPS["g"])
         after = []
         for clique in before:
-            change = template_pairs.changed if clique["name"] in (alone, member) else template_pairs.reordered
+            change = template_pairs.changed if clique["name"] in (standalone, member) else template_pairs.reordered
             after.append(template(clique["name"], change(env.random, clique["spec"]["podSpec"])))
         env.random.shuffle(after)
-        self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{alone}-", "s-0-g-"))}
+        self.outdated = {pod: uid for pod, uid in uids.items() if pod.startswith((f"s-0-{standalone}-", "s-0-g-"))}
         self.unchanged = {pod: uid for pod, uid in uids.items() if pod not in self.outdated}
         sets.become(env, sets.manifest(env, "s", after, groups=GROUPS))
         env.wait_for("changed clique and group of the changed member replaced", _replaced(self.outdated))
@@ -53,6 +53,8 @@ def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers])
 @predicate
 def _replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
     """None of these pods is left, and the update has ended."""
-    left = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
+    remaining = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
     ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
-    return (not left and ended != "") or Unmet(f"still there: {', '.join(left)}; ended at {ended or 'no time'}")
+    return (not remaining and ended != "") or Unmet(
+        f"still there: {', '.join(remaining)}; ended at {ended or 'no time'}"
+    )

@@ -63,16 +63,18 @@ def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOt
     """Objects belong to the set by their label or by their name."""
     run.given("all pods bound")
     expected_set = run.scene.expected
-    left = _left(run.at("before the deletion"), run.at("after the deletion"), expected_set)
-    run.expect("objects of the set in the end", [], sorted(left | _parts(run.at("after the deletion"), expected_set)))
+    remaining = _survivors(run.at("before the deletion"), run.at("after the deletion"), expected_set)
+    run.expect(
+        "objects of the set in the end", [], sorted(remaining | _parts(run.at("after the deletion"), expected_set))
+    )
 
 
 @requirement("LIFE-003")
 def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthers]) -> None:
     """The order is that of the API server's writes."""
     run.given("later set available")
-    late = _created_after_deletion(run.until("after the deletion"), run.scene.expected)
-    run.expect("objects created for the set after its deletion", [], late)
+    created = _created_after_deletion(run.until("after the deletion"), run.scene.expected)
+    run.expect("objects created for the set after its deletion", [], created)
 
 
 @requirement("LIFE-004")
@@ -118,13 +120,13 @@ def _nothing_left(before: View, expected_set: ExpectedObjects) -> Predicate:
     doomed = _parts(before, expected_set)
 
     def check(view: View) -> bool | Unmet:
-        left = sorted(_left(before, view, expected_set) | doomed & _parts(view, expected_set))
-        return not left or Unmet(f"{len(left)} of {len(doomed)} objects are left: {', '.join(left[:5])}")
+        remaining = sorted(_survivors(before, view, expected_set) | doomed & _parts(view, expected_set))
+        return not remaining or Unmet(f"{len(remaining)} of {len(doomed)} objects are left: {', '.join(remaining[:5])}")
 
     return check
 
 
-def _left(before: View, after: View, expected_set: ExpectedObjects) -> set[str]:
+def _survivors(before: View, after: View, expected_set: ExpectedObjects) -> set[str]:
     """Return the objects, as `resource/name`, that belonged to the set before and still exist, labelled or not."""
     uids = _uids(before)
     doomed = {uids[key] for key in _parts(before, expected_set)}

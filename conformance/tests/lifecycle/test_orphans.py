@@ -14,7 +14,7 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GANGS = "podgangs"
-LEFT, EDITED = "left", "edited"
+ORPHANED, EDITED = "left", "edited"
 SMALL = {
     "alone": 2,
     "aloneMinAvailable": 1,
@@ -32,7 +32,7 @@ class OrphanedChildren(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
-        workloads = {set_name: env.workload("kept", setName=set_name, **SMALL) for set_name in (LEFT, EDITED)}
+        workloads = {set_name: env.workload("kept", setName=set_name, **SMALL) for set_name in (ORPHANED, EDITED)}
         for workload in workloads.values():
             env.create(workload)
         env.wait_for("both sets available", all_of(*(predicates.available(set_name, 1) for set_name in workloads)))
@@ -44,20 +44,24 @@ class OrphanedChildren(Scene):
         before = env.quiet(1)
         env.mark("before")
         self.pods = {set_name: _pods(before, set_name) for set_name in workloads}
-        env.delete(SETS, LEFT, "Orphan")
-        env.wait_for("set gone", absent(SETS, [LEFT]), 60)
+        env.delete(SETS, ORPHANED, "Orphan")
+        env.wait_for("set gone", absent(SETS, [ORPHANED]), 60)
         self._strip(env)
         env.quiet(1.5, real=True)
         env.mark("orphaned")
-        env.create(workloads[LEFT])
+        env.create(workloads[ORPHANED])
         env.settle("edited: controlled again", _controlled(EDITED), 60)
-        env.settle("left: adopted", all_of(_controlled(LEFT), predicates.available(LEFT, 1)), 60)
+        env.settle("left: adopted", all_of(_controlled(ORPHANED), predicates.available(ORPHANED, 1)), 60)
         env.quiet(1)
         env.mark("adopted")
-        for clique in workloads[LEFT]["spec"]["template"]["cliques"]:
+        for clique in workloads[ORPHANED]["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"]["containers"][0]["image"] = "registry.example/changed:2"
-        env.patch(SETS, LEFT, {"spec": {"template": {"cliques": workloads[LEFT]["spec"]["template"]["cliques"]}}})
-        updated = all_of(_updated(LEFT), pods_are(self.sizes[LEFT], ready=True), predicates.available(LEFT, 1))
+        env.patch(
+            SETS, ORPHANED, {"spec": {"template": {"cliques": workloads[ORPHANED]["spec"]["template"]["cliques"]}}}
+        )
+        updated = all_of(
+            _updated(ORPHANED), pods_are(self.sizes[ORPHANED], ready=True), predicates.available(ORPHANED, 1)
+        )
         env.settle("left: updated", updated, 150)
 
     def _strip(self, env: SceneEnvironment) -> None:
@@ -77,14 +81,14 @@ class OrphanedChildren(Scene):
 def test_orphans_are_left_alone(run: Recorded[OrphanedChildren]) -> None:
     """The set is gone, and another one of its name is not there yet."""
     run.given("all pods Ready", "set gone")
-    run.same("pods", run.scene.pods[LEFT], _pods(run.at("orphaned"), LEFT))
+    run.same("pods", run.scene.pods[ORPHANED], _pods(run.at("orphaned"), ORPHANED))
 
 
 @requirement("LIFE-013", reaches="left: adopted")
 def test_a_set_of_the_same_name_adopts_orphans(run: Recorded[OrphanedChildren]) -> None:
     """The new set has the template of the former one."""
     run.given("all pods Ready", "set gone")
-    run.same("pods", run.scene.pods[LEFT], _pods(run.at("adopted"), LEFT))
+    run.same("pods", run.scene.pods[ORPHANED], _pods(run.at("adopted"), ORPHANED))
 
 
 @requirement("LIFE-014", reaches="left: updated")
@@ -114,10 +118,15 @@ def _controlled(view: View, set_name: str) -> bool | Unmet:
     pcs = view.get(SETS, set_name)
     if pcs is None:
         return Unmet(f"there is no PodCliqueSet {set_name}")
-    own = {resource: [item for item in view.list(resource) if label(item, PART_OF) == set_name] for resource in _OWNED}
-    living = {uid(pcs), *(uid(item) for resource in (CLIQUES, GROUPS) for item in own[resource])}
+    set_objects = {
+        resource: [item for item in view.list(resource) if label(item, PART_OF) == set_name] for resource in _OWNED
+    }
+    living = {uid(pcs), *(uid(item) for resource in (CLIQUES, GROUPS) for item in set_objects[resource])}
     lost = [
-        f"{resource}/{name(item)}" for resource, items in own.items() for item in items if _owner(item) not in living
+        f"{resource}/{name(item)}"
+        for resource, items in set_objects.items()
+        for item in items
+        if _owner(item) not in living
     ]
     return not lost or Unmet(f"no living object controls {', '.join(sorted(lost))}")
 

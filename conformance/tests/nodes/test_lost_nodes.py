@@ -47,45 +47,45 @@ class NodeThatIsLostAndComesBack(Scene):
     exclusive = Exclusive.NODES
 
     def play(self, env: SceneEnvironment) -> None:
-        here, there = env.nodes("tiny", 2)
-        disruption.cordon(env, [there])
+        first_node, second_node = env.nodes("tiny", 2)
+        disruption.cordon(env, [second_node])
         for set_name in SETS:
-            env.create(_workload(env, set_name, here))
+            env.create(_workload(env, set_name, first_node))
         all_available = all_of(*(predicates.available(set_name, 1) for set_name in SETS))
         env.wait_for("all sets available", all_available)
         self.first = first = {set_name: _by_index(env.history.view(), set_name) for set_name in SETS}
 
         env.quiet(1.2, real=True)
         env.mark("before the cordon")
-        disruption.cordon(env, [here])
+        disruption.cordon(env, [first_node])
         env.quiet(1.5, real=True)
         env.mark("after the cordon")
 
-        disruption.cordon(env, [there], undo=True)
+        disruption.cordon(env, [second_node], undo=True)
         self.refused = _drain(env, [name(pod) for pod in first["drained"].values()])
         env.settle("drained pods replaced", _replaced("drained", first["drained"]), 60)
         env.mark("after the drain")
 
-        env.fail_node(here)
+        env.fail_node(first_node)
         before = incarnations.uids(env.history.view(), CLIQUES)
         breached = disruption.breached(CLIQUES, [CLIQUE[set_name] for set_name in LOST])
         env.settle("cliques on the lost node breached", breached, 60)
         disruption.delay(env, ["lasts"], "1s")
         env.settle("clique on the lost node terminated", _ended(CLIQUE["lasts"], before), 60)
         env.settle("terminated clique recreated", incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before), 60)
-        env.settle("recreated clique ready on another node", _moved("lasts", first["lasts"], there), 60)
+        env.settle("recreated clique ready on another node", _moved("lasts", first["lasts"], second_node), 60)
         evicted = [name(pod) for set_name in EVICTED for pod in first[set_name].values()]
         env.settle(EVICTION, _evicted(evicted), 40, real=True)  # at its own pace
-        env.settle("evicted pods replaced on another node", _moved("moves", first["moves"], there), 60)
+        env.settle("evicted pods replaced on another node", _moved("moves", first["moves"], second_node), 60)
         env.settle("pods that cannot terminate not counted", _counted(CLIQUE["stuck"]), 60)
         env.settle("evicted pods without room not scheduled", _unscheduled(CLIQUE["stuck"]), 60)
         env.quiet(1)
         env.mark("before the node comes back")
 
-        env.recover_node(here)
+        env.recover_node(first_node)
         sound = disruption.breached(CLIQUES, [CLIQUE["returns"]], "False")
         env.settle("clique on the returned node not breached", sound, 60)
-        disruption.cordon(env, [here], undo=True)
+        disruption.cordon(env, [first_node], undo=True)
         env.settle("evicted pods replaced in the end", _replaced("moves", first["moves"]), 60)
         env.wait_for("set available once there is room", predicates.available("stuck", 1))
         env.wait_for("all sets available again", all_available)
@@ -180,8 +180,8 @@ def _expect_evicted(run: Recorded[NodeThatIsLostAndComesBack], set_name: str) ->
     """Expect that the former pods of a set are terminating on the lost node, or were deleted by force."""
     view = run.at("before the node comes back")
     former = [view.get("pods", name(pod)) for pod in run.scene.first[set_name].values()]
-    left = sorted(name(pod) for pod in former if pod is not None and not terminating(pod))
-    run.expect(f"{set_name}: former pods that are not terminating", [], left)
+    not_terminating = sorted(name(pod) for pod in former if pod is not None and not terminating(pod))
+    run.expect(f"{set_name}: former pods that are not terminating", [], not_terminating)
 
 
 def _expect_still_terminating(run: Recorded[NodeThatIsLostAndComesBack], set_name: str) -> None:
@@ -253,14 +253,14 @@ def _moved(set_name: str, first: Pods, node: str) -> Predicate:
     former = {uid(pod) for pod in first.values()}
 
     def check(view: View) -> bool | Unmet:
-        own = predicates.pods_of(view, clique)
-        if any(uid(pod) in former for pod in own):
+        clique_pods = predicates.pods_of(view, clique)
+        if any(uid(pod) in former for pod in clique_pods):
             return Unmet(f"{clique} still has its former pods")
-        indices = sorted(label(pod, labels.POD_INDEX) for pod in own)
+        indices = sorted(label(pod, labels.POD_INDEX) for pod in clique_pods)
         if indices != expected_indices:
             return Unmet(f"{clique} has pods with the indices {indices}, not {expected_indices}")
-        late = [name(pod) for pod in own if pods.node(pod) != node or not pods.ready(pod)]
-        return not late or Unmet(f"not Ready on {node}: {', '.join(late)}")
+        unready = [name(pod) for pod in clique_pods if pods.node(pod) != node or not pods.ready(pod)]
+        return not unready or Unmet(f"not Ready on {node}: {', '.join(unready)}")
 
     return check
 
@@ -271,8 +271,8 @@ def _evicted(names: Iterable[str]) -> Predicate:
 
     def check(view: View) -> bool | Unmet:
         current = [view.get("pods", pod_name) for pod_name in pod_names]
-        left = [name(pod) for pod in current if pod is not None and not terminating(pod)]
-        return not left or Unmet(f"not evicted: {', '.join(left)}")
+        remaining = [name(pod) for pod in current if pod is not None and not terminating(pod)]
+        return not remaining or Unmet(f"not evicted: {', '.join(remaining)}")
 
     return check
 

@@ -107,8 +107,8 @@ def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> 
     run.given("the new leader holds the Lease")
     span = run.until("another operator takes the Lease of the stopped one")
     seconds, good_for = leases.waited(span, run.scene.second)
-    what = f"it takes over before the {good_for} s of the Lease are over"
-    run.expect(what, True, seconds < good_for or f"after {seconds:.1f} s")
+    description = f"it takes over before the {good_for} s of the Lease are over"
+    run.expect(description, True, seconds < good_for or f"after {seconds:.1f} s")
 
 
 @requirement("OPS-005")

@@ -64,12 +64,12 @@ def scaled(view: View, names: Iterable[str]) -> bool | Unmet:
 @predicate
 def unscaled(view: View, unwanted: Iterable[str]) -> bool | Unmet:
     """None of these targets has an autoscaler."""
-    left = sorted(set(unwanted) & set(by_target(view)))
-    return not left or Unmet(f"autoscalers still target {', '.join(left)}")
+    targeted = sorted(set(unwanted) & set(by_target(view)))
+    return not targeted or Unmet(f"autoscalers still target {', '.join(targeted)}")
 
 
 def same_controllers(
-    run: Recorded[Scene], what: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
+    run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
 ) -> None:
     """Each object has this controller, and no other of that name."""
     expected, actual = {}, {}
@@ -78,18 +78,20 @@ def same_controllers(
         expected[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
         reference = controller(objects[name])
         actual[name] = of(above, of(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
-    run.same(f"controllers of {what}", expected, actual)
+    run.same(f"controllers of {subject}", expected, actual)
 
 
-def owned(run: Recorded[Scene], what: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
+def owned(run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
     """Each object has this owner, be it the controller or not."""
-    run.same(f"owners of {what}", *owner_references.owned(owners, objects, view))
+    run.same(f"owners of {subject}", *owner_references.owned(owners, objects, view))
 
 
-def same_labels(run: Recorded[Scene], what: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName) -> None:
+def same_labels(
+    run: Recorded[Scene], subject: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName
+) -> None:
     """Each object carries its labels; others are allowed beside them."""
     have = {name: of(objects[name], labels(objects[name])) for name in tags}
-    run.same(f"labels of {what}", tags, carried(tags, have))
+    run.same(f"labels of {subject}", tags, carried(tags, have))
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:

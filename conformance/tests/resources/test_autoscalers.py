@@ -86,10 +86,11 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     view = run.at("each scaled replica of the group has a gang")
     every = view.names("podcliques")
     of_group = [clique for clique in every if clique.startswith("p-0-sg-")]
-    own = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): every}
+    cliques_by_owner = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): every}
     pods = {clique: predicates.pods_of(view, clique) for clique in every}
     expected_pods = {
-        owner: sorted(name(pod) for clique in cliques for pod in pods[clique]) for owner, cliques in own.items()
+        owner: sorted(name(pod) for clique in cliques for pod in pods[clique])
+        for owner, cliques in cliques_by_owner.items()
     }
     selected = {}
     for owner, scale in run.scene.scales.items():
@@ -134,16 +135,16 @@ def test_the_operator_leaves_the_replicas_of_cliques_alone(run: Recorded[SetScal
 def test_autoscalers_of_removed_configs_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     """Autoscalers are identified by their targets."""
     run.given("autoscalers exist")
-    left = judging.targets(run.at("nothing moves after the removal").list(judging.SCALERS))
-    run.expect("target of the autoscaler that is still wanted", [KEPT], left)
+    targets = judging.targets(run.at("nothing moves after the removal").list(judging.SCALERS))
+    run.expect("target of the autoscaler that is still wanted", [KEPT], targets)
 
 
 @requirement("RES-034", reaches="gangs of removed replicas are deleted")
 def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     """Other requirements judge the PodGangs that stay."""
     before, after = (
-        sorted(map(cliques_of, run.at(f"nothing moves after the {what}").list("podgangs")))
-        for what in ("update", "removal")
+        sorted(map(cliques_of, run.at(f"nothing moves after the {step}").list("podgangs")))
+        for step in ("update", "removal")
     )
     needed = [
         cliques
@@ -164,10 +165,10 @@ def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]
 @predicate
 def _published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> bool:
     """All of these publish the selector of their pods in their status."""
-    own = [("podcliquesets", pcs, "hpaPodSelector")]
-    own += [("podcliquescalinggroups", group, "selector") for group in groups]
-    own += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
-    return all(text(view.get(resource, object_name), "status", field) for resource, object_name, field in own)
+    fields = [("podcliquesets", pcs, "hpaPodSelector")]
+    fields += [("podcliquescalinggroups", group, "selector") for group in groups]
+    fields += [("podcliques", clique, "hpaPodSelector") for clique in cliques]
+    return all(text(view.get(resource, object_name), "status", field) for resource, object_name, field in fields)
 
 
 @predicate

@@ -55,7 +55,7 @@ class ScaledInClique(Scene):
                 env.patch("pods", name(pod), {"status": {"conditions": [ready]}}, subresource="status")
         env.settled("two pods are ready", _ready(clique.name, 2))
         env.patch("podcliques", clique.name, {"spec": {"replicas": 2}}, subresource="scale")
-        env.wait_for("a pod is deleted", _left(clique.name, 2))
+        env.wait_for("a pod is deleted", _has_pods(clique.name, 2))
         env.quiet(2)
         env.mark("nothing moves")
 
@@ -72,10 +72,10 @@ def test_a_claim_has_the_spec_of_a_template_of_the_namespace(run: Recorded[Templ
 def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCreatedLate]) -> None:
     """Other sets, which lack no template, get their pods meanwhile: they prove that the operator is at work."""
     run.given("first set without claims has its pods")
-    waiting = observed.all_of(*(_left(clique.name, 0) for clique in run.scene.cliques))
+    waiting = observed.all_of(*(_has_pods(clique.name, 0) for clique in run.scene.cliques))
     run.always("no pod exists while the template of the set is missing", waiting, until="template of the set")
     run.given("second set without claims has its pods")
-    none = _left(run.scene.cliques[0].name, 0)
+    none = _has_pods(run.scene.cliques[0].name, 0)
     run.always("no pod exists while the template of its clique is missing", none, until="template of the clique")
 
 
@@ -102,6 +102,6 @@ def _ready(clique: str, count: int) -> Predicate:
 
 
 @predicate
-def _left(view: View, clique: str, count: int) -> bool | Unmet:
-    left = len(predicates.pods_of(view, clique))
-    return left == count or Unmet(f"{left} pods are left, not {count}")
+def _has_pods(view: View, clique: str, count: int) -> bool | Unmet:
+    count_now = len(predicates.pods_of(view, clique))
+    return count_now == count or Unmet(f"{count_now} pods are left, not {count}")

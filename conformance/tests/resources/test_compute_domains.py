@@ -64,8 +64,8 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
     run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
     for clique in run.scene.expected.cliques.values():
         domain = expected_domains.of_clique(workload, clique)
-        for what, spec in _pod_specs(clique, view):
-            run.expect(f"channels of {what}", [domain] if domain else [], _channels(spec))
+        for owner, spec in _pod_specs(clique, view):
+            run.expect(f"channels of {owner}", [domain] if domain else [], _channels(spec))
     requested = dict.fromkeys(UNMARKED, observed.annotation(workload, labels.MNNVL))
     actual = {
         group: of(current := view.get("podcliquescalinggroups", group), observed.annotation(current, labels.MNNVL))
@@ -84,10 +84,10 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
         if not domain:
             continue
         template = list(_template(clique, view))
-        for what, spec in template:
-            run.expect(f"channels of {what}", [domain], _channels(spec))
-        for what, spec in (*template, *_pod_specs(clique, view)):
-            _use(run, what, spec, filter(expected_domains.has_gpu, items(spec, "containers")), domain)
+        for owner, spec in template:
+            run.expect(f"channels of {owner}", [domain], _channels(spec))
+        for owner, spec in (*template, *_pod_specs(clique, view)):
+            _use(run, owner, spec, filter(expected_domains.has_gpu, items(spec, "containers")), domain)
 
 
 @requirement("RES-099")
@@ -99,10 +99,10 @@ def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> 
     run.same("numNodes of domains", dict.fromkeys(domains, 0), sizes)
     for clique in run.scene.expected.cliques.values():
         domain = expected_domains.of_clique(run.scene.workload, clique)
-        for what, spec in (*_template(clique, view), *_pod_specs(clique, view)):
-            _use(run, what, spec, items(spec, "initContainers"), domain)
+        for owner, spec in (*_template(clique, view), *_pod_specs(clique, view)):
+            _use(run, owner, spec, items(spec, "initContainers"), domain)
             without = [item for item in items(spec, "containers") if not expected_domains.has_gpu(item)]
-            _use(run, what, spec, without, domain)
+            _use(run, owner, spec, without, domain)
 
 
 @requirement(
@@ -112,8 +112,8 @@ def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -
     """The domains of the remaining replica stay."""
     run.given("ComputeDomains exist")
     deleted = "domains of the removed replica are deleted"
-    left = [domain for domain in run.at(deleted).names(DOMAINS) if domain in run.scene.domains]
-    run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), left)
+    remaining = [domain for domain in run.at(deleted).names(DOMAINS) if domain in run.scene.domains]
+    run.expect("domains of the replica that is left", sorted(set(run.scene.domains) - set(run.scene.second)), remaining)
 
 
 @requirement("RES-074", reaches="domains of the deleted set are deleted")
@@ -121,11 +121,11 @@ def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> N
     """The finalizer of the domains must not keep them."""
 
 
-def _use(run: Recorded[LinkedCliques], what: str, spec: object, containers: Iterable[Document], domain: str) -> None:
+def _use(run: Recorded[LinkedCliques], owner: str, spec: object, containers: Iterable[Document], domain: str) -> None:
     """Expect that containers with GPUs use a channel of the domain, if there is one, and that the others use none."""
     for container in containers:
         channels = [domain] if domain and expected_domains.has_gpu(container) else []
-        run.expect(f"channels of {what}/{text(container, 'name')}", channels, _used(spec, container))
+        run.expect(f"channels of {owner}/{text(container, 'name')}", channels, _used(spec, container))
 
 
 def _spec(domain: Document | None) -> object:

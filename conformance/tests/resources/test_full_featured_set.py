@@ -151,9 +151,9 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for kind in ("labels", "annotations"):
-        own = [key for key in mapping(workload, "metadata", kind) if key.startswith(labels.OWN_PREFIX)]
+        grove_keys = [key for key in mapping(workload, "metadata", kind) if key.startswith(labels.OWN_PREFIX)]
         have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in expected_set.gangs}
-        copied = [gang for gang, tags in have.items() if any(key in tags for key in own)]
+        copied = [gang for gang, tags in have.items() if any(key in tags for key in grove_keys)]
         run.expect(f"gangs with {kind} of Grove that the set has", [], copied)
     manager = label(workload, labels.MANAGED_BY)
     managed = [gang for gang in expected_set.gangs if label(view.get("podgangs", gang), labels.MANAGED_BY) == manager]
@@ -167,7 +167,7 @@ def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> No
     for clique in by_composition(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
         judging.same_labels(run, "cliques", {clique.name: _own_labels(clique)}, objects)
-        pods = {what: item for what, item in objects.items() if what != clique.name}
+        pods = {object_name: item for object_name, item in objects.items() if object_name != clique.name}
         run.expect(f"labels of Grove that Pods have from {clique.name}", {}, taken_over(clique.template.labels, pods))
 
 
@@ -187,14 +187,14 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
     view = run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for clique in expected_set.cliques.values():
-        for what, item in _of_template(view, clique):
+        for object_name, item in _of_template(view, clique):
             annotations = clique.template.annotations.items()
             expected_annotations = {key: value for key, value in annotations if not key.startswith(labels.OWN_PREFIX)}
             notes = mapping(item, "metadata", "annotations")
             run.same(
                 "annotations",
-                {what: expected_annotations},
-                {what: of(item, {key: notes.get(key) for key in expected_annotations})},
+                {object_name: expected_annotations},
+                {object_name: of(item, {key: notes.get(key) for key in expected_annotations})},
             )
     kinds = {
         group: of(item := view.get("podcliquescalinggroups", group), observed.annotation(item, KIND))
@@ -202,15 +202,20 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
     }
     configs = items(run.scene.workload, "spec", "template", "podCliqueScalingGroups")
     given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
-    expected_kinds = {group: next(v for short, v in given.items() if group.endswith(f"-{short}")) for group in kinds}
+    expected_kinds = {
+        group: next(v for config_name, v in given.items() if group.endswith(f"-{config_name}")) for group in kinds
+    }
     run.same("annotations of scaling groups", expected_kinds, kinds)
 
 
 def taken_over(given: Mapping[str, str], objects: Mapping[str, Document | None]) -> dict[str, list[str]]:
     """Return the labels of Grove that objects have with the values that their template gives them."""
-    own = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
-    copied = {what: [key for key, value in own.items() if label(item, key) == value] for what, item in objects.items()}
-    return {what: keys for what, keys in copied.items() if keys}
+    grove_labels = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
+    copied = {
+        object_name: [key for key, value in grove_labels.items() if label(item, key) == value]
+        for object_name, item in objects.items()
+    }
+    return {object_name: keys for object_name, keys in copied.items() if keys}
 
 
 def _own_labels(clique: ExpectedClique) -> dict[str, str]:
@@ -337,8 +342,8 @@ def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Docume
     """Each of these containers of a pod uses all claims."""
     for container in containers:
         used = observed.claims_of_container(pod, container)
-        what = f"claims that {name(pod)}/{text(container, 'name')} does not use"
-        run.expect(what, [], [claim for claim in claims if claim not in used])
+        description = f"claims that {name(pod)}/{text(container, 'name')} does not use"
+        run.expect(description, [], [claim for claim in claims if claim not in used])
 
 
 @requirement("RES-044")
@@ -355,8 +360,8 @@ def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:
     """Return the labels or annotations of a set that its gangs carry, apart from those that Grove sets (OBJ-230)."""
-    own = mapping(workload, "metadata", kind)
-    return {k: v for k, v in own.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
+    set_values = mapping(workload, "metadata", kind)
+    return {k: v for k, v in set_values.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
 
 
 def _on_gangs(
@@ -394,8 +399,8 @@ def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
         first.setdefault((record.resource, record.name), record.revision)
     early = []
     for index in range(len(expected_set.services)):
-        alone = [c.name for c in expected_set.cliques.values() if c.set_index == index and not c.group]
-        last = max(first.get(("podcliques", clique), 0) for clique in alone)
+        standalone = [c.name for c in expected_set.cliques.values() if c.set_index == index and not c.group]
+        last = max(first.get(("podcliques", clique), 0) for clique in standalone)
         gangs = {clique.gang for clique in expected_set.cliques.values() if clique.set_index == index}
         groups = {
             clique.group for clique in expected_set.cliques.values() if clique.set_index == index and clique.group

@@ -237,9 +237,12 @@ def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
     """Return the fields of a PodClique and its Pods; of missing ones, those of the template. Containers that the
     template does not have, such as those of admission plugins, are of CORE-014."""
     current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
-    own = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
+    template_names = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
     containers = (
-        container for pod in pods for container in items(pod, "spec", "containers") if text(container, "name") in own
+        container
+        for pod in pods
+        for container in items(pod, "spec", "containers")
+        if text(container, "name") in template_names
     )
     have = {
         "replicas": number(current, "spec", "replicas"),
@@ -274,7 +277,7 @@ def _refused(run: Recorded[Scene], reply: Reply) -> bool:
 def _ready(view: View, cliques: list[str]) -> bool:
     """Each of these cliques has pods, and all of them are Ready."""
     pods = [predicates.pods_of(view, clique) for clique in cliques]
-    return all(pods) and all(condition_is(pod, "Ready") == "True" for own in pods for pod in own)
+    return all(pods) and all(condition_is(pod, "Ready") == "True" for clique_pods in pods for pod in clique_pods)
 
 
 @predicate

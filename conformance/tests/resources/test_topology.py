@@ -157,7 +157,7 @@ def stated(placement: Placement) -> list[str]:
     """Return each constraint of a gang as text: `p-0-wk: preferred example.com/host`."""
     of_bundles = ((", ".join(members), constraint) for members, constraint in placement.bundles)
     every = (("the gang", placement.gang), *placement.groups.items(), *of_bundles)
-    return [f"{what}: {word} {level}" for what, constraint in every for word, level in constraint.items()]
+    return [f"{subject}: {word} {level}" for subject, constraint in every for word, level in constraint.items()]
 
 
 def _messages(span: Span) -> list[str]:

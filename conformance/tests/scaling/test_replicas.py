@@ -56,8 +56,8 @@ class ScaledAtEveryLevel(Scene):
         env.wait_for("new replicas have their groups", present(GROUPS, ["s-1-g", "s-2-g"]))
         scale(env, GROUPS, "s-1-g", 3)
         env.settle("scaled clique has its pods", pods_are({"s-0-a": 4}, ready=True), timeout=60)
-        alone = {"s-0-g-0-c": 3, "s-0-g-1-c": 2}
-        env.settle("clique of one group replica has its pods", pods_are(alone, ready=True), timeout=60)
+        one_replica = {"s-0-g-0-c": 3, "s-0-g-1-c": 2}
+        env.settle("clique of one group replica has its pods", pods_are(one_replica, ready=True), timeout=60)
         group = {f"s-0-g-{j}-{clique}": size for j in range(4) for clique, size in (("b", 1), ("c", 2 + (j == 0)))}
         env.settle("scaled group has its pods", pods_are(group, ready=True), timeout=60)
         new = {f"s-{i}-g-{j}-{clique}": size for i in (1, 2) for j in (0, 1) for clique, size in (("b", 1), ("c", 2))}
@@ -144,8 +144,8 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
     groups = [group for gang in view.list("podgangs") for group in items(gang, "spec", "podgroups")]
-    own = [group for group in groups if text(group, "name") == "s-0-a"]
-    referenced = sorted(text(pod, "name") for group in own for pod in items(group, "podReferences"))
+    clique_groups = [group for group in groups if text(group, "name") == "s-0-a"]
+    referenced = sorted(text(pod, "name") for group in clique_groups for pod in items(group, "podReferences"))
     run.expect("pods in PodGroups of the clique", sorted(map(name, pods)), referenced)
     before = _generation_hash(run.at("before the scale-out"))
     run.expect("the set's currentGenerationHash", before, _generation_hash(view))
@@ -219,14 +219,18 @@ def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], M
 
 def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these exists, each given by its resource and name."""
-    known = list(objects)
-    return all_of(*(absent(kind, [object_name for own, object_name in known if own == kind]) for kind in KINDS))
+    listed = list(objects)
+    return all_of(
+        *(absent(kind, [object_name for resource, object_name in listed if resource == kind]) for kind in KINDS)
+    )
 
 
 def _generations(view: View) -> dict[str, list[object]]:
     """Return uid and generation of all objects of the third replica of the set."""
-    own = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
-    return {f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in own}
+    replica_objects = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
+    return {
+        f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in replica_objects
+    }
 
 
 def _generation_hash(view: View) -> str:

@@ -16,7 +16,7 @@ TWIN = Gang("twin", (Group("w", 2, 2, {"gpus": 1}),), PRIORITY)
 WITNESS = Gang("witness", (Group("w", 1, 1, {"gpus": 0}),), PRIORITY)
 FIRST = Instance((Node("n1", {"gpus": 2}, {HOST: "n1"}),), (TWIN,), name="twins")
 SECOND = Instance((Node("n2", {"gpus": 1}, {HOST: "n2"}),), (TWIN, WITNESS), name="twins")
-MORE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twins")
+FURTHER_NODE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twins")
 
 
 class GangsOfOneName(Scene):
@@ -34,26 +34,28 @@ class GangsOfOneName(Scene):
         _make(env, FIRST, place)
         env.wait_for("first gang placed", predicates.placed(self.pods), real=True)
 
-        beside = env.second_namespace()
-        there = replace(beside.testbed("beside"), prefix=place.prefix)
-        env.fleet(manifests.nodes(SECOND, there))
-        _make(beside, SECOND, there)
-        beside.wait_for(
-            "another gang beside the second one placed", predicates.placed([there.name("witness", "w", "0")]), real=True
+        neighbor = env.second_namespace()
+        testbed = replace(neighbor.testbed("beside"), prefix=place.prefix)
+        env.fleet(manifests.nodes(SECOND, testbed))
+        _make(neighbor, SECOND, testbed)
+        neighbor.wait_for(
+            "another gang beside the second one placed",
+            predicates.placed([testbed.name("witness", "w", "0")]),
+            real=True,
         )
-        beside.quiet(2, real=True)
+        neighbor.quiet(2, real=True)
         env.mark("second gang tried")
 
-        env.fleet(manifests.nodes(MORE, there))
-        beside.wait_for("second gang placed", predicates.placed(self.pods), real=True)
+        env.fleet(manifests.nodes(FURTHER_NODE, testbed))
+        neighbor.wait_for("second gang placed", predicates.placed(self.pods), real=True)
 
 
 @requirement("SCHED-078", reaches="second gang placed")
 def test_each_gang_is_placed_by_its_own_pods(run: Recorded[GangsOfOneName]) -> None:
     """The pods of the first gang, which are bound, do not complete the second one."""
     run.given("first gang placed", "another gang beside the second one placed")
-    alone = predicates.none_placed(run.scene.pods)
-    run.neighbor.always("no pod of the second gang is bound", alone, until="second gang tried")
+    unplaced = predicates.none_placed(run.scene.pods)
+    run.neighbor.always("no pod of the second gang is bound", unplaced, until="second gang tried")
 
 
 def _make(env: SceneEnvironment, instance: Instance, place: manifests.Testbed) -> None:

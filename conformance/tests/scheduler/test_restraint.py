@@ -43,7 +43,7 @@ class GangsByHand(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         place, begin = env.testbed(GANGS.name), env.audit.mark() if env.audit else 0
-        self.ours: set[str] = set()
+        self.own_versions: set[str] = set()
         self.status: Object = manifests.gang_status(NOW)["status"]
         self.writers: set[tuple[str, str, str]] | None = None
         [entry] = manifests.priority_classes(GANGS)
@@ -60,7 +60,7 @@ class GangsByHand(Scene):
         [gang] = [gang for gang in gangs if name(gang) == place.name("placed")]
         groups = [{**group, "minReplicas": 0} for group in gang["spec"]["podgroups"]]
         written = env.patch("podgangs", name(gang), {"spec": {"podgroups": groups}})
-        self.ours.add(text(written, "metadata", "resourceVersion"))
+        self.own_versions.add(text(written, "metadata", "resourceVersion"))
         env.quiet(WATCHED, real=True)
         env.mark("minimum released")
 
@@ -132,7 +132,7 @@ def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
 @predicate
 def _stay(view: View, pods: list[str]) -> bool | Unmet:
     current = {pod: view.get("pods", pod) for pod in pods}
-    deleted = [pod for pod, there in current.items() if there is None or terminating(there)]
+    deleted = [pod for pod, current_pod in current.items() if current_pod is None or terminating(current_pod)]
     return not deleted or Unmet(f"{', '.join(deleted)} were deleted")
 
 
@@ -142,8 +142,8 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
     for record in run.until("nothing moves").records(resource):
         old = before.get(record.uid)
         before[record.uid] = record
-        ours = record.kind == DELETED or record.version in run.scene.ours
-        if old is not None and not ours and not run.scene.written_by_operator(resource, record):
+        by_suite = record.kind == DELETED or record.version in run.scene.own_versions
+        if old is not None and not by_suite and not run.scene.written_by_operator(resource, record):
             yield old, record
 
 
@@ -161,9 +161,11 @@ def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for part in ("labels", "annotations"):
         had, now = mapping(old, "metadata", part), mapping(new, "metadata", part)
         yield from (f"{key} of its {part}" for key, value in had.items() if now.get(key) != value)
-    there = items(new, "spec", "tolerations")
+    tolerations = items(new, "spec", "tolerations")
     yield from (
-        f"the toleration {toleration}" for toleration in items(old, "spec", "tolerations") if toleration not in there
+        f"the toleration {toleration}"
+        for toleration in items(old, "spec", "tolerations")
+        if toleration not in tolerations
     )
 
 

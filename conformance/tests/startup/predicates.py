@@ -74,12 +74,12 @@ def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
 
 
 @predicate
-def are_ready(view: View, cliques: Sequence[ExpectedClique], least: int | None = None) -> bool | Unmet:
+def are_ready(view: View, cliques: Sequence[ExpectedClique], minimum: int | None = None) -> bool | Unmet:
     """All pods of each clique are Ready, or at least so many."""
     lacks = [
-        f"{count} of {least or predicates.sizes(cliques)[name]} pods of {name} are Ready"
+        f"{count} of {minimum or predicates.sizes(cliques)[name]} pods of {name} are Ready"
         for name, count in ready(view, cliques).items()
-        if count < (least or predicates.sizes(cliques)[name])
+        if count < (minimum or predicates.sizes(cliques)[name])
     ]
     return not lacks or Unmet("; ".join(lacks))
 

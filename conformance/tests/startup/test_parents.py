@@ -30,9 +30,9 @@ class SetsOfEachStartupType(Scene):
         self.workloads = [
             *(
                 env.workload(
-                    "chain", setName=short, startup=f"CliqueStartupType{type_}", frontsMinAvailable=2, groups=3
+                    "chain", setName=set_name, startup=f"CliqueStartupType{type_}", frontsMinAvailable=2, groups=3
                 )
-                for short, type_ in types.items()
+                for set_name, type_ in types.items()
             ),
             env.workload("chain", setName="order2", groups=3, groupsMinAvailable=2, leaders=2),
             env.workload("after-group"),

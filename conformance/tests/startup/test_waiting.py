@@ -132,9 +132,9 @@ class FrontsLost(Scene):
         env.quiet(1)
         env.mark("fronts lost")
 
-        known = _uids(env.history.view(), [self.leaders])
+        former_uids = _uids(env.history.view(), [self.leaders])
         env.delete("pods", env.wait_for("a leader is bound", _some_pod(self.leaders)))
-        env.wait_for("deleted leader replaced", _some_pod(self.leaders, known))
+        env.wait_for("deleted leader replaced", _some_pod(self.leaders, former_uids))
         env.wait_for("new leader under way", are_under_way([self.leaders]))
         env.quiet(1)
         env.mark("new leader waits")
@@ -247,7 +247,9 @@ def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:
 
 
 @predicate
-def _some_pod(view: View, clique: ExpectedClique, known: Container[str] = ()) -> str | Unmet:
+def _some_pod(view: View, clique: ExpectedClique, former_uids: Container[str] = ()) -> str | Unmet:
     """Return the name of a bound pod of the clique whose uid is not among those known."""
-    candidates = [pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in known and pods.bound(pod)]
+    candidates = [
+        pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in former_uids and pods.bound(pod)
+    ]
     return name(candidates[0]) if candidates else Unmet(f"no such pod of {clique.name} is bound")

@@ -18,8 +18,12 @@ def breaches(history: incarnations.Records, clique: str, never_ran: Collection[s
     replica = "-".join(clique.split("-")[:2])
     parts = [(disruption.CLIQUES, f"{replica}-a"), (disruption.GROUPS, f"{replica}-g")]
     if clique.startswith(f"{replica}-g-"):
-        own = clique.rpartition("-")[0]
-        parts += [(disruption.CLIQUES, member) for member in (f"{own}-b", f"{own}-c") if member not in never_ran]
+        group_replica = clique.rpartition("-")[0]
+        parts += [
+            (disruption.CLIQUES, member)
+            for member in (f"{group_replica}-b", f"{group_replica}-c")
+            if member not in never_ran
+        ]
     records = [
         incarnations.condition_start(history, resource, name, disruption.BREACHED, "True") for resource, name in parts
     ]
@@ -27,13 +31,13 @@ def breaches(history: incarnations.Records, clique: str, never_ran: Collection[s
 
 
 def early(
-    causes: Mapping[str, Sequence[Record]], ends: Mapping[str, Record], seconds: float, since: float
+    causes: Mapping[str, Sequence[Record]], ends: Mapping[str, Record], seconds: float, begin: float
 ) -> list[str]:
     """List the cliques that were deleted before the delay was over, counted from the earliest breach that may have been
     the cause. Whether that level was to act at all is judged elsewhere (TERM-008, TERM-011)."""
     violations = []
     for name, end in ends.items():
-        longest = max((disruption.waited(cause, end, since) for cause in causes.get(name, ())), default=0.0)
+        longest = max((disruption.waited(cause, end, begin) for cause in causes.get(name, ())), default=0.0)
         if longest < seconds:
             violations.append(f"{name} was deleted {longest:g} s after the breach")
     return violations

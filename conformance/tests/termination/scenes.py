@@ -75,9 +75,9 @@ class LostGangs(Scene):
         never = shapes.pop("never")
         cliques = [clique for workload in shapes.values() for clique in expected(workload).cliques.values()]
         self.cliques = [clique.name for clique in cliques]
-        self.known = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST) if name not in self.cliques)]
+        self.clique_names = [*self.cliques, *(name for name in (*STRICT_LOST, *LAST) if name not in self.cliques)]
         self.never_ran = [*expected(never).cliques, *(name for name in LAST if name.startswith("grown-"))]
-        self.known += expected(never).cliques
+        self.clique_names += expected(never).cliques
         for workload in shapes.values():
             env.create(workload)
         env.wait_for("sets available", available(shapes))
@@ -94,7 +94,7 @@ class LostGangs(Scene):
         env.mark("no room for pods")
         disruption.cordon(env, nodes)
         env.create(never)
-        self.since = env.history.now()
+        self.began_at = env.history.now()
         self._lose_pods(env)
         env.mark("delay shortened")
         self._terminate(env, shapes)
@@ -160,7 +160,7 @@ class LostGangs(Scene):
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
         """Lose pods in three more ways, and change pods in three ways that are no loss."""
-        had = disruption.counts(env.history, self.known)
+        had = disruption.counts(env.history, self.clique_names)
         disruption.become(env, "grown-0-a", disruption.STALLED, 1)
         disruption.become(env, "never-0-a", disruption.CRASHED, 1)
         disruption.become(env, "strict-0-a", disruption.UNHEARD_OF, 1)
@@ -169,7 +169,7 @@ class LostGangs(Scene):
         disruption.become(env, "loose-0-g-0-c", disruption.STARTING, 2)
         unready = {name: had[name] + 1 for name in GROWN_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
-        crashed = {name: had[name] + 1 for name in self.known if name.startswith("never-")}
+        crashed = {name: had[name] + 1 for name in self.clique_names if name.startswith("never-")}
         env.settle("replica with an unready pod recreated", _have_had(env, unready), 120)
         env.settle("replica with a silent pod recreated", _have_had(env, silent), 120)
         env.settle("replica with a crashed pod recreated", _have_had(env, crashed), 120)

@@ -63,7 +63,7 @@ class CountdownsOverARestart(Scene):
             else:
                 disruption.delete_pods(env, clique, 1)
         env.wait_for("cliques breached", disruption.breached(CLIQUES, LOST.values()))
-        first, wavers, worsens = (breach_of(env.history, which) for which in ("lasts", "wavers", "worsens"))
+        first, wavers, worsens = (breach_of(env.history, name) for name in ("lasts", "wavers", "worsens"))
         before = incarnations.uids(env.history.view(), CLIQUES)
         env.quiet(1.2, real=True)
 
@@ -122,11 +122,11 @@ def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARe
 @requirement("TERM-016", reaches=("recovered in time", "breached again"))
 def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
     """The pod recovers, and is lost again before the first countdown would have been over."""
-    again = breach_of(run.until("breached again"), "wavers")
+    second_breach = breach_of(run.until("breached again"), "wavers")
     run.expect(
         f"deleted before {run.scene.seconds} s were over",
         False,
-        _deleted_early(run, "wavers", again, run.scene.relapsed),
+        _deleted_early(run, "wavers", second_breach, run.scene.relapsed),
     )
 
 
@@ -165,44 +165,44 @@ def test_young_cliques_are_terminated(run: Recorded[CountdownsOverARestart]) -> 
 test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-005")
 
 
-def breach_of(history: Records, which: str) -> Record | None:
+def breach_of(history: Records, set_name: str) -> Record | None:
     """Return the record since which the clique of a set is breached without a break."""
-    return incarnations.condition_start(history, CLIQUES, LOST[which], disruption.BREACHED, "True")
+    return incarnations.condition_start(history, CLIQUES, LOST[set_name], disruption.BREACHED, "True")
 
 
-def _deleted_early(run: Recorded[CountdownsOverARestart], which: str, cause: Record | None, since: float) -> bool:
+def _deleted_early(run: Recorded[CountdownsOverARestart], set_name: str, cause: Record | None, begin: float) -> bool:
     """Return whether a clique was deleted before its delay was over; other tests judge that it was deleted."""
-    end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[which])
-    return 0 <= disruption.waited(cause, end, since) < run.scene.seconds
+    end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[set_name])
+    return 0 <= disruption.waited(cause, end, begin) < run.scene.seconds
 
 
-def _deleted_in_time(run: Recorded[CountdownsOverARestart], which: str) -> bool | None:
+def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bool | None:
     """Return whether a clique was deleted sooner than by a countdown that began with the new operator, which started
     after the old one was stopped; None if it was not, and the new one started too late to decide it."""
-    end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[which])
+    end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[set_name])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
         return True
-    late = run.scene.restarted - run.scene.stopped > run.scene.rest
-    return None if end is not None and late else False
+    too_late = run.scene.restarted - run.scene.stopped > run.scene.rest
+    return None if end is not None and too_late else False
 
 
-def _transition_times(history: Records, which: str, since: Record | None) -> list[str]:
+def _transition_times(history: Records, set_name: str, start: Record | None) -> list[str]:
     """Return the transition times of a breach, from the record with which it began until the clique was deleted."""
-    if since is None:
+    if start is None:
         return []
-    records = [record for record in history.records(CLIQUES, LOST[which]) if record.seq >= since.seq]
-    living = [record.object for record in records if record.uid == since.uid and not terminating(record.object)]
+    records = [record for record in history.records(CLIQUES, LOST[set_name]) if record.seq >= start.seq]
+    living = [record.object for record in records if record.uid == start.uid and not terminating(record.object)]
     return list(dict.fromkeys(text(condition(obj, disruption.BREACHED), "lastTransitionTime") for obj in living))
 
 
-def _wait_until_old(env: SceneEnvironment, since: Record | None, seconds: float) -> None:
+def _wait_until_old(env: SceneEnvironment, start: Record | None, seconds: float) -> None:
     """Wait until a countdown has lasted so long that a new one would end much later."""
-    if since is not None and (rest := since.at + seconds - env.history.now()) > 0:
+    if start is not None and (rest := start.at + seconds - env.history.now()) > 0:
         env.quiet(rest, rest + 5, real=True)
 
 
-def _require_in_time(env: SceneEnvironment, since: Record | None, seconds: float) -> None:
+def _require_in_time(env: SceneEnvironment, start: Record | None, seconds: float) -> None:
     """Raise HarnessError if the suite has acted too late in a countdown for the act to have its effect."""
-    if since is not None:
-        env.require_in_time(f"{since.name} was breached", since.at, seconds)
+    if start is not None:
+        env.require_in_time(f"{start.name} was breached", start.at, seconds)

@@ -9,7 +9,7 @@ from conformance.testing.disruption import CLIQUES
 from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-ALONE, SCALED = "e-0-a", "e-0-g-1-c"
+STANDALONE, SCALED = "e-0-a", "e-0-g-1-c"
 """The standalone clique, and a clique of a scaled gang; each needs one of its two pods."""
 
 
@@ -24,21 +24,21 @@ class CliqueEmptied(Scene):
         workload = env.workload("kept", setName="e", delay="1s", **minimums)
         cliques = list(expected(workload).cliques.values())
         self.cliques = [clique.name for clique in cliques]
-        self.beside = [name for name in self.cliques if not name.startswith("e-0-g-1-")]
+        self.other_cliques = [name for name in self.cliques if not name.startswith("e-0-g-1-")]
         env.create(workload)
         env.wait_for("set available", predicates.available("e", 1))
         env.wait_for("pods Ready", pods_are(predicates.sizes(cliques), ready=True))
         disruption.cordon(env, nodes)
-        disruption.delete_pods(env, ALONE, 1)
+        disruption.delete_pods(env, STANDALONE, 1)
         disruption.delete_pods(env, SCALED, 1)
-        env.wait_for("cliques at their minimum", disruption.bound({ALONE: 1, SCALED: 1}))
+        env.wait_for("cliques at their minimum", disruption.bound({STANDALONE: 1, SCALED: 1}))
         env.quiet(4, real=True)
         env.mark("last pod lost")
         before = incarnations.uids(env.history.view(), CLIQUES)
-        for pod in disruption.by_index(env, ALONE):
+        for pod in disruption.by_index(env, STANDALONE):
             if pods.bound(pod):
                 env.delete("pods", pod["metadata"]["name"])
-        env.settle("cliques of its gang recreated", incarnations.renewed(CLIQUES, self.beside, before), 120)
+        env.settle("cliques of its gang recreated", incarnations.renewed(CLIQUES, self.other_cliques, before), 120)
         env.settle("all cliques recreated", incarnations.renewed(CLIQUES, self.cliques, before), 120)
 
 
@@ -58,8 +58,8 @@ def test_scaled_gangs_are_recreated_with_their_base_gang(run: Recorded[CliqueEmp
 def test_cliques_at_their_minimum_are_spared(run: Recorded[CliqueEmptied]) -> None:
     """A clique of a scaled gang that does not get its pod back counts by its minimum, as a standalone one does."""
     run.given("pods Ready", "cliques at their minimum")
-    once = dict.fromkeys(run.scene.cliques, 1)
-    run.same("cliques that each name has had", once, disruption.counts(run.until("last pod lost"), once))
+    one_each = dict.fromkeys(run.scene.cliques, 1)
+    run.same("cliques that each name has had", one_each, disruption.counts(run.until("last pod lost"), one_each))
 
 
 test_invariants = invariants(CliqueEmptied, "INV-001", "INV-004", "INV-005")

@@ -52,7 +52,7 @@ def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]
     ends = incarnations.ends(run.until("set replicas of breached groups recreated"), CLIQUES)
     recreated = (*PAIR_LOST, *STRICT_LOST, *LOOSE_LOST, *TORN_LOST)
     deleted = {name: ends[name] for name in recreated if name in ends}
-    early = delays.early(causes, deleted, SECONDS, run.scene.since)
+    early = delays.early(causes, deleted, SECONDS, run.scene.began_at)
     run.expect(f"cliques deleted before {SECONDS} s were over", [], early)
 
 
@@ -76,7 +76,7 @@ def test_a_termination_spares_gangs_and_services(run: Recorded[LostGangs]) -> No
 def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
     """Expect that objects with this prefix are the same before and after the terminations."""
     before, after = (incarnations.uids(run.at(step), resource) for step in ("no room for pods", "nothing moves"))
-    expected = {name: own for name, own in before.items() if name.startswith(head)}
+    expected = {name: object_uid for name, object_uid in before.items() if name.startswith(head)}
     run.same(f"uids of {resource}", expected, {name: after.get(name, "") for name in expected})
 
 
@@ -157,9 +157,9 @@ def test_a_clique_at_its_minimum_is_not_terminated(run: Recorded[LostGangs]) -> 
 @requirement("TERM-010")
 def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
     """A set that was created when no node took pods, and replicas that a scale-out has added then."""
-    once = dict.fromkeys(run.scene.never_ran, 1)
-    _have_had(run, "cliques that never ran, without room for them", once)
-    _have_had(run, "cliques that never ran, with room for them", once, until="recovered")
+    one_each = dict.fromkeys(run.scene.never_ran, 1)
+    _have_had(run, "cliques that never ran, without room for them", one_each)
+    _have_had(run, "cliques that never ran, with room for them", one_each, until="recovered")
 
 
 @requirement("TERM-011", reaches="set replicas of breached groups recreated")
@@ -212,16 +212,18 @@ def test_pods_that_start_again_are_not_lost(run: Recorded[LostGangs]) -> None:
 
 def _spared(run: Recorded[LostGangs], head: str) -> None:
     """Expect that no clique of a set has been recreated since everything had recovered."""
-    before = disruption.counts(run.until("recovered"), [name for name in run.scene.known if name.startswith(head)])
+    before = disruption.counts(
+        run.until("recovered"), [name for name in run.scene.clique_names if name.startswith(head)]
+    )
     _have_had(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
 
 
 test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
 
 
-def _have_had(run: Recorded[LostGangs], what: str, counts: dict[str, int], until: str = "nothing moves") -> None:
+def _have_had(run: Recorded[LostGangs], description: str, counts: dict[str, int], until: str = "nothing moves") -> None:
     """Expect that each of these names has had so many cliques until a step."""
-    run.same(what, counts, disruption.counts(run.until(until), counts))
+    run.same(description, counts, disruption.counts(run.until(until), counts))
 
 
 def _in_progress(record: Record) -> bool:

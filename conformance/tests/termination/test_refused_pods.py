@@ -42,8 +42,8 @@ class PodsRefusedAtFirst(Scene):
 def test_a_gang_that_never_ran_is_not_terminated(run: Recorded[PodsRefusedAtFirst]) -> None:
     """A set that is created later gets its pods: by then the operator had its chance."""
     run.given("cliques exist", "pods exist", "pods of a later set exist")
-    once = dict.fromkeys(NAMES, 1)
-    run.same("cliques that each name has had", once, disruption.counts(run.until("nothing moves"), once))
+    one_each = dict.fromkeys(NAMES, 1)
+    run.same("cliques that each name has had", one_each, disruption.counts(run.until("nothing moves"), one_each))
 
 
 test_invariants = invariants(PodsRefusedAtFirst, "INV-001", "INV-004")

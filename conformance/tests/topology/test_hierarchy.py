@@ -54,8 +54,8 @@ def test_pods_run_where_each_level_says(run: Recorded[SetsWithConstraintsAtThree
     based = [clique for clique in cliques if not clique.base_gang]
     run.expect("blocks of the set's replica", 1, len(_domains(view, "block", based)))
     for worker in ("0", "1"):
-        own = [clique for clique in cliques if clique.labels.get(labels.GROUP_INDEX) == worker]
-        run.expect(f"racks of worker {worker}", 1, len(_domains(view, "rack", own)))
+        worker_cliques = [clique for clique in cliques if clique.labels.get(labels.GROUP_INDEX) == worker]
+        run.expect(f"racks of worker {worker}", 1, len(_domains(view, "rack", worker_cliques)))
 
 
 @requirement("TOPO-054")
@@ -71,8 +71,10 @@ def test_pods_of_a_replica_run_in_one_rack(run: Recorded[SetsWithConstraintsAtTh
     """The second set requires a rack for each of its replicas."""
     run.given("replicas of the second set bound")
     for replica in (0, 1):
-        own = [clique for clique in run.scene.second if clique.set_index == replica]
-        run.expect(f"racks of replica {replica}", 1, len(_domains(run.at("second set at rest"), "rack", own)))
+        replica_cliques = [clique for clique in run.scene.second if clique.set_index == replica]
+        run.expect(
+            f"racks of replica {replica}", 1, len(_domains(run.at("second set at rest"), "rack", replica_cliques))
+        )
 
 
 @requirement("TOPO-051", reaches=("workers of the first set bound", "replicas of the second set bound"))
@@ -107,4 +109,4 @@ def _domains(view: View, domain: str, cliques: Iterable[ExpectedClique]) -> set[
     """Return the domains that the pods of cliques are in."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)
-    return {nodes.get(text(pod, "spec", "nodeName"), "") for own in members.values() for pod in own}
+    return {nodes.get(text(pod, "spec", "nodeName"), "") for clique_pods in members.values() for pod in clique_pods}

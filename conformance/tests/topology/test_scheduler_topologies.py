@@ -10,7 +10,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.topology_bindings import BINDINGS, TOPOLOGIES, kai_topology, spec, topology_binding
 
 KEYS = {"block": "example.com/block", "rack": "example.com/rack"}
-MORE = {**KEYS, "host": "kubernetes.io/hostname"}
+FURTHER_KEYS = {**KEYS, "host": "kubernetes.io/hostname"}
 SCHEDULER, DRIFT = "kai-scheduler", "SchedulerTopologyDrift"
 IN_SYNC, DRIFTED = ("False", "InSync", True), ("True", "Drift", False)
 Report = tuple[str, str, bool | None]
@@ -23,24 +23,26 @@ class BindingsOfASchedulersTopologies(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         self.managed, self.bound = (f"{env.namespace}-{kind}" for kind in ("managed", "bound"))
-        theirs = f"{env.namespace}-theirs"
+        foreign_topology = f"{env.namespace}-theirs"
         created = list[tuple[str, str]]()
         try:
             env.create(topology_binding(self.managed, KEYS))
             created.append((BINDINGS, self.managed))
             env.settle("managed topology in sync", _reports(self.managed, IN_SYNC))
-            env.create(kai_topology(theirs, KEYS))
-            created.append((TOPOLOGIES, theirs))
+            env.create(kai_topology(foreign_topology, KEYS))
+            created.append((TOPOLOGIES, foreign_topology))
             binding = topology_binding(self.bound, KEYS)
-            binding["spec"]["schedulerTopologyBindings"] = [{"schedulerName": SCHEDULER, "topologyReference": theirs}]
+            binding["spec"]["schedulerTopologyBindings"] = [
+                {"schedulerName": SCHEDULER, "topologyReference": foreign_topology}
+            ]
             env.create(binding)
             created.append((BINDINGS, self.bound))
             env.settle("bound topology in sync", _reports(self.bound, IN_SYNC))
-            self._change(env, MORE)
+            self._change(env, FURTHER_KEYS)
             env.settle("other levels reported", _reports(self.bound, DRIFTED))
             self._change(env, KEYS)
             env.settle("equal levels reported", _reports(self.bound, IN_SYNC))
-            env.delete(TOPOLOGIES, theirs)
+            env.delete(TOPOLOGIES, foreign_topology)
             env.settle("missing topology reported", _misses(self.bound))
         finally:
             for kind, name in created:

@@ -93,7 +93,7 @@ def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None
             env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
 
 
-def release_until(env: SceneEnvironment, what: str, cliques: Iterable[str], end: Predicate) -> None:
+def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str], end: Predicate) -> None:
     """Let held pods of these cliques become Ready whenever there are any, until `end` holds."""
     names, released = list(cliques), set[str]()
 
@@ -104,7 +104,7 @@ def release_until(env: SceneEnvironment, what: str, cliques: Iterable[str], end:
         return bool(end(view)) or bool(waiting(view)) or Unmet(str(end(view)))
 
     for _ in range(ROUNDS):
-        view = env.settled(what, check, 60)
+        view = env.settled(description, check, 60)
         waiting_pods = waiting(view)
         if end(view) or not waiting_pods:
             break
@@ -145,7 +145,7 @@ def images(view: View, clique: str) -> list[str]:
     return sorted(tag(pod) for pod in predicates.pods_of(view, clique))
 
 
-def where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
+def uids_where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
     """Return the uids of the pods of a clique for which a condition holds."""
     return {uid(pod) for pod in predicates.pods_of(view, clique) if condition(pod)}
 
@@ -201,8 +201,8 @@ def rest_reported(view: View, set_name: str) -> bool | Unmet:
 @predicate
 def parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
     """A set and these of its cliques and groups, by resource and name, report an update that has ended."""
-    late = [part for kind, part in ((SETS, set_name), *parts) if not updates.ended(view.get(kind, part))]
-    return not late or Unmet(f"no update has started and ended at {', '.join(late)}")
+    unfinished = [part for kind, part in ((SETS, set_name), *parts) if not updates.ended(view.get(kind, part))]
+    return not unfinished or Unmet(f"no update has started and ended at {', '.join(unfinished)}")
 
 
 def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
@@ -218,13 +218,13 @@ def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
 
 def replaced(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> Predicate:
     """One of `counts` of these pods (uids) of a clique are deleted, and the clique has `total` bound pods."""
-    known = set(before)
+    former_uids = set(before)
 
     def check(view: View) -> bool | Unmet:
         current = predicates.pods_of(view, clique)
-        lost, bound = len(known - {uid(pod) for pod in current}), sum(map(pods.bound, current))
+        lost, bound = len(former_uids - {uid(pod) for pod in current}), sum(map(pods.bound, current))
         return (lost in counts and bound == total) or Unmet(
-            f"{clique}: {lost} of {len(known)} pods are deleted, wanted {' or '.join(map(str, counts))}; "
+            f"{clique}: {lost} of {len(former_uids)} pods are deleted, wanted {' or '.join(map(str, counts))}; "
             f"{bound} are bound, wanted {total}"
         )
 

@@ -150,8 +150,8 @@ def breaches(view: View) -> Mapping[str, str]:
 def concerned(change: str) -> list[str]:
     """Return the standalone cliques and groups that one of the changes is about."""
     cliques = CHANGES[change].cliques
-    alone = [part for part in CLIQUES_ALONE if part.rpartition("-")[2] in cliques]
-    return alone + [part for part in SIZES_OF_GROUPS if MEMBERS[part.rpartition("-")[2]] & set(cliques)]
+    standalone = [part for part in CLIQUES_ALONE if part.rpartition("-")[2] in cliques]
+    return standalone + [part for part in SIZES_OF_GROUPS if MEMBERS[part.rpartition("-")[2]] & set(cliques)]
 
 
 def selecting(view: View) -> list[str]:
@@ -171,8 +171,8 @@ def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)
         if reached.get("currentPodCliqueSetGenerationHash") != generation:
             wrong.append(f"{part}: is not of the set's generation")
         targets = updates.targets(current) if kind == CLIQUES else {}
-        late = [field for field, hash in targets.items() if reached.get(field) != hash]
-        wrong += [f"{part}: {field} is not the one that its progress names" for field in late]
+        outdated = [field for field, hash in targets.items() if reached.get(field) != hash]
+        wrong += [f"{part}: {field} is not the one that its progress names" for field in outdated]
     return wrong
 
 

@@ -158,16 +158,16 @@ def _tags(view: View, tags: dict[str, list[str]]) -> bool | Unmet:
 
 def _replica_updated(view: View) -> bool | Unmet:
     clique = view.get(CLIQUES, "o-0-a")
-    own, count = view.get(SETS, "o"), number(view.get(SETS, "o"), "status", "updatedReplicas")
+    pcs, count = view.get(SETS, "o"), number(view.get(SETS, "o"), "status", "updatedReplicas")
     if updates.reached(clique) != updates.targets(clique):
         return Unmet("the clique does not have the hashes that its progress names")
-    return (count == 1 and updates.ended(own)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
+    return (count == 1 and updates.ended(pcs)) or Unmet(f"updatedReplicas of the set is {count}, not 1")
 
 
 @predicate
 def _switched(view: View, set_name: str) -> bool | Unmet:
     """The operator has observed the current spec of a set, whose strategy is RollingRecreate."""
     pcs = view.get(SETS, set_name)
-    there = text(pcs, "spec", "updateStrategy", "type") == changes.ROLLING
+    rolling = text(pcs, "spec", "updateStrategy", "type") == changes.ROLLING
     observed = number(pcs, "status", "observedGeneration")
-    return (there and observed == number(pcs, "metadata", "generation")) or Unmet(f"{set_name} is not observed")
+    return (rolling and observed == number(pcs, "metadata", "generation")) or Unmet(f"{set_name} is not observed")

@@ -42,8 +42,8 @@ class ComponentsWithBudgets(Scene):
         for workload in workloads.values():
             env.create(workload)
         env.wait_for("sets available", all_of(*(predicates.available(set_name, 1) for set_name in workloads)))
-        alone = [set_name for set_name in workloads if set_name != GROUP]
-        sizes = {**{f"{set_name}-0-a": PODS for set_name in alone}, **dict.fromkeys(MEMBERS, 1)}
+        of_cliques = [set_name for set_name in workloads if set_name != GROUP]
+        sizes = {**{f"{set_name}-0-a": PODS for set_name in of_cliques}, **dict.fromkeys(MEMBERS, 1)}
         env.wait_for("all pods Ready", changes.ready(sizes))
         env.quiet(1)
         env.mark("change")
@@ -53,12 +53,12 @@ class ComponentsWithBudgets(Scene):
             changes.hold(workload, *parts)
             before[set_name] = changes.change(env, workload, *parts, tag="2")
         changes.require_held(env, f"{CLIQUE}-0-a")
-        for set_name in alone:
+        for set_name in of_cliques:
             env.settle(f"{set_name}: budget used", _waiting(f"{set_name}-0-a", POD_BUDGET), 60)
         env.settle(f"{GROUP}: budget used", _replicas_waiting(REPLICA_BUDGET), 60)
         env.quiet(1.5)
         env.mark("first pods replaced")
-        every = [*(f"{set_name}-0-a" for set_name in alone), *MEMBERS]
+        every = [*(f"{set_name}-0-a" for set_name in of_cliques), *MEMBERS]
         ends = all_of(*(changes.done(set_name, generation) for set_name, generation in before.items()))
         changes.release_until(env, "updates end", every, ends)
         for set_name, generation in before.items():
@@ -86,7 +86,7 @@ def _waiting(view: View, clique: str, count: int) -> bool | Unmet:
     return waiting == count or Unmet(f"{waiting} of {count} new pods of {clique} wait to become Ready")
 
 
-def _down(view: View) -> int:
+def _unavailable_replicas(view: View) -> int:
     """Return how many replicas of the group are not complete and Ready; none before the group exists."""
     if view.get(changes.GROUPS, f"{GROUP}-0-g") is None:
         return 0
@@ -118,8 +118,8 @@ def _within_budget(run: Recorded[ComponentsWithBudgets], clique: str) -> None:
     """No more pods of a clique than its budget are unavailable at any moment of the update."""
 
     def within(view: View) -> bool | Unmet:
-        down = PODS - _ready(view, clique) if view.get(changes.CLIQUES, clique) else 0
-        return down <= POD_BUDGET or Unmet(f"{down} of {PODS} pods of {clique} are not Ready")
+        unavailable = PODS - _ready(view, clique) if view.get(changes.CLIQUES, clique) else 0
+        return unavailable <= POD_BUDGET or Unmet(f"{unavailable} of {PODS} pods of {clique} are not Ready")
 
     run.always(f"at most {POD_BUDGET} pods of {clique} are not Ready", within, after="change", until="end")
 
@@ -129,8 +129,10 @@ def test_a_group_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWith
     """A replica is unavailable where one of its pods is not Ready."""
 
     def within(view: View) -> bool | Unmet:
-        down = _down(view)
-        return down <= REPLICA_BUDGET or Unmet(f"{down} of {REPLICAS} replicas of the group are not available")
+        unavailable = _unavailable_replicas(view)
+        return unavailable <= REPLICA_BUDGET or Unmet(
+            f"{unavailable} of {REPLICAS} replicas of the group are not available"
+        )
 
     run.always(f"at most {REPLICA_BUDGET} replicas are unavailable", within, after="change", until="end")
 

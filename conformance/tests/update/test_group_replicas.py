@@ -53,7 +53,7 @@ class GroupsInDifferentStates(Scene):
 
         held_members = {set_name: members[set_name] for set_name in ("grows", "shrinks", "again")}
         changes.require_held(env, *members["again"])
-        env.settle("first replicas recreated", all_of(*(_waits(own) for own in held_members.values())), 60)
+        env.settle("first replicas recreated", all_of(*(_waits(cliques) for cliques in held_members.values())), 60)
         env.quiet(0.7)
         scale(env, GROUPS, "grows-0-g", 4)
         for clique in members["shrinks"]:
@@ -68,7 +68,7 @@ class GroupsInDifferentStates(Scene):
         env.mark("restarted update at rest")
 
         ends = {set_name: changes.done(set_name, before[set_name]) for set_name in GROUPED}
-        every = [*(clique for own in members.values() for clique in own), "grows-0-g-2-b", "grows-0-g-3-b"]
+        every = [*(clique for cliques in members.values() for clique in cliques), "grows-0-g-2-b", "grows-0-g-3-b"]
         changes.release_until(env, "all updates end", every, all_of(*ends.values()))
         for set_name, ended in ends.items():
             env.settle(f"{set_name}: update ended", ended, 30)
@@ -94,10 +94,12 @@ def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentSta
     """Two replicas are added: of each, the pods are created once. How often old replicas are recreated is UPD-005."""
     run.given("first replicas recreated")
     created = replay.created(run.between("change", "end"))
-    once = {f"grows-0-g-{j}-{clique}": 1 for j in (2, 3) for clique in "bc"}
-    run.expect("cliques whose pods were created twice", [], [clique for clique in once if created.get(clique, 0) > 1])
+    one_each = {f"grows-0-g-{j}-{clique}": 1 for j in (2, 3) for clique in "bc"}
+    run.expect(
+        "cliques whose pods were created twice", [], [clique for clique in one_each if created.get(clique, 0) > 1]
+    )
     run.given("grows: update ended", "grows: all replicas have their pods")
-    run.same("new pods by clique", once, {clique: created.get(clique, 0) for clique in once})
+    run.same("new pods by clique", one_each, {clique: created.get(clique, 0) for clique in one_each})
     _have_template(run, "grows", (2, 3), "2")
 
 

@@ -62,16 +62,16 @@ def _policy(namespace: str) -> tuple[Object, Object]:
     """A policy that rejects deletions of pods by the garbage collector, and its binding, both named like the
     namespace."""
     api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
-    there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    in_namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}
     validation = {"expression": f'request.userInfo.username != "{COLLECTOR}"', "message": "the collector is held"}
     spec = {
         "failurePolicy": "Fail",
-        "matchConstraints": {**there, "resourceRules": [rule]},
+        "matchConstraints": {**in_namespace, "resourceRules": [rule]},
         "validations": [validation],
     }
     policy = {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec}
-    bound = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": there}
+    bound = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": in_namespace}
     return policy, {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata, "spec": bound}
 
 

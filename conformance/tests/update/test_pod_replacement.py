@@ -38,17 +38,17 @@ EITHER = (1, 2)
 unready pod of the first change is replaced at once (CHG-RU-21), and whether the next Ready pod waits for its successor
 is open: the selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The third waits in
 any case."""
-BESIDE = (2, 3)
+TWO_OR_THREE = (2, 3)
 """How many pods of `ill` may be replaced at once: its two unready ones and, unless these count against maxUnavailable,
 a Ready one."""
-FIRST = {"down": (2,), "sick": (1, 2), "ill": BESIDE, "twice": EITHER}
+FIRST = {"down": (2,), "sick": (1, 2), "ill": TWO_OR_THREE, "twice": EITHER}
 """How many pods are replaced at once; one pod of each other set. The unready ones of `sick` may follow each other:
 that they are replaced at once is UPD-014."""
 NEXT = {"sick": (2, 3), "ill": (3, 4), "crashed": (2,), "shrinks": (2,), "twice": (2, 3)}
 """How many pods are replaced once the successors of the first ones are Ready."""
 LAST = {"again": "3", "twice": "3", "broken": "3", "back": "1"}
 """The template that each set has in the end; all others have the second one."""
-LATE = "conformance.grove.io/late"
+LATE_LABEL = "conformance.grove.io/late"
 """A label that the pods of one set require of their node, and that no node has at first."""
 
 Uids = dict[str, set[str]]
@@ -97,7 +97,7 @@ class CliquesInDifferentStates(Scene):
         self._release_next_pods(env)
         self._change_again(env, sets)
 
-        env.patch("nodes", nodes[0], {"metadata": {"labels": {LATE: "yes"}}})
+        env.patch("nodes", nodes[0], {"metadata": {"labels": {LATE_LABEL: "yes"}}})
         ends = {
             set_name: _ended(set_name) if set_name == "back" else changes.done(set_name, before[set_name])
             for set_name in SIZES
@@ -136,7 +136,7 @@ class CliquesInDifferentStates(Scene):
         changes.image(sets["broken"], "web", tag="3")
         for set_name in ("again", "back", "broken"):
             changes.apply(env, sets[set_name])
-        of_second = changes.where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
+        of_second = changes.uids_where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
         env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), of_second), 60)
         replaced = changes.replaced(clique("again"), self.first["again"], EITHER, 3)
         env.settle("again: pods of the third template exist", replaced, 60)
@@ -205,9 +205,9 @@ def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDiffe
 def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDifferentStates]) -> None:
     """Two of four pods are Ready, and three would have to be."""
     _replaced_at_first(run, "sick")
-    ready = changes.where(run.at("change"), clique("sick"), pods.ready)
-    left = changes.uids(run.at("first pods replaced"), clique("sick"))
-    run.expect("replaced pods of sick that were Ready", [], sorted(ready - left))
+    ready = changes.uids_where(run.at("change"), clique("sick"), pods.ready)
+    remaining = changes.uids(run.at("first pods replaced"), clique("sick"))
+    run.expect("replaced pods of sick that were Ready", [], sorted(ready - remaining))
 
 
 @requirement("UPD-018")
@@ -230,8 +230,8 @@ def test_added_pods_have_the_new_template(run: Recorded[CliquesInDifferentStates
     old = changes.created_with_another_tag(run.between("first pods replaced", "end"), clique("grows"), "2")
     run.expect("pods that were created with another template", [], old)
     run.given("grows: first pods replaced", "grows: added pods exist", "grows: update ended")
-    left = changes.uids(run.at("end"), clique("grows"))
-    run.expect("added pods that were replaced", [], sorted(run.scene.added - left))
+    remaining = changes.uids(run.at("end"), clique("grows"))
+    run.expect("added pods that were replaced", [], sorted(run.scene.added - remaining))
 
 
 @requirement("UPD-021")
@@ -280,8 +280,10 @@ def test_no_clique_reports_the_end_before_its_pods_are_replaced(run: Recorded[Cl
     early: dict[str, list[str]] = {}
     for set_name in ("down", "sick", "ill", "crashed"):
         if (end := _end_of_clique(run, set_name)) is not None:
-            own = [pod for pod in replay.surviving(run.history, end.revision) if replay.owner(pod) == clique(set_name)]
-            tags = sorted(changes.tag(pod.object) for pod in own)
+            clique_pods = [
+                pod for pod in replay.surviving(run.history, end.revision) if replay.owner(pod) == clique(set_name)
+            ]
+            tags = sorted(changes.tag(pod.object) for pod in clique_pods)
             if tags != ["2"] * SIZES[set_name]:
                 early[set_name] = tags
     run.expect("templates of the pods of cliques that reported the end", {}, early)
@@ -304,7 +306,7 @@ def _second_template(env: SceneEnvironment, workload: Object, set_name: str) -> 
     """Keep the new pods of a set from becoming Ready: without a node, without an image, or held by the scene."""
     if set_name == "fits":
         spec = changes.template(workload, "web")["spec"]["podSpec"]
-        spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE: "yes"}
+        spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE_LABEL: "yes"}
     elif set_name == "broken":
         env.set_behavior(workload, "web", "image-pull-failure")
     else:
@@ -321,8 +323,8 @@ def _oldest_new(env: SceneEnvironment, set_name: str, first: Uids) -> set[str]:
 @predicate
 def _ready(view: View, clique: str, uids: set[str]) -> bool | Unmet:
     """These pods (uids) of a clique are Ready."""
-    late = uids - changes.where(view, clique, pods.ready)
-    return not late or Unmet(f"{len(late)} of {len(uids)} pods of {clique} are missing or not Ready")
+    unready = uids - changes.uids_where(view, clique, pods.ready)
+    return not unready or Unmet(f"{len(unready)} of {len(uids)} pods of {clique} are missing or not Ready")
 
 
 @predicate

@@ -40,7 +40,7 @@ def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThr
     span = Update(run, "standalone").span
     run.expect("moments at which two replicas lacked Ready pods", [], replay.together(span, run.scene.sizes, replica))
     order = [replica(replay.owner(record)) for record in replay.deleted(span)]
-    turns = [which for at, which in enumerate(order) if which not in order[at - 1 : at]]
+    turns = [index for at, index in enumerate(order) if index not in order[at - 1 : at]]
     run.expect("replicas that lost pods again after another one", [], [t for t in turns if turns.count(t) > 1])
 
 
@@ -56,8 +56,8 @@ def test_replicas_of_a_group_are_recreated_in_order(run: Recorded[SetUpdatedThre
     """The groups of several replicas of the set may come in any order here."""
     order = replay.sequence(Update(run, "member").span, replica_of_group)
     for index in range(REPLICAS):
-        own = [group_replica for group_replica in order if group_replica.startswith(f"s-{index}-")]
-        run.expect(f"replicas of the group of replica {index}, in order", sorted(own), own)
+        of_replica = [group_replica for group_replica in order if group_replica.startswith(f"s-{index}-")]
+        run.expect(f"replicas of the group of replica {index}, in order", sorted(of_replica), of_replica)
 
 
 @requirement("UPD-002")
@@ -135,8 +135,8 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
     span, sizes = Update(run, change).span, run.scene.sizes
     expected = {clique: sizes[clique] for clique in REPLACED.get(change, sizes)}
     created, view = replay.created(span), span.view()
-    once = {clique: created.get(clique, 0) - redone.get(clique, 0) for clique in expected}
-    run.same("new pods by clique", expected, once)
+    created_once = {clique: created.get(clique, 0) - redone.get(clique, 0) for clique in expected}
+    run.same("new pods by clique", expected, created_once)
     run.same("indices and host names", replay.places(span.begin(), sizes), replay.places(view, sizes))
     before, now = hashes(span.begin(), sizes), hashes(view, sizes)
     changed = [clique for clique in sizes if clique.rpartition("-")[2] in CHANGES[change].cliques]

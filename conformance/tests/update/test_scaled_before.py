@@ -106,8 +106,8 @@ def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], set_
     run.given(f"{set_name}: update ended")
     span = run.between("changes", "updated")
     permitted = {record.uid for record in replay.recreated_beside_outdated(span, _replica_of_group, _outdated)}
-    own = [r for r in replay.deleted(span) if r.name.startswith(f"{set_name}-") and r.uid not in permitted]
-    run.expect("pods of the new template that were deleted", [], [r.name for r in own if not _outdated(r)])
+    deletions = [r for r in replay.deleted(span) if r.name.startswith(f"{set_name}-") and r.uid not in permitted]
+    run.expect("pods of the new template that were deleted", [], [r.name for r in deletions if not _outdated(r)])
 
 
 @requirement("RES-032", reaches="{set_name}: all pods Ready")
@@ -148,11 +148,11 @@ def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChang
 test_invariants = invariants(ScaledBeforeAChange, "INV-001", "INV-004", "INV-005", "INV-025")
 
 
-def _sizes(set_name: str, alone: int, groups: int) -> dict[str, int]:
+def _sizes(set_name: str, standalone: int, groups: int) -> dict[str, int]:
     """Return the pods by clique of a set with so many pods of the standalone clique, and replicas of the group."""
     sizes: dict[str, int] = {}
     for index in range(2 if set_name == SHRINKS else 1):
-        sizes[f"{set_name}-{index}-a"] = alone
+        sizes[f"{set_name}-{index}-a"] = standalone
         sizes |= {f"{set_name}-{index}-g-{j}-{clique}": 1 for j in range(groups) for clique in "bc"}
     return sizes
 

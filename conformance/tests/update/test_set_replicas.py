@@ -125,9 +125,9 @@ def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
     """The replica is added while the first replica is updated."""
     run.given("out: first pod replaced")
-    since = run.between("change", "end")
-    run.expect("pods created with another template", [], changes.created_with_another_tag(since, "out-2-web", "2"))
-    created = replay.created(since).get("out-2-web", 0)
+    span = run.between("change", "end")
+    run.expect("pods created with another template", [], changes.created_with_another_tag(span, "out-2-web", "2"))
+    created = replay.created(span).get("out-2-web", 0)
     run.expect("pods created for the added replica beyond two", 0, max(0, created - 2))
     run.given("out: update ended")
     run.expect("pods created for the added replica", 2, created)
@@ -168,8 +168,8 @@ def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates
 def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStates]) -> None:
     """One of two pods has the new template then."""
     run.given("freezes: first pod replaced", "freezes: pods Ready")
-    left = changes.images(run.at("end"), "freezes-0-web")
-    run.expect("templates of the pods after the switch", ["1", "2"], left)
+    images = changes.images(run.at("end"), "freezes-0-web")
+    run.expect("templates of the pods after the switch", ["1", "2"], images)
 
 
 test_invariants = invariants(SetsInDifferentStates, "INV-001", "INV-004", "INV-005")
@@ -184,10 +184,10 @@ def _workload(env: SceneEnvironment, set_name: str, replicas: int) -> Object:
 
 def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
     """One of these pods (uids) of a clique is deleted, or being deleted. Whether all are at once is UPD-014."""
-    gone = [changes.deleted(clique, [pod_uid]) for pod_uid in pod_uids]
+    deletions = [changes.deleted(clique, [pod_uid]) for pod_uid in pod_uids]
 
     def check(view: View) -> bool | Unmet:
-        return any(deleted(view) is True for deleted in gone) or Unmet(f"no pod of {clique} was replaced")
+        return any(deleted(view) is True for deleted in deletions) or Unmet(f"no pod of {clique} was replaced")
 
     return check
 
@@ -215,10 +215,10 @@ def _turn(view: View, set_name: str, index: int) -> bool | Unmet:
 def _closed(view: View) -> bool | Unmet:
     """The update that OnDelete found unfinished has ended, and breaches are reported again."""
     parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
-    late = [part for part, current in parts.items() if not updates.ended(current)]
+    unfinished = [part for part, current in parts.items() if not updates.ended(current)]
     if condition_is(view.get(CLIQUES, "freezes-0-web"), disruption.BREACHED) in ("", "Unknown"):
-        late.append("the breach of freezes-0-web is Unknown")
-    return not late or Unmet(f"not ended: {', '.join(late)}")
+        unfinished.append("the breach of freezes-0-web is Unknown")
+    return not unfinished or Unmet(f"not ended: {', '.join(unfinished)}")
 
 
 def _of(set_name: str) -> replay.Part:

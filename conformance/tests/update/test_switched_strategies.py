@@ -104,8 +104,8 @@ def test_replacements_run_elsewhere(run: Recorded[StrategySwitchedTwice]) -> Non
     run.given("affinity: deleted pods replaced")
     after = run.at("affinity: replaced")
     pods = [pod for pod in predicates.pods_of(after, CLIQUE) if run.scene.excluded in _excluded(pod)]
-    there = [name(pod) for pod in pods if text(pod, "spec", "nodeName") == run.scene.excluded]
-    run.expect("pods on the node that their affinity excludes", [], there)
+    misplaced = [name(pod) for pod in pods if text(pod, "spec", "nodeName") == run.scene.excluded]
+    run.expect("pods on the node that their affinity excludes", [], misplaced)
 
 
 @requirement("UPD-038", reaches="OnDelete again: end reported")
@@ -124,8 +124,8 @@ def _nothing_deleted(run: Recorded[StrategySwitchedTwice], change: str) -> None:
 
 
 def _new(before: View, after: View) -> list[changes.Pod]:
-    known = changes.uids(before, CLIQUE)
-    return [pod for pod in predicates.pods_of(after, CLIQUE) if uid(pod) not in known]
+    former_uids = changes.uids(before, CLIQUE)
+    return [pod for pod in predicates.pods_of(after, CLIQUE) if uid(pod) not in former_uids]
 
 
 def _excluded(pod: changes.Pod) -> list[str]:

@@ -41,8 +41,8 @@ each_change = pytest.mark.parametrize("change", CHANGES)
 @each_change
 def test_no_update_names_several_replicas_at_once(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
     records = Update(run, change).of_set()
-    many = [str(record) for record in records if len(updates.turns(record.object)) > 1]
-    run.expect("states with several replicas at once", [], many)
+    with_several = [str(record) for record in records if len(updates.turns(record.object)) > 1]
+    run.expect("states with several replicas at once", [], with_several)
 
 
 @requirement("UPD-006")
@@ -56,8 +56,8 @@ def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes]
     turns = {turn for record in running for turn in updates.turns(record.object)}
     run.expect("replicas that had their turn", set(range(REPLICAS)), turns)
     first = next((n for n, record in enumerate(records) if updates.ended(record.object)), len(records))
-    again = [str(record) for record in records[first:] if updates.running(record.object)]
-    run.expect("states after the end in which the update is running again", [], again)
+    restarted = [str(record) for record in records[first:] if updates.running(record.object)]
+    run.expect("states after the end in which the update is running again", [], restarted)
 
 
 @requirement("UPD-007", reaches="{change}: update ended")

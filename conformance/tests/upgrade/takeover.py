@@ -64,18 +64,18 @@ def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
     """Return all hashes of a set by where they are stored, if they equal those of another set with equal templates."""
     generation = sets.generation(view, model)
     hashes = {}
-    for where in everything(view, set_name):
-        kind, _, rest = where.partition("/")
+    for location in everything(view, set_name):
+        kind, _, rest = location.partition("/")
         if kind == SETS or "Generation" in rest:
-            hashes[where] = generation
+            hashes[location] = generation
         else:
-            hashes[where] = sets.of_clique(view, f"{model}-0-{_template_of(view, kind, rest.split()[0], model)}")
+            hashes[location] = sets.of_clique(view, f"{model}-0-{_template_of(view, kind, rest.split()[0], model)}")
     return hashes
 
 
-def _template_of(view: View, kind: str, which: str, model: str) -> str:
+def _template_of(view: View, kind: str, object_name: str, model: str) -> str:
     """Return the rest of the name of the model's clique of the same template."""
-    item = view.get(kind, which) or {}
+    item = view.get(kind, object_name) or {}
     clique = view.get(CLIQUES, label(item, labels.CLIQUE)) or {} if kind == "pods" else item
     role = text(clique, "spec", "roleName")
     return f"g-0-{role}" if role in MEMBERS else role
@@ -85,26 +85,30 @@ def _template_of(view: View, kind: str, which: str, model: str) -> str:
 def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
     """All stored hashes of a set are those of another one, which the present operator has created."""
     expected, now = as_of(view, set_name, model), everything(view, set_name)
-    late = [f"{where} is {now[where]!r}, not {hash!r}" for where, hash in expected.items() if now[where] != hash]
+    differing = [
+        f"{location} is {now[location]!r}, not {hash!r}" for location, hash in expected.items() if now[location] != hash
+    ]
     if not expected or not all(expected.values()):
         return Unmet(f"{model} has no hashes yet")
-    return not late or Unmet(f"{len(late)} of {len(expected)} hashes of {set_name} differ: {late[0]}")
+    return not differing or Unmet(f"{len(differing)} of {len(expected)} hashes of {set_name} differ: {differing[0]}")
 
 
 @predicate
 def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool | Unmet:
     """All stored hashes of a set are these."""
     now = everything(view, set_name)
-    late = [f"{where} is {now.get(where)!r}" for where, hash in expected.items() if now.get(where) != hash]
-    return not late or Unmet(f"{len(late)} of {len(expected)} hashes of {set_name} differ: {late[0]}")
+    differing = [
+        f"{location} is {now.get(location)!r}" for location, hash in expected.items() if now.get(location) != hash
+    ]
+    return not differing or Unmet(f"{len(differing)} of {len(expected)} hashes of {set_name} differ: {differing[0]}")
 
 
 @predicate
 def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
     """No hash of a set is missing, and it has so many pods."""
     hashes = everything(view, set_name)
-    lacking = [where for where, hash in hashes.items() if not hash]
-    count = sum(where.startswith("pods/") for where in hashes)
+    lacking = [location for location, hash in hashes.items() if not hash]
+    count = sum(location.startswith("pods/") for location in hashes)
     if count != pods:
         return Unmet(f"{set_name} has {count} of {pods} pods")
     return not lacking or Unmet(f"there is no hash at {', '.join(lacking)}")
@@ -160,9 +164,9 @@ def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlie
             status: Object = {"currentPodCliqueSetGenerationHash": generation}
             progress = {"podCliqueSetGenerationHash": generation}
             if kind == CLIQUES:
-                own = of_clique(text(item, "spec", "roleName"))
-                status["currentPodTemplateHash"] = progress["podTemplateHash"] = own
-                env.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: own}}})
+                template_hash = of_clique(text(item, "spec", "roleName"))
+                status["currentPodTemplateHash"] = progress["podTemplateHash"] = template_hash
+                env.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: template_hash}}})
             if at(item, "status", "updateProgress") is not None:  # of an update that had ended under that operator
                 status["updateProgress"] = progress
             env.patch(kind, name(item), {"status": status}, subresource="status")

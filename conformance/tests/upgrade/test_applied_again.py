@@ -13,7 +13,7 @@ from conformance.testing.sets import Object
 from conformance.tests.upgrade import takeover
 
 NOTATIONS = template_pairs.read().notations
-AGAIN, WHOLE = "again", "whole"
+REAPPLIED, WHOLE = "again", "whole"
 """The sets whose manifests are applied again. In that of `whole` every default is written out."""
 
 
@@ -22,7 +22,7 @@ class AppliedAgain(Scene):
 
     def complete(self, env: SceneEnvironment) -> None:
         """Wait until the sets are complete and at rest."""
-        pods = {set_name: sets.pods_of_replica(_sent(env, set_name)) for set_name in (AGAIN, WHOLE)}
+        pods = {set_name: sets.pods_of_replica(_sent(env, set_name)) for set_name in (REAPPLIED, WHOLE)}
         env.wait_for("set has its pods", all_of(*(takeover.has_all_hashes(*entry) for entry in pods.items())))
         env.wait_for("set available", all_of(*(predicates.available(set_name, 1) for set_name in pods)))
         env.quiet(1)
@@ -30,9 +30,9 @@ class AppliedAgain(Scene):
     def apply(self, env: SceneEnvironment) -> None:
         """Apply the manifests, with second replicas, which show that the operator has reconciled the new specs."""
         env.mark("before it is applied again")
-        for set_name in (AGAIN, WHOLE):
+        for set_name in (REAPPLIED, WHOLE):
             sets.become(env, _sent(env, set_name, replicas=2))
-        env.wait_for("set has its second replica", sets.have_second_replica([AGAIN, WHOLE]))
+        env.wait_for("set has its second replica", sets.have_second_replica([REAPPLIED, WHOLE]))
         env.quiet(2)
         env.mark("nothing moves")
 
@@ -46,13 +46,13 @@ class AppliedAfterAnUpgrade(AppliedAgain):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         env.roles.downgrade(env.roles.upgrades[0])
-        env.create(_sent(env, AGAIN))
+        env.create(_sent(env, REAPPLIED))
         env.create(_sent(env, WHOLE))
         self.complete(env)
         env.mark("before the take-over")
         env.roles.upgrade()
         env.create(_sent(env, "model"))
-        env.settle("hashes rewritten", takeover.has_hashes_of(AGAIN, "model"), 60)
+        env.settle("hashes rewritten", takeover.has_hashes_of(REAPPLIED, "model"), 60)
         self.apply(env)
 
 
@@ -64,16 +64,16 @@ class AppliedAfterAGoOperator(AppliedAgain):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        for set_name in (AGAIN, WHOLE):
+        for set_name in (REAPPLIED, WHOLE):
             env.create(_workload(env, set_name, [pair.before for pair in NOTATIONS]))
         self.complete(env)
-        own = {set_name: takeover.everything(env.history.view(), set_name) for set_name in (AGAIN, WHOLE)}
+        hashes = {set_name: takeover.everything(env.history.view(), set_name) for set_name in (REAPPLIED, WHOLE)}
         env.roles.stop("operator")
-        for set_name in own:
+        for set_name in hashes:
             takeover.write_hashes(env, set_name, LEGACY[0])
         env.mark("before the take-over")
         env.roles.restart("operator")
-        env.settle("hashes rewritten", all_of(*(takeover.has_hashes(*entry) for entry in own.items())), 60)
+        env.settle("hashes rewritten", all_of(*(takeover.has_hashes(*entry) for entry in hashes.items())), 60)
         self.apply(env)
 
 
@@ -94,13 +94,13 @@ def _judge(run: Recorded[AppliedAgain]) -> None:
     before, now = _uids(run.at("before it is applied again")), _uids(run.at("nothing moves"))
     run.same("uids of pods", before, {pod: now.get(pod, "") for pod in before})
     span = run.between("before the take-over", "nothing moves")
-    updates = [record for set_name in (AGAIN, WHOLE) for record in takeover.updates(span, set_name)]
+    updates = [record for set_name in (REAPPLIED, WHOLE) for record in takeover.updates(span, set_name)]
     run.expect("states of the sets with an update", [], updates)
 
 
 def _uids(view: View) -> dict[str, str]:
     uids = incarnations.uids(view, "pods")
-    return {pod: uid for pod, uid in uids.items() if pod.startswith((f"{AGAIN}-", f"{WHOLE}-"))}
+    return {pod: uid for pod, uid in uids.items() if pod.startswith((f"{REAPPLIED}-", f"{WHOLE}-"))}
 
 
 def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:

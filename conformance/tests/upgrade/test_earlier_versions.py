@@ -230,4 +230,4 @@ def _missing(view: View, uids: dict[str, str]) -> int:
 
 def _of_set(everything: dict[str, str]) -> dict[str, str]:
     """Return hashes without those of pods, whose names change with an update."""
-    return {where: hash for where, hash in everything.items() if not where.startswith("pods/")}
+    return {location: hash for location, hash in everything.items() if not location.startswith("pods/")}

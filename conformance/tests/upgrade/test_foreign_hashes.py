@@ -31,7 +31,7 @@ class HashesOfOtherOperators(Scene):
             env.wait_for(f"{name} has its pods", takeover.has_all_hashes(name, count))
             env.wait_for(f"{name} available", predicates.available(name, 1))
         view = env.quiet(1)
-        own = {name: takeover.everything(view, name) for name in PODS}
+        hashes = {name: takeover.everything(view, name) for name in PODS}
         uids = incarnations.uids(view, "pods")
         env.mark("hashes of the judged operator")
 
@@ -47,7 +47,7 @@ class HashesOfOtherOperators(Scene):
             env.roles.restart("operator")
 
         for name in OF_LIBRARY:
-            env.settle(f"hashes of {name} rewritten", takeover.has_hashes(name, own[name]), 60)
+            env.settle(f"hashes of {name} rewritten", takeover.has_hashes(name, hashes[name]), 60)
         env.settle("changed clique rolled out", rolled_out("changed", [f"changed-0-{SOLO}"], uids), 60)
         unknown = [f"unknown-0-{template}" for template in (SOLO, FRONT)]
         env.settle("set with unknown hashes updated", rolled_out("unknown", unknown, uids), 60)
@@ -70,17 +70,21 @@ def test_hashes_of_all_go_operators_are_taken_over(run: Recorded[HashesOfOtherOp
     """Each set has the hashes of another version of the libraries."""
     wrong = {str(way): _not_taken_over(run, name) for name, way in OF_LIBRARY.items()}
     run.expect(
-        "what is wrong with sets, by the hashes that they had", {}, {way: own for way, own in wrong.items() if own}
+        "what is wrong with sets, by the hashes that they had",
+        {},
+        {way: problems for way, problems in wrong.items() if problems},
     )
 
 
 def _not_taken_over(run: Recorded[HashesOfOtherOperators], name: str) -> list[str]:
     """Return the hashes of a set that are not those of the judged operator, replaced pods, and updates."""
-    since = run.between("hashes overwritten", "nothing moves")
-    own = takeover.everything(run.at("hashes of the judged operator"), name)
+    span = run.between("hashes overwritten", "nothing moves")
+    hashes = takeover.everything(run.at("hashes of the judged operator"), name)
     now = takeover.everything(run.at("nothing moves"), name)
-    left = [f"{where} is {now.get(where)!r}" for where, hash in own.items() if now.get(where) != hash]
-    return [*left, *takeover.restarts(since, name), *takeover.updates(since, name)]
+    differing = [
+        f"{location} is {now.get(location)!r}" for location, hash in hashes.items() if now.get(location) != hash
+    ]
+    return [*differing, *takeover.restarts(span, name), *takeover.updates(span, name)]
 
 
 @requirement("UPG-007", reaches="changed clique rolled out")

@@ -131,10 +131,10 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
 @requirement("UPG-022")
 def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
     """The condition is absent or False, but may be about gangs that are not migrated."""
-    left = _migrating(run.at("taken over"))
-    if left:
+    migrating = _migrating(run.at("taken over"))
+    if migrating:
         run.given(TAKEN_OVER)
-    run.expect(f"PodCliqueSets with the condition {MIGRATING}", [], left)
+    run.expect(f"PodCliqueSets with the condition {MIGRATING}", [], migrating)
 
 
 @requirement("UPG-018")

@@ -67,10 +67,12 @@ def of_gang(view: View, gang: ExpectedGang) -> OfGang:
         return [group for group in candidates if group in groups or {name(group), _top(group, parents)} & roots]
 
     named = {group_of(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
-    own = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named])
-    above = owned(composites) or within(composites, own)
-    workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*above, *own)}
-    return OfGang(owned(workloads) or [group for group in workloads if name(group) in workload_names], above, own)
+    own_groups = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named])
+    above = owned(composites) or within(composites, own_groups)
+    workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*above, *own_groups)}
+    return OfGang(
+        owned(workloads) or [group for group in workloads if name(group) in workload_names], above, own_groups
+    )
 
 
 def _present(view: View, resource: str) -> list[Object]:

@@ -43,20 +43,20 @@ class IncompleteGangs(Scene):
     """Pods whose PodGroup does not exist yet, and a PodGroup with fewer Pods than its minimum; with room for all."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.groupless, self.short = Bench(env, "groupless"), Bench(env, "podless")
+        self.groupless, self.podless = Bench(env, "groupless"), Bench(env, "podless")
         self.early, self.gang = Leaf("g", pods=2, minimum=2), Leaf("g", pods=3, minimum=3)
         self.groupless.nodes(1, 1)
-        self.short.nodes(1, 1, 1)
+        self.podless.nodes(1, 1, 1)
         self.groupless.pods(self.early)
-        self.short.groups(self.gang)
-        self.short.pods(self.gang, count=2)
+        self.podless.groups(self.gang)
+        self.podless.pods(self.gang, count=2)
         self.groupless.witness()
-        self.short.witness()
+        self.podless.witness()
         env.mark("incomplete")
         self.groupless.groups(self.early)
         env.wait_for("bound with their PodGroup", self.groupless.all_bound(self.early))
-        self.short.pods(self.gang, first=2, count=1)
-        env.wait_for("bound with the last Pod", self.short.all_bound(self.gang))
+        self.podless.pods(self.gang, first=2, count=1)
+        env.wait_for("bound with the last Pod", self.podless.all_bound(self.gang))
 
 
 @requirement("WAPI-001")
@@ -83,4 +83,4 @@ def test_pods_wait_for_their_pod_group(run: Recorded[IncompleteGangs]) -> None:
 
 @requirement("WAPI-006", reaches="bound with the last Pod")
 def test_a_gang_waits_for_its_last_pod(run: Recorded[IncompleteGangs]) -> None:
-    run.always("no pod is bound", run.scene.short.none_bound(run.scene.gang), until="incomplete")
+    run.always("no pod is bound", run.scene.podless.none_bound(run.scene.gang), until="incomplete")

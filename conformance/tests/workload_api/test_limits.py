@@ -63,8 +63,8 @@ class RacksOfTwoSizes(Scene):
         env.settle("all trees bound", self._all, 5)
 
     def _all(self, view: View) -> bool | Unmet:
-        short = [bench.name for bench in self.benches if not bench.all_bound(self.tree)(view)]
-        return not short or Unmet(f"{len(short)} of {len(self.benches)} trees are not bound")
+        unbound = [bench.name for bench in self.benches if not bench.all_bound(self.tree)(view)]
+        return not unbound or Unmet(f"{len(unbound)} of {len(self.benches)} trees are not bound")
 
 
 class ProtectedPod(Scene):

@@ -16,9 +16,9 @@ COPIES = 6
 
 
 @predicate
-def all_benches(view: View, benches: Sequence[Bench], what: Callable[[Bench, View], bool]) -> bool | Unmet:
+def all_benches(view: View, benches: Sequence[Bench], condition: Callable[[Bench, View], bool]) -> bool | Unmet:
     """A condition holds of every bench."""
-    missing = [bench.name for bench in benches if not what(bench, view)]
+    missing = [bench.name for bench in benches if not condition(bench, view)]
     return not missing or Unmet(f"not of {len(missing)} of {len(benches)}: {', '.join(missing)}")
 
 

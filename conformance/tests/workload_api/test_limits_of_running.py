@@ -7,7 +7,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
-SHORT = 5.0
+SHORT_WAIT = 5.0
 """Seconds for a binding that a scheduler does at once if it does it at all: there is room."""
 
 
@@ -18,9 +18,11 @@ class RunningTrees(Scene):
     lost and made again."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.gated, self.short, self.bereft = (Bench(env, name, trees=True) for name in ("gated", "short", "bereft"))
+        self.gated, self.short_tree, self.bereft = (
+            Bench(env, name, trees=True) for name in ("gated", "short", "bereft")
+        )
         self.p, self.d = Leaf("p", 2, 2), Leaf("d", 1, 1)
-        benches = (self.gated, self.short, self.bereft)
+        benches = (self.gated, self.short_tree, self.bereft)
         for bench in benches:
             bench.nodes(1, 1, 1, 1)
             bench.submit(Tree("root", [self.p, self.d], minimum=2))
@@ -28,16 +30,16 @@ class RunningTrees(Scene):
             env.wait_for(f"{bench.name} bound", bench.all_bound(self.p, self.d))
         self.gated.pods(self.d, first=1, count=1, gated=True)
         self._lose(env, self.gated, "p-0")
-        self._lose(env, self.short, "p-0", "p-1")
+        self._lose(env, self.short_tree, "p-0", "p-1")
         self._lose(env, self.bereft, "p-0", "p-1", "d-0")
         env.delete("podgroups", self.bereft.place.name("p"))
         self.gated.pods(self.p, first=2, count=1)
-        self.short.pods(self.p, first=2, count=1)
-        self.short.pods(self.d, first=1, count=1)
+        self.short_tree.pods(self.p, first=2, count=1)
+        self.short_tree.pods(self.d, first=1, count=1)
         self.bereft.pods(self.d, first=1, count=1)
-        env.settle("bound beside a gated Pod", self.gated.running("p-2"), SHORT)
-        env.settle("bound beside a short sibling", self.short.running("d-1"), SHORT)
-        env.settle("bound without its sibling", self.bereft.running("d-1"), SHORT)
+        env.settle("bound beside a gated Pod", self.gated.running("p-2"), SHORT_WAIT)
+        env.settle("bound beside a short sibling", self.short_tree.running("d-1"), SHORT_WAIT)
+        env.settle("bound without its sibling", self.bereft.running("d-1"), SHORT_WAIT)
 
     def _lose(self, env: SceneEnvironment, bench: Bench, *pods: str) -> None:
         names = [bench.place.name(pod) for pod in pods]
@@ -60,7 +62,7 @@ class ExtrasThatPreempt(Scene):
         env.wait_for("nodes full", self.bench.running("x", "y"))
         self.bench.submit(self.tree)
         minimums = [(leaf, 1) for leaf in self.tree.leaves]
-        env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT)
+        env.settle("minimums bound", self.bench.has_bound(*minimums), SHORT_WAIT)
 
 
 @requirement("WAPI-065", reaches="bound beside a gated Pod")

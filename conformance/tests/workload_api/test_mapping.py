@@ -48,10 +48,10 @@ class GangsThatWait(Scene):
         return enough or Unmet(f"there are {roots} CompositePodGroups and {leaves} PodGroups")
 
     def _pods_exist(self, view: View) -> bool | Unmet:
-        least = {name: count for _, gang in self.gangs for name, count in gang.minimums.items()}
+        minimums = {name: count for _, gang in self.gangs for name, count in gang.minimums.items()}
         counts = {clique.name: len(predicates.pods_of(view, clique.name)) for clique in self.cliques}
-        short = [name for name, count in least.items() if counts[name] < count]
-        return not short or Unmet(f"{counts[short[0]]} of {least[short[0]]} pods of {short[0]} exist")
+        lacking = [name for name, count in minimums.items() if counts[name] < count]
+        return not lacking or Unmet(f"{counts[lacking[0]]} of {minimums[lacking[0]]} pods of {lacking[0]} exist")
 
 
 class RequiredDomains(Scene):
@@ -94,15 +94,15 @@ class SetsWithClasses(Scene):
         env.nodes("dgx-h100", 2)
         self.cliques = []
         self.refused = []
-        for where in ("set", "cliques", "both"):
-            workload = env.workload("components", setName=where, prefills=1, decodes=1)
+        for set_name in ("set", "cliques", "both"):
+            workload = env.workload("components", setName=set_name, prefills=1, decodes=1)
             template = workload["spec"]["template"]
-            if where != "cliques":
+            if set_name != "cliques":
                 template["priorityClassName"] = CLASS
-            for clique in template["cliques"] if where != "set" else ():
+            for clique in template["cliques"] if set_name != "set" else ():
                 clique["spec"]["podSpec"]["priorityClassName"] = CLASS
             if env.dry_run.ask(env.dry_run.create(workload)).refused:
-                self.refused.append(where)
+                self.refused.append(set_name)
                 continue
             env.create(workload)
             self.cliques += list(expected(workload).cliques.values())
@@ -191,9 +191,9 @@ def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
         tree = objects.of_gang(view, gang)
-        known = {name(item) for item in tree.workloads}
+        workloads = {name(item) for item in tree.workloads}
         named = {text(item, "spec", "workloadRef", "workloadName") for item in (*tree.composites, *tree.leaves)}
-        run.expect("Workloads that groups name and that do not exist", set(), named - known)
+        run.expect("Workloads that groups name and that do not exist", set(), named - workloads)
 
 
 @requirement("WAPI-074")

@@ -79,11 +79,11 @@ class LostGroups(Scene):
         for kind, item in (("compositepodgroups", current.roots[0]), ("workloads", current.workloads[0])):
             old = uid(item)
             env.delete(kind, name(item))
-            env.wait_for(f"{kind} made again", self._again(kind, old))
+            env.wait_for(f"{kind} made again", self._made_again(kind, old))
         env.quiet(1)
         env.mark("at rest")
 
-    def _again(self, kind: str, old: str) -> Predicate:
+    def _made_again(self, kind: str, old: str) -> Predicate:
         def check(view: View) -> bool | Unmet:
             tree = objects.of_gang(view, self.gang)
             now = tree.roots if kind == "compositepodgroups" else tree.workloads
@@ -113,19 +113,19 @@ class ScaledService(Scene):
         larger = env.workload("disaggregated", routers=2, workers=2, workersMinAvailable=1)
         self.larger = expected(larger)
         [self.scaled] = self.larger.scaled_gangs
-        more = self.larger.of_gang(self.scaled.name)
+        new_cliques = self.larger.of_gang(self.scaled.name)
         group = next(iter(self.expected.groups))
         env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
-        env.wait_for("second replica bound", predicates.all_bound(more))
+        env.wait_for("second replica bound", predicates.all_bound(new_cliques))
         env.mark("second replica")
         view = env.history.view()
-        with block_deletion(env, "pods", [name(pod) for c in more for pod in predicates.pods_of(view, c.name)]):
+        with block_deletion(env, "pods", [name(pod) for c in new_cliques for pod in predicates.pods_of(view, c.name)]):
             env.patch(GROUPS, group, {"spec": {"replicas": 1}}, subresource="scale")
             env.wait_for("second replica gone", self._replica_deleted)
-            env.settle("second gang gone", composition.none_in_gangs([clique.name for clique in more]), 5)
+            env.settle("second gang gone", composition.none_in_gangs([clique.name for clique in new_cliques]), 5)
             env.patch(GROUPS, group, {"spec": {"replicas": 2}}, subresource="scale")
-            env.settle("bound beside the former pods", predicates.all_bound(more), 10)
-        env.wait_for("second replica bound again", predicates.all_bound(more))
+            env.settle("bound beside the former pods", predicates.all_bound(new_cliques), 10)
+        env.wait_for("second replica bound again", predicates.all_bound(new_cliques))
         env.quiet(1)
         env.mark("at rest")
 
@@ -137,8 +137,8 @@ class ScaledService(Scene):
         return check
 
     def _replica_deleted(self, view: View) -> bool | Unmet:
-        left = [pod for c in self.larger.of_gang(self.scaled.name) for pod in predicates.pods_of(view, c.name)]
-        return not left or Unmet(f"{len(left)} pods of the second replica are still there")
+        remaining = [pod for c in self.larger.of_gang(self.scaled.name) for pod in predicates.pods_of(view, c.name)]
+        return not remaining or Unmet(f"{len(remaining)} pods of the second replica are still there")
 
 
 class LostPods(Scene):
@@ -165,9 +165,9 @@ class LostPods(Scene):
         for pod in (prefill, decode):
             env.delete("pods", name(pod))
         self.decode = cliques["decode"]
-        env.settle("the pod that fits is bound again", self._again(uid(decode)))
+        env.settle("the pod that fits is bound again", self._made_again(uid(decode)))
 
-    def _again(self, old: str) -> Predicate:
+    def _made_again(self, old: str) -> Predicate:
         def check(view: View) -> bool | Unmet:
             new = [pod for pod in predicates.pods_of(view, self.decode.name) if uid(pod) != old]
             bound = [pod for pod in new if pod["spec"].get("nodeName")]
@@ -227,8 +227,8 @@ def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -
         return {clique.name: uid(objects.leaf_of(view, clique)) for clique in cliques}
 
     earlier, view = groups(run.at("scaled out"), base_cliques), run.at("second replica")
-    own = groups(view, run.scene.larger.of_gang(run.scene.scaled.name))
-    shared = {clique for clique, group in own.items() if not group or group in earlier.values()}
+    scaled_groups = groups(view, run.scene.larger.of_gang(run.scene.scaled.name))
+    shared = {clique for clique, group in scaled_groups.items() if not group or group in earlier.values()}
     run.expect("PodCliques of the further replica without a PodGroup of their own", set(), shared)
     run.same("PodGroups of the base", earlier, groups(view, base_cliques))
 

@@ -27,8 +27,8 @@ class WorkloadOfSomebodyElse(Scene):
         env.create(workload)
         tree, its_workload = objects.in_place(expected_set, self.gang), objects.workload_in_place(self.gang)
         env.wait_for("tree in place", all_of(tree, its_workload))
-        [own] = objects.of_gang(env.history.view(), self.gang).workloads
-        self.workload_name = name(own)
+        [workload_object] = objects.of_gang(env.history.view(), self.gang).workloads
+        self.workload_name = name(workload_object)
         env.roles.stop("operator")
         env.delete("workloads", self.workload_name)
         env.wait_for("Workload gone", self._workload_deleted)

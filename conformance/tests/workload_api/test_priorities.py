@@ -82,10 +82,10 @@ class MixedSchedulers(Scene):
     the first two, which are its minimum, are bound. With room for all."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.mixed, self.late = Bench(env, "mixed"), Bench(env, "late")
+        self.mixed, self.late_bench = Bench(env, "mixed"), Bench(env, "late")
         self.gang = Leaf("g", pods=2, minimum=2)
         self.odd = Leaf("g", pods=1, minimum=2, scheduler=SECOND_SCHEDULER)
-        for bench in (self.mixed, self.late):
+        for bench in (self.mixed, self.late_bench):
             bench.nodes(1, 1, 1)
         self.mixed.require_scheduler(SECOND_SCHEDULER)
         self.mixed.groups(self.gang)
@@ -93,16 +93,16 @@ class MixedSchedulers(Scene):
         self.mixed.pods(self.gang, gated=True)
         for index in (2, 0, 1):  # the odd pod first: without it, the others are a gang that may be bound
             self.mixed.ungate(self.gang, index)
-        self.late.submit(self.gang)
-        env.wait_for("minimum bound", self.late.has_bound((self.gang, 2)))
+        self.late_bench.submit(self.gang)
+        env.wait_for("minimum bound", self.late_bench.has_bound((self.gang, 2)))
         env.settle("placed PodGroup says so", self._placed)
-        self.late.pods(self.odd, first=2)
-        for bench in (self.mixed, self.late):
+        self.late_bench.pods(self.odd, first=2)
+        for bench in (self.mixed, self.late_bench):
             bench.witness()
         env.mark("tried")
 
     def _placed(self, view: View) -> bool | Unmet:
-        condition = self.late.reason(view, "podgroups", "g")
+        condition = self.late_bench.reason(view, "podgroups", "g")
         return condition.startswith("True/") or Unmet(f"the PodGroup says {condition or 'nothing'}")
 
 
@@ -190,9 +190,9 @@ def test_pods_of_two_schedulers_are_not_placed(run: Recorded[MixedSchedulers]) -
 @requirement("WAPI-025")
 def test_a_late_pod_of_another_scheduler_changes_nothing(run: Recorded[MixedSchedulers]) -> None:
     run.given("minimum bound", "placed PodGroup says so")
-    late, view = run.scene.late, run.at("tried")
-    run.expect("the late Pod is bound", False, late.runs(view, "g-2"))
-    status = late.reason(view, "podgroups", "g").partition("/")[0]
+    bench, view = run.scene.late_bench, run.at("tried")
+    run.expect("the late Pod is bound", False, bench.runs(view, "g-2"))
+    status = bench.reason(view, "podgroups", "g").partition("/")[0]
     run.expect("PodGroupInitiallyScheduled of the PodGroup", "True", status)
 
 
