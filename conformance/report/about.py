@@ -9,14 +9,15 @@ from conformance.report.terminal import judged
 
 def of(report: Report) -> dict[str, str]:
     """Return the known facts. Unknown ones are left out, for example the version of an existing cluster."""
-    started, who = report.started, report.started.implementation
-    known = {
+    started, implementation = report.started, report.started.implementation
+    line = contract.load()[implementation.line].name if implementation.line else ""
+    facts = {
         "verdict": str(report.verdict),
         "exit code": str(int(report.exit)),
-        "implementation": f"{who.name} {who.version}",
-        "judged": judged(who.roles),
-        "supplied": ", ".join(f"{role} by {player}" for role, player in sorted(who.supplied.items())),
-        "contract": f"Grove {who.release}, line {contract.load()[who.line].name}" if who.line else "",
+        "implementation": f"{implementation.name} {implementation.version}",
+        "judged": judged(implementation.roles),
+        "supplied": ", ".join(f"{role} by {player}" for role, player in sorted(implementation.supplied.items())),
+        "contract": f"Grove {implementation.release}, line {line}" if line else "",
         "kubernetes": started.environment.get("kubernetes", ""),
         "policies": started.environment.get("policies", ""),
         "profiles": ", ".join(profile.name for profile in report.profiles),
@@ -24,4 +25,4 @@ def of(report: Report) -> dict[str, str]:
         "run": started.run,
         "seed": str(started.seed),
     }
-    return {label: text for label, text in known.items() if text}
+    return {label: text for label, text in facts.items() if text}

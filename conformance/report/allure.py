@@ -69,8 +69,8 @@ def write(folder: Path, report: Report) -> None:
     except OSError as error:
         hint = "make room or make it writable, and remove what is in its place"
         raise HarnessError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from error
-    known = {**about.of(report), **dict(sorted(report.started.environment.items()))}
-    lines = [f"{name.replace(' ', '.')} = {_escaped(value)}\n" for name, value in known.items()]
+    properties = {**about.of(report), **dict(sorted(report.started.environment.items()))}
+    lines = [f"{name.replace(' ', '.')} = {_escaped(value)}\n" for name, value in properties.items()]
     document.save(folder / "environment.properties", "".join(lines))
     document.save(folder / "categories.json", json.dumps(list(_categories(report)), indent=2) + "\n")
 
@@ -85,7 +85,7 @@ def _pictures(run: Path, bundles: Iterable[str], written: AllureFileLogger) -> I
 
 
 def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> TestResult:
-    who, key, title = report.started.implementation.name, case.name, case.name
+    implementation, key, title = report.started.implementation.name, case.name, case.name
     if case.result is not None:
         title = f"{key} {case.result.requirement.text}"
     result = TestResult(
@@ -95,7 +95,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         stage="finished",
         labels=[
             Label(LabelType.EPIC, case.group),
-            Label(LabelType.PARENT_SUITE, clean(who)),
+            Label(LabelType.PARENT_SUITE, clean(implementation)),
             Label(LabelType.SUITE, case.group),
             Label(LabelType.FRAMEWORK, "grove-conformance"),
         ],
@@ -115,9 +115,9 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
             Label(LabelType.TAG, case.result.outcome),
         ]
         result.links = [
-            Link(type=LinkType.LINK, url=known.link, name=clean(f"{known.title}, {quote.place}"))
+            Link(type=LinkType.LINK, url=document.link, name=clean(f"{document.title}, {quote.place}"))
             for quote in (*entry.basis.quotations, *entry.basis.contradictions)
-            if (known := basis.load_documents().get(quote.document))
+            if (document := basis.load_documents().get(quote.document))
         ]
         result.parameters = [
             Parameter(name=name, value=f"{seconds:.3f} s", excluded=True) for name, seconds in case.markers.items()
@@ -127,7 +127,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
             for failure in case.result.failures[: cases.MOST_FAILURES]
         ]
     result.fullName = f"{case.group}: {key}"
-    result.historyId = result.testCaseId = md5(who, key)
+    result.historyId = result.testCaseId = md5(implementation, key)
     return result
 
 
@@ -151,7 +151,7 @@ def _trace(case: ReportCase) -> str:
 def _categories(report: Report) -> Iterator[dict[str, Any]]:
     """Yield a category for each cause, then one for each profile in which something failed for no known cause. A result
     is in the first one that matches."""
-    for number, cause in enumerate(causes.of(report, defects.known()), 1):
+    for number, cause in enumerate(causes.of(report, defects.rows()), 1):
         every = [Status.FAILED, Status.BROKEN, Status.SKIPPED]
         yield {
             "name": clean(f"{number}. {cause.title}"),

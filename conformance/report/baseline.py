@@ -19,15 +19,15 @@ def of(
 ) -> list[ExpectedFailure]:
     """Return what of a run counts against it as expected failures. Of `earlier` ones, those that still fail keep their
     words and day unless it has passed, and those that this run did not judge stay; those that pass are left out."""
-    known = {entry.id: entry for entry in earlier}
+    by_id = {entry.id: entry for entry in earlier}
     day = datetime.date.fromtimestamp(report.started.wall)
     results = {result.requirement.id: result for result in report.results}
-    unjudged = [entry for entry in known.values() if entry.id not in results or not _judged(results[entry.id])]
+    unjudged = [entry for entry in by_id.values() if entry.id not in results or not _judged(results[entry.id])]
     failures = []
     for result in report.results:
         if not _fails(result):
             continue
-        entry = known.get(result.requirement.id)
+        entry = by_id.get(result.requirement.id)
         if entry is None:
             entry = ExpectedFailure(result.requirement.id, reason or _reason(result, day), expires=expires)
         failures.append(ExpectedFailure(entry.id, entry.reason, entry.link, expires) if entry.expired(day) else entry)

@@ -66,7 +66,7 @@ class ReportCase:
 
 def of(report: Report) -> list[ReportCase]:
     """Return the cases of a run: those of its requirements by id, then those that belong to none."""
-    run_causes = causes.of(report, defects.known())
+    run_causes = causes.of(report, defects.rows())
     numbers = {result.requirement.id: number for number, cause in enumerate(run_causes, 1) for result in cause.results}
     tests = {test.test: test for test in report.tests}
     shares = Counter(test for result in report.results for test in result.tests)
@@ -151,8 +151,8 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
         if failure.bundle:
             yield f"evidence: {failure.bundle}/"
         yield f"reproduce: {terminal.reproduction(report, failure.test)}"
-    if more := len(result.failures) - MOST_FAILURES:
-        yield from [f"and {more} more failures in the report"] * (more > 0)
+    if further_failures := len(result.failures) - MOST_FAILURES:
+        yield from [f"and {further_failures} more failures in the report"] * (further_failures > 0)
     if result.bundle:
         yield f"evidence: {result.bundle}/"
     if result.outcome not in (Outcome.PASSED, Outcome.NOT_CLAIMED):

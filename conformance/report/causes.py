@@ -134,11 +134,11 @@ def _scores(results: Iterable[Result], failed: Collection[str], defects: Collect
 def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     """Return the requirements that fail for one defect. Each counts for one defect only, the one that explains most:
     requirements that rest on several do not join these."""
-    left = dict(failed)
+    remaining = dict(failed)
     groups = []
-    while left:
+    while remaining:
         explained = {
-            row: [id for id, result in left.items() if row in result.requirement.source]
+            row: [id for id, result in remaining.items() if row in result.requirement.source]
             for row, (bad, good) in scores.items()
             if bad > good
         }
@@ -146,7 +146,7 @@ def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int
         if row is None or len(explained[row]) < 2:
             break
         groups.append(explained[row])
-        left = {id: result for id, result in left.items() if id not in explained[row]}
+        remaining = {id: result for id, result in remaining.items() if id not in explained[row]}
     return groups
 
 
@@ -166,8 +166,8 @@ def _firsts(failures: Iterable[Failure]) -> list[Failure]:
     listed = list(failures)
     for failure in listed:
         if failure.deviation is not None:
-            known = first.setdefault(failure.history, failure.deviation.revision)
-            first[failure.history] = min(known, failure.deviation.revision)
+            revision = first.setdefault(failure.history, failure.deviation.revision)
+            first[failure.history] = min(revision, failure.deviation.revision)
     return [f for f in listed if f.deviation is None or f.deviation.revision == first[f.history]]
 
 

@@ -15,13 +15,13 @@ from conformance.report.document import Document
 from conformance.report.model import Outcome
 from conformance.suite.registry.requirement import Level
 
-MOST = 10
+MAX_ANNOTATIONS = 10
 FEW_IDS = 4
 
 
 def of(content: Document) -> list[str]:
     """Return the workflow commands for a report."""
-    return [*_commands(content)][:MOST]
+    return [*_commands(content)][:MAX_ANNOTATIONS]
 
 
 def _commands(content: Document) -> Iterator[str]:
@@ -53,8 +53,8 @@ def _message(title: str, failed: list[Any]) -> str:
 
 
 def _ids(ids: list[str]) -> str:
-    more = len(ids) - FEW_IDS
-    return ", ".join(ids[:FEW_IDS]) + (f" and {more} more" if more > 0 else "")
+    further_ids = len(ids) - FEW_IDS
+    return ", ".join(ids[:FEW_IDS]) + (f" and {further_ids} more" if further_ids > 0 else "")
 
 
 def _command(kind: str, title: str, text: str) -> str:

@@ -24,7 +24,7 @@ from conformance.suite.outcomes.ledger import (
     TestFinished,
 )
 
-ALONE = frozenset(
+OF_EACH_PART = frozenset(
     {"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "elsewhere", "reproduce", "environment"}
 )
 """Fields of `RunStarted` that may differ between runs that belong together."""
@@ -38,7 +38,7 @@ _WORST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "p
 class PartialRun:
     """One of the runs that are combined: the place where it lies, and its events."""
 
-    where: str
+    place: str
     started: RunStarted
     events: Sequence[AnyEvent]
 
@@ -48,12 +48,12 @@ class PartialRun:
         return f"bundles/{self.started.run}"
 
 
-def part(where: str, events: Sequence[AnyEvent]) -> PartialRun:
+def part(place: str, events: Sequence[AnyEvent]) -> PartialRun:
     """Return a run with its beginning. Raises UsageError."""
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:
-        raise UsageError("its ledger does not have the beginning of a run", where=where, hint="leave it out")
-    return PartialRun(where, started, events)
+        raise UsageError("its ledger does not have the beginning of a run", where=place, hint="leave it out")
+    return PartialRun(place, started, events)
 
 
 def combine(parts: Sequence[PartialRun]) -> list[AnyEvent]:
@@ -66,31 +66,31 @@ def combine(parts: Sequence[PartialRun]) -> list[AnyEvent]:
     began = _started([run.started for run in parts])
     events: list[AnyEvent] = [began]
     for number, run in enumerate(parts, 1):
-        events += (_moved(event, number, run) for event in run.events if not isinstance(event, _ONCE))
-    events += (HarnessFault(wall=began.wall, worker="run", what=what) for what in _missing(parts))
+        events += (_moved(event, number, run) for event in run.events if not isinstance(event, _OF_THE_RUN))
+    events += (HarnessFault(wall=began.wall, worker="run", what=problem) for problem in _missing(parts))
     if (end := _finished(parts)) is not None:
         events.append(end)
     return sorted(_once_each(events), key=lambda event: event.wall)
 
 
-_ONCE = (RunStarted, RunFinished)
+_OF_THE_RUN = (RunStarted, RunFinished)
 
 
 def _check(first: PartialRun, other: PartialRun) -> None:
     """Raise UsageError unless two runs are of one implementation and suite, with the same settings."""
     for field in RunStarted.__struct_fields__:
-        if field in ALONE:
+        if field in OF_EACH_PART:
             continue
         one, two = getattr(first.started, field), getattr(other.started, field)
         if one == two:
             continue
         if field == "implementation":
             name = next(f for f in one.__struct_fields__ if getattr(one, f) != getattr(two, f))
-            what = f"{_spelled(name)} of the implementation"
+            field_name = f"{_spelled(name)} of the implementation"
             one, two = getattr(one, name), getattr(two, name)
         else:
-            what = _spelled(field)
-        raise _apart(first, other, what, one, two)
+            field_name = _spelled(field)
+        raise _apart(first, other, field_name, one, two)
     one, two = ({k: v for k, v in p.started.environment.items() if k not in HOST} for p in (first, other))
     for name in sorted(one.keys() | two.keys()):
         if one.get(name) != two.get(name):
@@ -100,13 +100,13 @@ def _check(first: PartialRun, other: PartialRun) -> None:
         missing = [word for word in one if word not in two], [word for word in two if word not in one]
         raise _apart(first, other, "option", *(shlex.join(words) or "none" for words in missing))
     if first.started.run == other.started.run:
-        raise UsageError("was given twice", where=other.where, hint="leave one of them out")
+        raise UsageError("was given twice", where=other.place, hint="leave one of them out")
 
 
-def _apart(first: PartialRun, other: PartialRun, what: str, one: object, two: object) -> UsageError:
-    message = f"does not belong to {first.where}: the {what} is {_brief(two)}, and there {_brief(one)}"
-    hint = "give all runs the same --seed" if what == "seed" else "combine runs of one implementation and suite"
-    return UsageError(message, where=other.where, hint=hint)
+def _apart(first: PartialRun, other: PartialRun, field_name: str, one: object, two: object) -> UsageError:
+    message = f"does not belong to {first.place}: the {field_name} is {_brief(two)}, and there {_brief(one)}"
+    hint = "give all runs the same --seed" if field_name == "seed" else "combine runs of one implementation and suite"
+    return UsageError(message, where=other.place, hint=hint)
 
 
 def _spelled(field: str) -> str:
@@ -123,11 +123,11 @@ def _check_selections(parts: Sequence[PartialRun]) -> None:
     first = parts[0]
     for other in parts[1:]:
         if bool(other.started.ids) != bool(first.started.ids):
-            what = f"does not belong to {first.where}: only one of them selects requirements by their ids"
-            raise UsageError(what, where=other.where, hint="combine runs of profiles, or runs of ids")
+            problem = f"does not belong to {first.place}: only one of them selects requirements by their ids"
+            raise UsageError(problem, where=other.place, hint="combine runs of profiles, or runs of ids")
         if other.started.ids and bool(other.started.profiles) != bool(first.started.profiles):
-            what = f"does not belong to {first.where}: only one of them selects profiles beside ids"
-            raise UsageError(what, where=other.where, hint="give both the same options")
+            problem = f"does not belong to {first.place}: only one of them selects profiles beside ids"
+            raise UsageError(problem, where=other.place, hint="give both the same options")
 
 
 # -- shards ----------------------------------------------------------------------------------------------------------
@@ -140,14 +140,14 @@ def _check_shards(parts: Sequence[PartialRun]) -> None:
     for run in sharded:
         shard, count = run.started.shard, run.started.shard.partition("/")[2]
         if count != sharded[0].started.shard.partition("/")[2] or len(sharded) != len(parts):
-            what = f"is shard {shard}, and others are no shards, or shards of another number"
-            raise UsageError(what, where=run.where, hint="combine the shards of one run alone")
+            problem = f"is shard {shard}, and others are no shards, or shards of another number"
+            raise UsageError(problem, where=run.place, hint="combine the shards of one run alone")
         if shard in by_shard:
-            what = f"is shard {shard}, as is {by_shard[shard].where}"
-            raise UsageError(what, where=run.where, hint="leave one of them out")
+            problem = f"is shard {shard}, as is {by_shard[shard].place}"
+            raise UsageError(problem, where=run.place, hint="leave one of them out")
         if _selection(run.started) != _selection(sharded[0].started):
-            what = f"selects other requirements than {sharded[0].where}"
-            raise UsageError(what, where=run.where, hint="combine the shards of one run alone")
+            problem = f"selects other requirements than {sharded[0].place}"
+            raise UsageError(problem, where=run.place, hint="combine the shards of one run alone")
         by_shard[shard] = run
 
 
@@ -202,12 +202,12 @@ def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]
     if first.shard:
         return first.elsewhere
     here = Counter(id for ids in plan.values() for id in ids)
-    known: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for start in starts:
-        own = Counter(id for test in start.plan for id in test.ids)
+        planned = Counter(id for test in start.plan for id in test.ids)
         for id, further in start.elsewhere.items():
-            known[id] = max(known[id], own[id] + further)
-    return {id: known[id] - here[id] for id in sorted(known) if known[id] > here[id]}
+            totals[id] = max(totals[id], planned[id] + further)
+    return {id: totals[id] - here[id] for id in sorted(totals) if totals[id] > here[id]}
 
 
 def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
@@ -232,13 +232,13 @@ def _options(command: str) -> list[str]:
 def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
     """Return the end of the combined run; None if one of the runs was killed."""
     ends = [next((e for e in run.events if isinstance(e, RunFinished)), None) for run in parts]
-    known = [end for end in ends if end is not None]
-    if len(known) < len(ends):
+    finished = [end for end in ends if end is not None]
+    if len(finished) < len(ends):
         return None
     return RunFinished(
-        wall=max(end.wall for end in known),
-        interrupted=any(end.interrupted for end in known),
-        status=max(end.status for end in known),
+        wall=max(end.wall for end in finished),
+        interrupted=any(end.interrupted for end in finished),
+        status=max(end.status for end in finished),
     )
 
 
@@ -269,5 +269,5 @@ def _badness(end: TestFinished) -> tuple[int, bool]:
     return _WORST.index(end.outcome), end.cause != "implementation"
 
 
-def _union(many: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(sorted({item for some in many for item in some}))
+def _union(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(sorted({item for some in groups for item in some}))

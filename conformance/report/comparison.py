@@ -41,14 +41,14 @@ LOSSES = frozenset({RequirementChange.NO_LONGER_CLAIMED, RequirementChange.NO_LO
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement in one report. `why`: the first failed check, or why it was not judged."""
+    """A requirement in one report. `reason`: the first failed check, or why it was not judged."""
 
     outcome: Outcome
     fails: bool = False
     profile: str = ""
     level: str = ""
     text: str = ""
-    why: str = ""
+    reason: str = ""
 
     @property
     def holds(self) -> bool:
@@ -137,7 +137,7 @@ def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
             sorted(_changes(old, new), key=lambda changed: (list(RequirementChange).index(changed.change), changed.id))
         ),
         slower=tuple(_slower(old.markers, new.markers)),
-        common=sum(_known(old.requirements[id]) and _known(new.requirements[id]) for id in both),
+        common=sum(_is_judged(old.requirements[id]) and _is_judged(new.requirements[id]) for id in both),
         differing={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
     )
 
@@ -145,10 +145,10 @@ def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
 def of_report(content: Document, name: str) -> ComparedReport:
     """Return a report as one side."""
     verdict, run = content["verdict"], content["run"]
-    who = verdict["implementation"]
+    implementation = verdict["implementation"]
     facts = {
-        "implementation": f"{who['name']} {who['version']}",
-        "contract": " ".join(filter(None, (who.get("line"), who.get("release")))),
+        "implementation": f"{implementation['name']} {implementation['version']}",
+        "contract": " ".join(filter(None, (implementation.get("line"), implementation.get("release")))),
         "kubernetes": run["environment"].get("kubernetes", ""),
         "suite": f"{verdict['suite']['version']} ({verdict['suite']['digest'][:19]})",
     }
@@ -183,16 +183,16 @@ def of_record(run: Run, registry: Registry, name: str) -> ComparedReport:
 
 
 def _judged(entry: Mapping[str, Any]) -> Judged:
-    why = entry.get("reason", "")
+    reason = entry.get("reason", "")
     if failures := entry.get("failures"):
         first = failures[0]
-        why = sentence(first["what"], first["expected"], first["seen"])
+        reason = sentence(first["what"], first["expected"], first["seen"])
     outcome = Outcome(entry["outcome"])
     fails = bool(failures) and outcome is not Outcome.KNOWN_LIMIT
-    return Judged(outcome, fails, entry["profile"], entry["level"], entry["text"], why)
+    return Judged(outcome, fails, entry["profile"], entry["level"], entry["text"], reason)
 
 
-def _known(judged: Judged) -> bool:
+def _is_judged(judged: Judged) -> bool:
     return judged.holds or judged.fails
 
 
@@ -208,7 +208,7 @@ def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[Changed]:
 
 
 def _change(old: Judged | None, new: Judged | None) -> RequirementChange | None:
-    was_known = old is not None and _known(old)
+    was_known = old is not None and _is_judged(old)
     if new is None:
         return RequirementChange.NO_LONGER_JUDGED if was_known else None
     if new.fails:

@@ -10,7 +10,7 @@ from conformance.report.markdown import cell, code
 from conformance.report.model import NO_VERDICT
 from conformance.report.terminal import clean
 
-MOST = 60_000
+MAX_LENGTH = 60_000
 """Characters of Markdown: a comment of GitHub has at most 65,536."""
 MOST_WHY = 400
 """Maximum characters of the failure of a requirement."""
@@ -46,8 +46,8 @@ def text(comparison: Comparison) -> Iterator[str]:
             yield f"\n{change}:"
         for changed in listed:
             yield f"  {changed.id} ({changed.either.level}, {changed.either.profile}): {changed.either.text}"
-            if change in _WORSE and (why := _why(changed)):
-                yield f"      {clean(why)}"
+            if change in _WORSE and (reason := _reason(changed)):
+                yield f"      {clean(reason)}"
     if comparison.slower:
         yield f"\nslower ({_ONE_RUN}):"
     for marker in comparison.slower:
@@ -57,9 +57,9 @@ def text(comparison: Comparison) -> Iterator[str]:
 
 
 def markdown(comparison: Comparison) -> Iterator[str]:
-    """Yield lines of Markdown, `MOST` characters or little more: of many changes, the worst are listed. What an
+    """Yield lines of Markdown, `MAX_LENGTH` characters or little more: of many changes, the worst are listed. What an
     implementation says stands in code spans, where nothing is markup."""
-    left = MOST
+    remaining = MAX_LENGTH
     counts = comparison.counts
     mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if comparison.exit or _undecided(comparison) else "✅"
     yield f"### {mark} Conformance: {headline(comparison)}"
@@ -81,10 +81,10 @@ def markdown(comparison: Comparison) -> Iterator[str]:
         count = 0
         for changed in listed:
             about = changed.either
-            why = code(brief(_why(changed), MOST_WHY)) if change in _WORSE else ""
-            row = f"| {changed.id} | {about.level} | {about.profile} | {cell(about.text)} | {why} |"
-            left -= len(row)
-            if left < 0:
+            reason = code(brief(_reason(changed), MOST_WHY)) if change in _WORSE else ""
+            row = f"| {changed.id} | {about.level} | {about.profile} | {cell(about.text)} | {reason} |"
+            remaining -= len(row)
+            if remaining < 0:
                 break
             count += 1
             yield row
@@ -97,5 +97,5 @@ def markdown(comparison: Comparison) -> Iterator[str]:
         yield f"| {marker.marker} | {marker.old:.1f} s | {marker.new:.1f} s |"
 
 
-def _why(changed: Changed) -> str:
-    return changed.new.why if changed.new is not None else "the new report does not have it"
+def _reason(changed: Changed) -> str:
+    return changed.new.reason if changed.new is not None else "the new report does not have it"

@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[a-z]+(?=[\s,])")
 
 
 @functools.cache
-def known() -> Mapping[str, Row]:
+def rows() -> Mapping[str, Row]:
     """Return the rows of all defects."""
     listed = {id for kinds in coverage.rows().binding.values() for id in kinds.get("defect", ())}
     return {id: row for id, row in specification.load().items() if id in listed}

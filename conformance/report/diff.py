@@ -22,33 +22,33 @@ class DiffLine(NamedTuple):
     text: str
 
 
-def of(expected: object, observed: object, most: int) -> list[DiffLine]:
-    """Return where two values differ, with three lines around each place, and `most` lines at most."""
+def of(expected: object, observed: object, limit: int) -> list[DiffLine]:
+    """Return where two values differ, with three lines around each place, and at most `limit` lines."""
     texts = facts.text(expected), facts.text(observed)
     if max(text.count("\n") for text in texts) >= MOST_WHOLE:
-        left, right = reduced(expected, observed)
-        texts = facts.text(left), facts.text(right)
+        reduced_expected, reduced_observed = reduced(expected, observed)
+        texts = facts.text(reduced_expected), facts.text(reduced_observed)
     one, other = (text.splitlines()[:MOST_COMPARED] for text in texts)
     lines = [_line(line) for line in list(difflib.unified_diff(one, other, lineterm=""))[2:]]
     if lines and lines[0] == DiffLine("…", ""):
         lines = lines[1:]
-    return cut(lines, most)
+    return cut(lines, limit)
 
 
-def plain(value: object, most: int) -> list[DiffLine]:
-    """Return the lines of one value, `most` at most."""
-    return cut([DiffLine(" ", _short(line)) for line in facts.text(value).splitlines()], most)
+def plain(value: object, limit: int) -> list[DiffLine]:
+    """Return the lines of one value, at most `limit`."""
+    return cut([DiffLine(" ", _shortened(line)) for line in facts.text(value).splitlines()], limit)
 
 
-def cut(lines: list[DiffLine], most: int) -> list[DiffLine]:
+def cut(lines: list[DiffLine], limit: int) -> list[DiffLine]:
     """Return the first lines, and how many more there are."""
-    more = len(lines) - most
-    return lines if more <= 1 else [*lines[:most], DiffLine("…", f"{more} more lines in report.yaml")]
+    hidden = len(lines) - limit
+    return lines if hidden <= 1 else [*lines[:limit], DiffLine("…", f"{hidden} more lines in report.yaml")]
 
 
 def _line(text: str) -> DiffLine:
-    return DiffLine("…", "") if text.startswith("@@") else DiffLine(text[0], _short(text[1:]))
+    return DiffLine("…", "") if text.startswith("@@") else DiffLine(text[0], _shortened(text[1:]))
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"

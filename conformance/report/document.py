@@ -89,20 +89,20 @@ def save(path: Path, text: str) -> None:
 
 
 def _verdict(report: Report) -> Document:
-    who = report.started.implementation
+    implementation = report.started.implementation
     return {
         "result": str(report.verdict),
         "exitCode": int(report.exit),
         "complete": report.complete,
         "implementation": {
-            "name": who.name,
-            "version": who.version,
-            "roles": sorted(who.roles),
-            "features": sorted(who.features),
-            **({"line": who.line, "release": who.release} if who.line else {}),
-            **({"discovered": dict(sorted(who.discovered.items()))} if who.discovered else {}),
-            "digest": who.digest,
-            "suppliedRoles": dict(sorted(who.supplied.items())),
+            "name": implementation.name,
+            "version": implementation.version,
+            "roles": sorted(implementation.roles),
+            "features": sorted(implementation.features),
+            **({"line": implementation.line, "release": implementation.release} if implementation.line else {}),
+            **({"discovered": dict(sorted(implementation.discovered.items()))} if implementation.discovered else {}),
+            "digest": implementation.digest,
+            "suppliedRoles": dict(sorted(implementation.supplied.items())),
         },
         "suite": {"version": report.started.suite_version, "digest": report.started.suite_digest},
         "selection": _selection(report),
@@ -202,7 +202,7 @@ def _causes(report: Report) -> Document:
             "tests": cause.tests,
             "looksLike": list(cause.defects),
         }
-        for cause in causes.of(report, defects.known())
+        for cause in causes.of(report, defects.rows())
     ]
     return {"causes": listed} if listed else {}
 

@@ -100,13 +100,13 @@ def _is_of_others(path: Path, name: str) -> bool:
 def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
     """Yield the path of each entry at or below some entries of a folder, but of folders themselves, and whether it is a
     regular file."""
-    left = list(names)
-    while left:
-        name = left.pop()
+    pending = list(names)
+    while pending:
+        name = pending.pop()
         path = folder / name
         try:
             if path.is_dir() and not path.is_symlink():
-                left += (f"{name}/{inner.name}" for inner in path.iterdir())
+                pending += (f"{name}/{inner.name}" for inner in path.iterdir())
             else:
                 yield name, path.is_file() and not path.is_symlink()
         except OSError:  # it cannot be read, or its path is too long
@@ -129,10 +129,10 @@ def _sum(folder: Path, name: str) -> str:
     return ("\\" if _escaped(name) != name else "") + checksum.hexdigest()
 
 
-def _named(what: str, names: Collection[str]) -> list[str]:
+def _named(label: str, names: Collection[str]) -> list[str]:
     """Return a line that names files; none if there are none."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return [f"{what}: {', '.join(sorted(names)[:MOST_NAMES])}{more}"] if names else []
+    rest = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return [f"{label}: {', '.join(sorted(names)[:MOST_NAMES])}{rest}"] if names else []
 
 
 def _top(name: str) -> str:

@@ -13,22 +13,22 @@ IN_SHORT = 2
 """Lines of a value in short form. A value that is no text then is one line."""
 
 
-def of(failure: Failure, most: int) -> list[tuple[str, str]]:
+def of(failure: Failure, limit: int) -> list[tuple[str, str]]:
     """Return labels and texts: the test, what was checked, expected, seen, and since when. Of mappings and lists, only
-    the differences are shown; a value has at most `most` lines."""
+    the differences are shown; a value has at most `limit` lines."""
     expected, observed = reduced(failure.expected, failure.observed)
     facts = [("test", failure.test)]
     if failure.expected != failure.what:
         facts.append(("check", failure.what))
         if failure.expected is not None:
-            facts.append(("expected", value(expected, most)))
-    facts.append(("seen", value(observed, most)))
+            facts.append(("expected", value(expected, limit)))
+    facts.append(("seen", value(observed, limit)))
     if failure.at is not None:
-        facts.append(("at", since(failure)))
+        facts.append(("at", moment(failure)))
     return facts
 
 
-def since(failure: Failure) -> str:
+def moment(failure: Failure) -> str:
     """Return the time and the record at which a check went wrong; empty if it has no time."""
     if failure.at is None:
         return ""
@@ -36,20 +36,20 @@ def since(failure: Failure) -> str:
     return f"{failure.at:.3f} s of the history{record}"
 
 
-def sentence(what: str, expected: object, observed: object) -> str:
+def sentence(description: str, expected: object, observed: object) -> str:
     """Return a failed check as one line. Of a wait in vain, the nearest miss; the text of an invariant is complete."""
-    if is_violation(what, observed):
+    if is_violation(description, observed):
         return brief(str(observed), 360)
     short_expected, short_observed = reduced(expected, observed)
-    short = brief(causes.nearest(observed) or short_observed, 240)
-    if expected in (None, what):
-        return f"{what}: {short}"
-    return f"{what}: expected {brief(short_expected, 120)}, seen {short}"
+    observed_text = brief(causes.nearest(observed) or short_observed, 240)
+    if expected in (None, description):
+        return f"{description}: {observed_text}"
+    return f"{description}: expected {brief(short_expected, 120)}, seen {observed_text}"
 
 
-def is_violation(what: str, observed: object) -> bool:
+def is_violation(description: str, observed: object) -> bool:
     """Return whether `observed` is the text of a violated invariant."""
-    return isinstance(observed, str) and f"broken: {what}" in observed
+    return isinstance(observed, str) and f"broken: {description}" in observed
 
 
 def duration(seconds: float) -> str:
@@ -60,13 +60,13 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def value(item: object, most: int) -> str:
-    """Return a value in at most `most` lines."""
-    if most == IN_SHORT and not isinstance(item, str):
+def value(item: object, limit: int) -> str:
+    """Return a value in at most `limit` lines."""
+    if limit == IN_SHORT and not isinstance(item, str):
         return brief(item)
     lines = text(item).splitlines() or [""]
-    if len(lines) > most:
-        lines = [*lines[:most], f"… {len(lines) - most} more lines in the report"]
+    if len(lines) > limit:
+        lines = [*lines[:limit], f"… {len(lines) - limit} more lines in the report"]
     return "\n".join(lines)
 
 

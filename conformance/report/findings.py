@@ -39,7 +39,7 @@ class Finding:
     body: str
 
     @property
-    def where(self) -> str:
+    def place(self) -> str:
         """Return file and line."""
         return f"{documents.display_path(self.page)}:{self.line}"
 
@@ -75,8 +75,10 @@ def read(pages: Iterable[Path]) -> list[Finding]:
     findings: list[Finding] = []
     for place in pages:
         if not place.exists():
-            what, near = absent(place)
-            raise UsageError(what, where=documents.display_path(place), hint=near or "give a page or a folder of pages")
+            problem, near = absent(place)
+            raise UsageError(
+                problem, where=documents.display_path(place), hint=near or "give a page or a folder of pages"
+            )
         for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
             findings += sections(page, bounded.text(page, bounded.LENGTH, documents.display_path(page)))
     return findings
@@ -102,7 +104,7 @@ def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registr
     """Return one sentence for each finding that the runs do not show, and for each failure without a finding."""
     errors: list[str] = []
     for finding in findings:
-        errors += [f"{finding.where}: {what}" for what in _of_one(finding, runs, registry)]
+        errors += [f"{finding.place}: {problem}" for problem in _of_one(finding, runs, registry)]
     named = {id for finding in findings for id in finding.ids}
     for run in runs:
         for id in sorted(run.failed - named - registry.retired.keys()):

@@ -25,13 +25,13 @@ def render(report: Report) -> str:
     began = document.instant(report.started.wall)
     verdicts = {profile.name: str(profile.verdict) for profile in report.profiles}
     for group in dict.fromkeys([*verdicts, *sorted(case.group for case in listed if case.result), cases.GENERAL]):
-        own = [case for case in listed if case.group == group]
-        if own:
-            times = {"time": f"{sum(case.seconds for case in own):.3f}", "timestamp": began}
-            suite = ET.SubElement(root, "testsuite", {"name": group, **_totals(own), **times})
-            known = about.of(report) | ({"profile verdict": verdicts[group]} if group in verdicts else {})
-            _properties(suite, known.items())
-            for case in own:
+        cases_of_group = [case for case in listed if case.group == group]
+        if cases_of_group:
+            times = {"time": f"{sum(case.seconds for case in cases_of_group):.3f}", "timestamp": began}
+            suite = ET.SubElement(root, "testsuite", {"name": group, **_totals(cases_of_group), **times})
+            properties = about.of(report) | ({"profile verdict": verdicts[group]} if group in verdicts else {})
+            _properties(suite, properties.items())
+            for case in cases_of_group:
                 _case(suite, case)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

@@ -101,8 +101,9 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     for implementation, upgrade in matrix.upgrades:
         word, details = upgraded(upgrade)
         pods_kept = {Word.CONFORMANT: "✓ yes", Word.NOT_CONFORMANT: "✗ no"}.get(word, f"{word.mark} {word.words}")
-        more = "; ".join(filter(None, (details, *map(_link, upgrade.findings))))
-        yield f"| {cell(upgrade.source)} | {cell(implementation.title)} {cell(upgrade.target)} | {pods_kept} | {more} |"
+        notes = "; ".join(filter(None, (details, *map(_link, upgrade.findings))))
+        target = f"{cell(implementation.title)} {cell(upgrade.target)}"
+        yield f"| {cell(upgrade.source)} | {target} | {pods_kept} | {notes} |"
 
 
 def _table(table: Table, columns: Sequence[Column]) -> Iterator[str]:

@@ -166,7 +166,7 @@ class Report:
     tests: tuple[TestFinished, ...]
     faults: tuple[str, ...]
     seconds: float
-    beside: tuple[Result, ...] = ()
+    other_violations: tuple[Result, ...] = ()
     """The violated invariants of profiles that were not selected: they count, and their profiles have no verdict."""
     timed: tuple[ScenePlayed, ...] = ()
     """The scenes that have timing markers."""
@@ -191,12 +191,16 @@ class Report:
     def counts_against(self, result: Result) -> bool:
         """Return whether a requirement that failed makes the run fail. On a level that does not decide, it does so only
         where it was selected and nothing else is wrong."""
-        return result.requirement.decides or (self.verdict is RunVerdict.PARTIAL and result not in self.beside)
+        return result.requirement.decides or (
+            self.verdict is RunVerdict.PARTIAL and result not in self.other_violations
+        )
 
     @property
     def results(self) -> list[Result]:
         """Return the results of all profiles, and of invariants beside them."""
-        return sorted((*(r for p in self.profiles for r in p.results), *self.beside), key=lambda r: r.requirement.id)
+        return sorted(
+            (*(r for p in self.profiles for r in p.results), *self.other_violations), key=lambda r: r.requirement.id
+        )
 
     @property
     def counts(self) -> dict[Outcome, int]:
@@ -242,25 +246,32 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     finished = next((e for e in listed if isinstance(e, RunFinished)), None)
     tests = _tests(started, listed)
     interrupted = finished is None or finished.interrupted
-    who = started.implementation
+    implementation = started.implementation
     kubernetes = started.environment.get("kubernetes", "")
     selected = scope(
-        registry, started.profiles, started.ids, who.roles, who.features, kubernetes, who.release, skip=started.skip
+        registry,
+        started.profiles,
+        started.ids,
+        implementation.roles,
+        implementation.features,
+        kubernetes,
+        implementation.release,
+        skip=started.skip,
     )
     failed = (id for test in tests.values() for id, checks in test.checks.items() if _failed(checks))
     chosen = selected.with_violated(registry, failed)
     unplanned = OTHER_SHARD if started.shard else "no test of this run judges it"
-    expected = {e.id: e for e in who.expected_failures}
+    expected = {e.id: e for e in implementation.expected_failures}
 
     def results_of(entries: Iterable[Requirement]) -> tuple[Result, ...]:
         judged = (_result(e, chosen, tests, interrupted, unplanned) for e in entries)
         return tuple(_expect(result, expected.get(result.requirement.id), today) for result in judged)
 
-    known = registry.requirements.values()
-    beside = results_of(r for r in known if r.id in chosen.judged and r.profile not in chosen.profiles)
+    requirements = registry.requirements.values()
+    other_violations = results_of(r for r in requirements if r.id in chosen.judged and r.profile not in chosen.profiles)
     profiles = []
     for name in chosen.profiles:
-        entries = [r for r in known if r.profile == name]
+        entries = [r for r in requirements if r.profile == name]
         if not entries and not started.profiles:
             continue
         results = results_of(entries)
@@ -271,9 +282,9 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     return Report(
         started=started,
         finished=finished,
-        verdict=_overall(profiles, beside, faults.of(faults.decisive(listed), interrupted), interrupted),
+        verdict=_overall(profiles, other_violations, faults.of(faults.decisive(listed), interrupted), interrupted),
         profiles=tuple(profiles),
-        beside=beside,
+        other_violations=other_violations,
         tests=tuple(t.finished for _, t in sorted(tests.items()) if t.finished is not None),
         faults=harness_errors,
         seconds=round(listed[-1].wall - started.wall, 3),
@@ -433,7 +444,7 @@ def _all_selected_judged(results: list[Result]) -> bool:
 
 
 def _overall(
-    profiles: Sequence[Profile], beside: Sequence[Result], harness_errors: tuple[str, ...], interrupted: bool
+    profiles: Sequence[Profile], other_violations: Sequence[Result], harness_errors: tuple[str, ...], interrupted: bool
 ) -> RunVerdict:
     # A profile of which nothing is claimed and selected here does not count, unless all are so; one that is left out
     # makes the run partial. Nor does one count for which only seed documents ask, beside others.
@@ -442,15 +453,15 @@ def _overall(
     absent = (r for p in profiles if all(map(_elsewhere, p.results)) for r in p.results)
     if words and any(r.reason in LEFT_OUT for r in absent):
         words.append(RunVerdict.PARTIAL)
-    if any(_at_fault(result) and result.requirement.decides for result in beside):
+    if any(_at_fault(result) and result.requirement.decides for result in other_violations):
         words.append(RunVerdict.NOT_CONFORMANT)
-    if any(result.outcome is Outcome.EXPECTED_FAILURE and result.requirement.decides for result in beside):
+    if any(result.outcome is Outcome.EXPECTED_FAILURE and result.requirement.decides for result in other_violations):
         words.append(RunVerdict.EXCEPT_EXPECTED)
     if interrupted:
         words.append(RunVerdict.INTERRUPTED)
     if harness_errors:
         words.append(RunVerdict.HARNESS_ERROR)
-    judged = (*(r for p in profiles for r in p.results), *beside)
+    judged = (*(r for p in profiles for r in p.results), *other_violations)
     if any(r.outcome is Outcome.STALE_EXPECTATION for r in judged):
         words.append(RunVerdict.STALE)
     return min(words, key=_GRAVITY.index, default=RunVerdict.UNKNOWN)

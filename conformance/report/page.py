@@ -52,7 +52,7 @@ KINDS = {
 
 def render(report: Report, folder: Path) -> str:
     """Return the page of a run. `folder` is that of the run."""
-    run_causes = causes.of(report, defects.known())
+    run_causes = causes.of(report, defects.rows())
     for lines, failures in SIZES:
         values = _values(report, run_causes, folder, lines, failures)
         text = rendered(TEMPLATE, values, styles=["page.css"], scripts=["page.js"])
@@ -67,7 +67,7 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
     for number, cause in enumerate(run_causes, 1):
         for result in cause.results:
             numbers.setdefault(result.requirement.id, []).append(number)
-    known = _about(report, results)
+    facts_of_run = _about(report, results)
     reasons = {result.reason for result in results if result.outcome is Outcome.HARNESS_ERROR}
     successful = report.verdict is RunVerdict.PARTIAL and report.as_selected
     return {
@@ -75,8 +75,8 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
         "headline": terminal.sentence(report) + terminal.seeds(report),
         "counts": tally.of(results, report),
         "marks": {str(outcome): mark for outcome, mark in MARKS.items()} | {tally.UNDECIDED: MARKS[Outcome.FAILED]},
-        "about": {label: text for label, text in known.items() if label in FIRST},
-        "more": {label: text for label, text in known.items() if label not in FIRST},
+        "about": {label: text for label, text in facts_of_run.items() if label in FIRST},
+        "more": {label: text for label, text in facts_of_run.items() if label not in FIRST},
         "faults": [fault for fault in report.faults if fault not in reasons],
         "causes": [_cause(number, cause, report, folder) for number, cause in enumerate(run_causes, 1)],
         "in_full": IN_FULL,
@@ -85,10 +85,10 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
                 "name": p.name,
                 "text": p.text,
                 "verdict": str(p.verdict),
-                "counts": tally.of(own, report),
+                "counts": tally.of(results_of_profile, report),
             }
             for p in report.profiles
-            if (own := [r for r in p.results if r.reason not in UNTOLD])
+            if (results_of_profile := [r for r in p.results if r.reason not in UNTOLD])
         ],
         "groups": [
             {"outcome": word, "rows": rows}
@@ -106,18 +106,18 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
 
 def _about(report: Report, results: Collection[Result]) -> dict[str, str]:
     rests = Counter(result.requirement.basis.kind for result in results)
-    known = about.of(report) | {
+    facts_of_run = about.of(report) | {
         "basis": ", ".join(f"{rests[kind]} {BASES[kind]}" for kind in BASES if rests[kind]),
         "started": f"{document.instant(report.started.wall)}, took {facts.duration(report.seconds)}",
         "workers": str(report.started.workers),
         **dict(sorted(report.started.environment.items())),
     }
-    return {label: text for label, text in known.items() if label not in ("verdict", "profiles")}
+    return {label: text for label, text in facts_of_run.items() if label not in ("verdict", "profiles")}
 
 
 def _cause(number: int, cause: Cause, report: Report, folder: Path) -> Values:
     first = next((failure for failure in cause.failures if failure.bundle), cause.failures[0])
-    row = defects.known()[cause.defects[0]] if cause.defects else None
+    row = defects.rows()[cause.defects[0]] if cause.defects else None
     return {
         "number": number,
         "title": brief(cause.title),
@@ -140,8 +140,8 @@ def _rows(
     failures: int,
 ) -> Iterator[Values]:
     """Yield the requirements with an outcome, by its word: those of the first cause first, then by id."""
-    own = [result for result in results if tally.word(result, report) == word]
-    for result in sorted(own, key=lambda r: (numbers.get(r.requirement.id, [len(results)])[0], r.requirement.id)):
+    matching = [result for result in results if tally.word(result, report) == word]
+    for result in sorted(matching, key=lambda r: (numbers.get(r.requirement.id, [len(results)])[0], r.requirement.id)):
         entry = result.requirement
         yield {
             "id": entry.id,
@@ -170,17 +170,17 @@ def _failure(failure: Failure, report: Report, folder: Path, lines: int) -> Valu
         "what": failure.what,
         "compared": compared,
         "lines": diff.of(failure.expected, observed, lines) if compared else diff.plain(observed, lines),
-        "since": facts.since(failure),
+        "since": facts.moment(failure),
         **_evidence(failure, report, folder),
     }
 
 
 def _evidence(failure: Failure, report: Report, folder: Path) -> Values:
     """Return where the evidence of a failure is, and the command that plays its test again."""
-    there = bool(failure.bundle) and (folder / failure.bundle / PICTURE).is_file()
+    has_picture = bool(failure.bundle) and (folder / failure.bundle / PICTURE).is_file()
     return {
         "bundle": _link(failure.bundle),
-        "picture": _link(failure.bundle, PICTURE) if there else "",
+        "picture": _link(failure.bundle, PICTURE) if has_picture else "",
         "command": _FOLDER.sub("", terminal.reproduction(report, failure.test)),
     }
 

@@ -43,8 +43,8 @@ MOST_CHECKS = 2
 class Progress:
     """Shows a growing book from a separate thread: a live line on a terminal, and elsewhere one line in `every` seconds
     that says how far the run is; what fails in both. `limited` are the requirements whose failure is a known limit of
-    the specification, `expected` those that are expected to fail. `verbose` adds lines for each test and phase. `left`
-    estimates how long it still takes."""
+    the specification, `expected` those that are expected to fail. `verbose` adds lines for each test and phase.
+    `time_left` estimates how long it still takes."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class Progress:
         expected: Collection[str] = frozenset(),
         verbose: bool = False,
         every: float = EVERY,
-        left: TimeLeft | None = None,
+        time_left: TimeLeft | None = None,
     ) -> None:
         self._limited, self._expected, self._verbose, self._every = limited, expected, verbose, every
         self._book, self._total, self._console, self._begin = book, total, console, begin
         self._position = self._done = self._failed = self._unjudged = 0
-        self._left = left
+        self._time_left = time_left
         self._first: float | None = None
         """When the first scene began, by the monotonic clock."""
         self._ready: set[str] = set()
@@ -117,12 +117,12 @@ class Progress:
         parts = [f"{self._done} of {self._total} tests", f"{self._failed} failed"]
         if self._unjudged:
             parts.append(f"{self._unjudged} not judged")
-        if self._left is not None and self._first is not None:
-            parts.append(time_left.words(self._left.seconds(time.monotonic() - self._first)))
+        if self._time_left is not None and self._first is not None:
+            parts.append(time_left.words(self._time_left.seconds(time.monotonic() - self._first)))
         return ", ".join(filter(None, parts))
 
     def _doing(self) -> str:
-        return " · ".join(f"{worker}: {what}" for worker, what in sorted(self._workers.items()))
+        return " · ".join(f"{worker}: {phase}" for worker, phase in sorted(self._workers.items()))
 
     def _take(self, event: AnyEvent) -> None:
         match event:
@@ -130,9 +130,9 @@ class Progress:
                 if event.phase == "ready":
                     self._ready.add(event.worker)
                     self._time(event.worker)
-                what = event.phase + (f" ({event.detail})" if event.detail else "")
+                phase = event.phase + (f" ({event.detail})" if event.detail else "")
                 running = self._tests.get(event.worker)
-                self._workers[event.worker] = running if running and event.phase == "ready" else clean(what)
+                self._workers[event.worker] = running if running and event.phase == "ready" else clean(phase)
                 if not event.detail:
                     self._whisper(event.wall, f"{event.worker}: {event.phase}")
             case TestStarted():
@@ -146,8 +146,8 @@ class Progress:
             case TestFinished():
                 self._done += 1
                 self._first = self._first or time.monotonic()
-                if self._left is not None:
-                    self._left.ended(event.test)
+                if self._time_left is not None:
+                    self._time_left.ended(event.test)
                 self._workers[event.worker] = "between tests"
                 self._tests.pop(event.worker, None)
                 self._ended(event)
@@ -171,8 +171,8 @@ class Progress:
         """Count the time of a worker's scene from now on, if its cluster is there and a test runs."""
         if worker in self._ready and (test := self._tests.get(worker)):
             self._first = self._first or time.monotonic()
-            if self._left is not None:
-                self._left.started(test, time.monotonic() - self._first)
+            if self._time_left is not None:
+                self._time_left.started(test, time.monotonic() - self._first)
 
     def _ended(self, event: TestFinished) -> None:
         """Count the end of a test. What failed in it was printed before; why tests are blocked is printed once."""
@@ -185,9 +185,9 @@ class Progress:
         if event.worker in self._given_up:
             return
         self._omitted(event, failing, printed)
-        more = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
+        named_ids = f" ({', '.join(ids[:4])}{f' and {len(ids) - 4} more' if len(ids) > 4 else ''})" if ids else ""
         took = sum(event.seconds.values())
-        text = f"{self._done}/{self._total} {event.outcome} {event.test}{more} {took:.1f} s"
+        text = f"{self._done}/{self._total} {event.outcome} {event.test}{named_ids} {took:.1f} s"
         style = MARKS[Outcome(event.outcome)].style if event.outcome != "interrupted" else ""
         if self._verbose:
             self._say(event.wall, text, style)

@@ -95,8 +95,8 @@ def _version(document: Document, number: int) -> PublishedVersion:
     ]
     other = next((run for run in runs if run.version != value["version"]), None)
     if other is not None:
-        what = f"has a run of version {other.version}"
-        raise UsageError(what, where=document.location(*at, "reports"), hint=f"name reports of {value['version']}")
+        problem = f"has a run of version {other.version}"
+        raise UsageError(problem, where=document.location(*at, "reports"), hint=f"name reports of {value['version']}")
     contract = next((run.contract for run in runs if run.contract), value.get("contract", ""))
     return PublishedVersion(
         version=value["version"],
@@ -116,8 +116,8 @@ def _upgrade(document: Document, number: int) -> PublishedUpgrade:
         runs = _runs(document, (*at, "report"), value["report"])
         chosen = [candidate for candidate in runs if candidate.digest == value.get("digest", candidate.digest)]
         if len(chosen) != 1:
-            what = f"names {len(chosen)} of {len(runs)} runs"
-            raise UsageError(what, where=document.location(*at, "report"), hint="give the digest of one of them")
+            problem = f"names {len(chosen)} of {len(runs)} runs"
+            raise UsageError(problem, where=document.location(*at, "report"), hint="give the digest of one of them")
         run = chosen[0]
     pages: Sequence[str] = document.value["upgrades"][number].get("findings", ())
     return PublishedUpgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))

@@ -39,14 +39,14 @@ def load(path: Path) -> Document:
 def text(path: Path) -> str:
     """Return the text of a file that may be a report. Raises UsageError."""
     if not path.exists():
-        what, near = absent(path)
+        problem, near = absent(path)
         run = path.parent
         if path.name == NAME and (run / LEDGER).is_dir():
             hint = f"see grove-conformance report recover {documents.display_path(run)}"
         else:
             hint = nearest_run(run) if path.name == NAME else ""
         hint = hint or near or run_of_id(path) or "give the folder of a run, or its report.yaml"
-        raise UsageError(what, where=documents.display_path(path), hint=hint)
+        raise UsageError(problem, where=documents.display_path(path), hint=hint)
     if path.name == NAME and not path.is_file():  # a pipe in a folder from elsewhere would never end
         raise UsageError(
             "is no file", where=documents.display_path(path), hint="give the folder of a run, or its report.yaml"
@@ -74,6 +74,6 @@ def parsed(content: str, path: Path) -> Document:
         document = documents.report(path, content)
         validate(document)
     except HarnessError as error:
-        what = " ".join(str(error).split())
-        raise UsageError(what, where=documents.display_path(path), hint="give the report.yaml of a run") from error
+        problem = " ".join(str(error).split())
+        raise UsageError(problem, where=documents.display_path(path), hint="give the report.yaml of a run") from error
     return document  # type: ignore[no-any-return]

@@ -78,13 +78,13 @@ def render(runs: Iterable[Run]) -> str:
 
 def _of_report(value: Mapping[str, Any]) -> Run:
     verdict, run = value["verdict"], value["run"]
-    who, selected = verdict["implementation"], verdict["selection"]
+    implementation, selected = verdict["implementation"], verdict["selection"]
     selected_ids = set(selected["ids"])
     return Run(
         digest=value["digest"],
-        implementation=who["name"],
-        version=who["version"],
-        features=tuple(who["features"]),
+        implementation=implementation["name"],
+        version=implementation["version"],
+        features=tuple(implementation["features"]),
         started=run["started"],
         suite=f"{verdict['suite']['version']} ({verdict['suite']['digest']})",
         environment=run["environment"],
@@ -95,8 +95,8 @@ def _of_report(value: Mapping[str, Any]) -> Run:
         },
         verdict=verdict["result"],
         profiles={profile["name"]: profile["verdict"] for profile in verdict["profiles"]},
-        contract=" ".join(filter(None, (who.get("line"), who.get("release")))),
-        supplied=who["suppliedRoles"],
+        contract=" ".join(filter(None, (implementation.get("line"), implementation.get("release")))),
+        supplied=implementation["suppliedRoles"],
     )
 
 

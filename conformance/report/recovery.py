@@ -21,9 +21,9 @@ def events(run: Path) -> list[AnyEvent]:
     """Return the events of a run that has ended without a report. Raises UsageError."""
     ledger = run / "ledger"
     if not (ledger / book.FILE).is_file():
-        what, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
+        problem, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
         hint = near or run_of_id(run) or "give the folder of a run, as reports/<run>"
-        raise UsageError(what, where=documents.display_path(run), hint=hint)
+        raise UsageError(problem, where=documents.display_path(run), hint=hint)
     if (run / NAME).exists():
         raise UsageError(
             f"has its {NAME} already", where=documents.display_path(run), hint="nothing is lost: read that"
@@ -42,8 +42,8 @@ def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
     for event in events:
         if isinstance(event, RunStarted):
             return event
-    what, hint = "the ledger does not have the beginning of the run", "repeat the run: there is nothing to recover"
-    raise UsageError(what, where=documents.display_path(run), hint=hint)
+    problem, hint = "the ledger does not have the beginning of the run", "repeat the run: there is nothing to recover"
+    raise UsageError(problem, where=documents.display_path(run), hint=hint)
 
 
 def mark(run: Path) -> None:

@@ -22,23 +22,23 @@ SCHEDULERS = "gang-schedulers"
 README = "README.md"
 
 
-def check(content: Document, where: str) -> None:
+def check(content: Document, location: str) -> None:
     """Raise UsageError if a report says too little to be published. One that is not conformant may be."""
     verdict = content["verdict"]
     if not verdict["complete"] or verdict["result"] in NO_VERDICT:
-        what, hint = f"has no verdict ({verdict['result']})", "repeat the run, and let it end by itself"
-        raise UsageError(what, where=where, hint=hint)
+        problem, hint = f"has no verdict ({verdict['result']})", "repeat the run, and let it end by itself"
+        raise UsageError(problem, where=location, hint=hint)
     if verdict["selection"]["ids"] or verdict["selection"].get("shard"):
-        what = "judges single requirements or a shard"
-        raise UsageError(what, where=where, hint="give the report of a run of everything, or of whole profiles")
+        problem = "judges single requirements or a shard"
+        raise UsageError(problem, where=location, hint="give the report of a run of everything, or of whole profiles")
 
 
 def place(content: Document, mode: str) -> Path:
     """Return where a report belongs within the folder of reports. Raises UsageError for a name that is no file name."""
-    who = content["verdict"]["implementation"]
-    release = who.get("release") or SCHEDULERS
-    name = "-".join(filter(None, (who.get("line", ""), who["version"], mode)))
-    return Path(_component(release), _component(who["name"]), _component(name) + SUFFIX)
+    implementation = content["verdict"]["implementation"]
+    release = implementation.get("release") or SCHEDULERS
+    name = "-".join(filter(None, (implementation.get("line", ""), implementation["version"], mode)))
+    return Path(_component(release), _component(implementation["name"]), _component(name) + SUFFIX)
 
 
 def readme(before: str, content: Document, folder: Path, *, url: str = "") -> str:
@@ -47,11 +47,11 @@ def readme(before: str, content: Document, folder: Path, *, url: str = "") -> st
     listed = "\n".join(_rows(folder))
     if before:
         return between(before, "reports", listed)
-    who, selection = content["verdict"]["implementation"], content["verdict"]["selection"]
+    implementation, selection = content["verdict"]["implementation"], content["verdict"]["selection"]
     chosen = "".join(f" --profile {profile}" for profile in selection["profiles"])
     return "\n".join(
         (
-            f"# {_line(who['name'])}",
+            f"# {_line(implementation['name'])}",
             "",
             *([f"<{url}>", ""] if url else []),
             "<!-- reports -->",
@@ -76,11 +76,11 @@ def _rows(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         content = reading.load(path)
         verdict, run = content["verdict"], content["run"]
-        who, counts = verdict["implementation"], verdict["counts"]
+        implementation, counts = verdict["implementation"], verdict["counts"]
         cells = (
-            code(who["version"]),
-            code(" ".join(filter(None, (who.get("line"), who.get("release"))))) or "–",
-            code(", ".join(who["roles"])),
+            code(implementation["version"]),
+            code(" ".join(filter(None, (implementation.get("line"), implementation.get("release"))))) or "–",
+            code(", ".join(implementation["roles"])),
             code(run["environment"].get("kubernetes", "")),
             verdict["result"],
             str(counts["passed"]),

@@ -59,7 +59,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
         if fault in reasons:
             continue
         _print(console, _line(f"harness error: {fault}", "bold magenta"))
-    run_causes = causes.of(report, defects.known())
+    run_causes = causes.of(report, defects.rows())
     held_up = {result.requirement.id for cause in run_causes for result in cause.held_up}
     _unjudged(report, held_up, path.parent, console, verbose=verbose)
     for result in report.results:
@@ -83,7 +83,7 @@ def clean(text: str) -> str:
 
 def sentence(report: Report) -> str:
     """Return the verdict as a sentence."""
-    who = report.started.implementation
+    implementation = report.started.implementation
     predicate = {
         RunVerdict.CONFORMANT: "is conformant",
         RunVerdict.EXCEPT_EXPECTED: "is conformant except for its expected failures",
@@ -104,25 +104,25 @@ def sentence(report: Report) -> str:
     if report.verdict is RunVerdict.NOT_CONFORMANT:
         predicate += "; the run was interrupted" if not report.complete else ""
         predicate += "; there were harness errors besides" if report.faults else ""
-    return f"{who.name} {who.version} {predicate}"
+    return f"{implementation.name} {implementation.version} {predicate}"
 
 
 def verdict_line(report: Report) -> str:
     """Return the verdict as one line, with the number of requirements by outcome."""
-    who = report.started.implementation
-    own = [result for profile in report.profiles for result in profile.results]
-    counts = ", ".join(f"{n} {word}" for word, n in tally.of(own, report).items())
+    implementation = report.started.implementation
+    results = [result for profile in report.profiles for result in profile.results]
+    counts = ", ".join(f"{n} {word}" for word, n in tally.of(results, report).items())
     ids = ", ".join(
         f"{result.requirement.id} of {result.requirement.profile}"
         + (" as expected" if result.outcome is Outcome.EXPECTED_FAILURE else "")
-        for result in report.beside
+        for result in report.other_violations
     )
-    beside = f"; violated besides: {ids}" if ids else ""
+    outside = f"; violated besides: {ids}" if ids else ""
     names = ", ".join(p.name for p in report.profiles)
     passed, of = report.compatibility
-    release = f" {who.release}" if who.release else ""
+    release = f" {implementation.release}" if implementation.release else ""
     compatible = f"; compatible with upstream{release}: {passed} of {of}" if of else ""
-    return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'}{beside})"
+    return f"{sentence(report)}{compatible}{seeds(report)} ({names or 'no profile'}: {counts or 'nothing'}{outside})"
 
 
 def seeds(report: Report) -> str:
@@ -226,8 +226,8 @@ def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: 
         if bundle := next((result.bundle for result in results if result.bundle), ""):
             _print(console, _line(f"evidence: {shlex.quote(str(folder / bundle))}", "dim"))
     if len(reasons) > len(printed):
-        more = _plural(len(reasons) - len(printed), "more reason")
-        _print(console, _line(f"and {more} why something was not judged: see {folder / TEXT}", "dim"))
+        further_reasons = _plural(len(reasons) - len(printed), "more reason")
+        _print(console, _line(f"and {further_reasons} why something was not judged: see {folder / TEXT}", "dim"))
 
 
 def _limits(report: Report, folder: Path, console: Console) -> None:
@@ -265,8 +265,8 @@ def _causes(run_causes: Sequence[Cause], report: Report, folder: Path, console: 
             alike = f"; see also {cause.defects[0]}" if cause.defects else ""
             _print(console, _line(f"{number}. {brief(cause.title, 120)} ({_ids(cause.results, verbose=False)}{alike})"))
     if not verbose and len(run_causes) > IN_FULL + IN_SHORT:
-        more = len(run_causes) - IN_FULL - IN_SHORT
-        _print(console, _line(f"and {_plural(more, 'more cause')}: see {folder / TEXT}", "dim"))
+        further_causes = len(run_causes) - IN_FULL - IN_SHORT
+        _print(console, _line(f"and {_plural(further_causes, 'more cause')}: see {folder / TEXT}", "dim"))
 
 
 def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
@@ -288,16 +288,16 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
         _print(console, _block("reproduce", reproduction(report, failure.test)))
 
 
-def _violations(results: Sequence[Result], most: int) -> str:
-    """Return what is wrong by each requirement, one line each; of more than `most`, the ids of the rest."""
-    lines = [f"{r.requirement.id} {r.requirement.violation}".rstrip() for r in results[:most]]
-    more = [_ids(results[most:], verbose=False)] if len(results) > most else []
-    return "\n".join(lines + more)
+def _violations(results: Sequence[Result], limit: int) -> str:
+    """Return what is wrong by each requirement, one line each; of more than `limit`, the ids of the rest."""
+    lines = [f"{r.requirement.id} {r.requirement.violation}".rstrip() for r in results[:limit]]
+    rest = [_ids(results[limit:], verbose=False)] if len(results) > limit else []
+    return "\n".join(lines + rest)
 
 
 def _alike(ids: Sequence[str]) -> str:
     """Return the defect of the specification that breaks most of the same requirements, and the ids of the others."""
-    row = defects.known()[ids[0]]
+    row = defects.rows()[ids[0]]
     alternatives = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
     return f"upstream's defect {row.id}: {defects.fact(row)}{alternatives}"
 
@@ -316,8 +316,8 @@ def _requirement(result: Result, console: Console) -> None:
             _print(console, _block("but", f"another document says otherwise: {other}"))
 
 
-def _facts(failure: Failure, folder: Path, most: int) -> list[tuple[str, str]]:
-    labeled = facts.of(failure, most)
+def _facts(failure: Failure, folder: Path, limit: int) -> list[tuple[str, str]]:
+    labeled = facts.of(failure, limit)
     if failure.bundle:
         bundle = folder / failure.bundle
         labeled.append(("evidence", shlex.quote(str(bundle))))
@@ -345,19 +345,24 @@ def _block(label: str, text: str) -> Text:
 
 
 def _summary(report: Report) -> list[tuple[str, str]]:
-    who = report.started.implementation
+    implementation = report.started.implementation
     lines = [("", "")]
     lines += [(str(rate), "" if rate.passed == rate.runs else "bold red") for rate in repetitions.rates(report)]
     lines += [(line, "dim") for event in report.timed for line in _timed(event)]
-    lines.append((f"judged: {judged(who.roles)}", "dim"))
-    for role, player in sorted(who.supplied.items()):
+    lines.append((f"judged: {judged(implementation.roles)}", "dim"))
+    for role, player in sorted(implementation.supplied.items()):
         lines.append((f"the role {role} was supplied by {player} and was not judged", "dim"))
-    if who.line:
-        contract_line = contract.load()[who.line]
-        lines.append((f"contract: Grove {who.release}, line {contract_line.name} ({contract_line.about})", "dim"))
-    if who.discovered:
+    if implementation.line:
+        contract_line = contract.load()[implementation.line]
         lines.append(
-            ("discovered: " + "; ".join(f"{at}: {what}" for at, what in sorted(who.discovered.items())), "dim")
+            (f"contract: Grove {implementation.release}, line {contract_line.name} ({contract_line.about})", "dim")
+        )
+    if implementation.discovered:
+        lines.append(
+            (
+                "discovered: " + "; ".join(f"{at}: {value}" for at, value in sorted(implementation.discovered.items())),
+                "dim",
+            )
         )
     lines += [(line, "dim") for line in _parts(report)]
     if not report.complete:

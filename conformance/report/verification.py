@@ -70,8 +70,8 @@ def verify(content: Document, folder: Path, registry: Registry, suite: str, name
         problems += _ledger(content, folder / LEDGER, registry)
         checked.append("verdict of the ledger")
     else:
-        why = "it has links" if linked else "it does not lie beside the report" if same else "another suite wrote it"
-        unchecked.append(f"ledger: {why}")
+        reason = "it has links" if linked else "it does not lie beside the report" if same else "another suite wrote it"
+        unchecked.append(f"ledger: {reason}")
     return Verified(tuple(problems), tuple(checked), tuple(unchecked))
 
 
@@ -102,11 +102,11 @@ def _sums(content: Document) -> Iterator[str]:
         yield from _counts(f"profile {profile['name']}: ", profile["counts"], of_it)
 
 
-def _counts(where: str, counts: Mapping[str, int], entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _counts(prefix: str, counts: Mapping[str, int], entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     tally = Counter(entry["outcome"] for entry in entries)
     for outcome in Outcome:
         if counts.get(outcome, 0) != tally[outcome]:
-            yield f"{where}{counts.get(outcome, 0)} are counted as {outcome}, and {tally[outcome]} are"
+            yield f"{prefix}{counts.get(outcome, 0)} are counted as {outcome}, and {tally[outcome]} are"
 
 
 def _decides(entry: Mapping[str, Any]) -> bool:
@@ -151,10 +151,14 @@ def _verdicts(content: Document) -> Iterator[str]:
 
 def _texts(content: Document, registry: Registry) -> Iterator[str]:
     for entry in content["verdict"]["requirements"]:
-        known = registry.requirements.get(entry["id"])
-        if known is None:
+        requirement = registry.requirements.get(entry["id"])
+        if requirement is None:
             yield f"{entry['id']} is no requirement of this suite"
-        elif (entry["level"], entry["profile"], entry["text"]) != (str(known.level), known.profile, known.text):
+        elif (entry["level"], entry["profile"], entry["text"]) != (
+            str(requirement.level),
+            requirement.profile,
+            requirement.text,
+        ):
             yield f"{entry['id']} has another text, level or profile in this suite"
 
 
@@ -171,9 +175,9 @@ def _ledger(content: Document, folder: Path, registry: Registry) -> Iterator[str
     outcomes = {entry["id"]: entry["outcome"] for entry in reported["requirements"]}
     other = [f"{e['id']} ({e['outcome']})" for e in computed["requirements"] if outcomes.get(e["id"]) != e["outcome"]]
     parts = [name for name in sorted(reported.keys() | computed.keys()) if reported.get(name) != computed.get(name)]
-    more = f" and {len(other) - 5} more" if len(other) > 5 else ""
+    rest = f" and {len(other) - 5} more" if len(other) > 5 else ""
     yield (
         f"the ledger gives {computed['result']}, and another part "
         + ", ".join(f"`{name}`" for name in parts)
-        + (f": {', '.join(other[:5])}{more}" if other else "")
+        + (f": {', '.join(other[:5])}{rest}" if other else "")
     )

@@ -203,7 +203,7 @@ def _progress(
         limited=_limited(settings),
         expected=frozenset(settings.expected),
         verbose=settings.verbose,
-        left=TimeLeft(plan.groups, costs, plan.exclusive_groups, settings.workers),
+        time_left=TimeLeft(plan.groups, costs, plan.exclusive_groups, settings.workers),
     )
 
 

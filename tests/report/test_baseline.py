@@ -59,7 +59,9 @@ def test_with_its_own_baseline_a_run_is_conformant() -> None:
     """The list contains what the implementation blocked: one that leaves CI red is of no use."""
     first = report_of("passed", "failed", "blocked")
     assert first.exit == 1
-    known = [ledger.ExpectedFailure(e.id, e.reason, "", str(e.expires)) for e in baseline.of(first, (), LATER)]
+    expected_failures = [
+        ledger.ExpectedFailure(e.id, e.reason, "", str(e.expires)) for e in baseline.of(first, (), LATER)
+    ]
     events = [
         *(started("a", "AA-001"), check("a", "AA-001"), ended("a")),
         *(started("b", "AA-002"), check("b", "AA-002", "failed"), ended("b", "failed")),
@@ -68,14 +70,14 @@ def test_with_its_own_baseline_a_run_is_conformant() -> None:
     plan = {"a": ("AA-001",), "b": ("AA-002",), "c": ("AA-003",)}
     entries = registry(*(entry(f"AA-00{number}") for number in (1, 2, 3)))
 
-    def again(day: datetime.date) -> Report:
-        return model.judge(entries, [begin(plan, expected=known), *events, DONE], day)
+    def judge_again(day: datetime.date) -> Report:
+        return model.judge(entries, [begin(plan, expected=expected_failures), *events, DONE], day)
 
-    second = again(TODAY)
+    second = judge_again(TODAY)
     assert (second.verdict, second.exit) == ("conformant-except-expected-failures", 0)
     outcomes = {r.requirement.id: (str(r.outcome), r.reason) for r in second.results}
-    assert outcomes["AA-003"] == ("expected-failure", f"{known[1].reason}; blocked: it exited")
-    expired = again(LATER)
+    assert outcomes["AA-003"] == ("expected-failure", f"{expected_failures[1].reason}; blocked: it exited")
+    expired = judge_again(LATER)
     assert [str(r.outcome) for r in expired.results] == ["passed", "stale-expectation", "blocked"]
     assert expired.exit == 1
 
@@ -88,9 +90,9 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
         monkeypatch.setattr(sys, "argv", ["grove-conformance", *arguments])
         with pytest.raises(SystemExit) as end:
             cli.main()
-        out, err = capsys.readouterr()
+        output, err = capsys.readouterr()
         assert int(end.value.code or 0) == code, err
-        return out + err
+        return output + err
 
     return call
 

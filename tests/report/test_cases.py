@@ -220,8 +220,8 @@ def real(**changes: object) -> Report:
     run = msgspec.structs.replace(
         begin({"t": ("AA-001",)}), reproduce="grove-conformance run --seed 1", environment={"kubernetes": "1.36.3"}
     )
-    known = Registry({"core": "The core."}, {"AA-001": Requirement(**{**REQUIREMENT, **changes})}, {})  # type: ignore[arg-type]
-    return model.judge(known, [run, started("t", "AA-001"), wrong, end, played, DONE], TODAY)
+    registry = Registry({"core": "The core."}, {"AA-001": Requirement(**{**REQUIREMENT, **changes})}, {})  # type: ignore[arg-type]
+    return model.judge(registry, [run, started("t", "AA-001"), wrong, end, played, DONE], TODAY)
 
 
 REQUIREMENT = {

@@ -20,7 +20,7 @@ nearest: availableReplicas is {current} of {desired}, observedGeneration None of
 last state:
   podcliquesets/{set}: 0 available of {desired}
 """
-KNOWN = ("DF-1", "DF-2", "DF-3")
+DEFECTS = ("DF-1", "DF-2", "DF-3")
 
 Tests = dict[str, tuple[str, ...]]
 
@@ -30,17 +30,24 @@ def of(id: str, *source: str, level: Level = Level.MUST) -> Requirement:
 
 
 def failed(
-    test: str, id: str, what: str, expected: object, actual: object, *, at: tuple[str, int] | None = None
+    test: str, id: str, description: str, expected: object, actual: object, *, at: tuple[str, int] | None = None
 ) -> ledger.Check:
-    where = ledger.Deviation(*at) if at else None
+    deviation = ledger.Deviation(*at) if at else None
     return ledger.Check(
-        wall=3.0, test=test, id=id, what=what, outcome="failed", expected=expected, seen=actual, deviation=where
+        wall=3.0,
+        test=test,
+        id=id,
+        what=description,
+        outcome="failed",
+        expected=expected,
+        seen=actual,
+        deviation=deviation,
     )
 
 
-def late(test: str, id: str, name: str, desired: int, current: int | None = None) -> ledger.Check:
-    what = f"{name} is available"
-    return failed(test, id, what, what, STATUS.format(set=name, desired=desired, current=current))
+def set_late(test: str, id: str, name: str, desired: int, current: int | None = None) -> ledger.Check:
+    description = f"{name} is available"
+    return failed(test, id, description, description, STATUS.format(set=name, desired=desired, current=current))
 
 
 def ended(test: str, outcome: str = "failed", *, by: str = "", scene: str = "") -> ledger.AnyEvent:
@@ -49,7 +56,10 @@ def ended(test: str, outcome: str = "failed", *, by: str = "", scene: str = "") 
 
 
 def causes_of(
-    tests: Tests, *events: ledger.AnyEvent, entries: tuple[Requirement, ...] = (), known: tuple[str, ...] = KNOWN
+    tests: Tests,
+    *events: ledger.AnyEvent,
+    entries: tuple[Requirement, ...] = (),
+    known_defects: tuple[str, ...] = DEFECTS,
 ) -> list[causes.Cause]:
     """Return the causes of a run of these tests, which all end, with these events."""
     listed = {id: of(id) for ids in tests.values() for id in ids} | {item.id: item for item in entries}
@@ -57,7 +67,7 @@ def causes_of(
     begun = [started(test, *ids) for test, ids in tests.items()]
     closing = [ended(test) for test in tests if test not in ends]
     report = model.judge(registry(*listed.values()), [begin(tests), *begun, *events, *closing, DONE], TODAY)
-    return causes.of(report, known)
+    return causes.of(report, known_defects)
 
 
 def groups(listed: list[causes.Cause]) -> list[list[str]]:
@@ -185,7 +195,7 @@ def test_what_holds_up_most_comes_first() -> None:
     listed = causes_of(
         tests,
         failed("u", "AA-003", "labels", {"a": 1}, {"a": 2}),
-        late("t", "AA-001", "one", 1),
+        set_late("t", "AA-001", "one", 1),
         ended("t", by="AA-001 failed (one is available)"),
     )
     assert [(groups([c]), [r.requirement.id for r in c.held_up]) for c in listed] == [
@@ -197,7 +207,7 @@ def test_what_holds_up_most_comes_first() -> None:
 def test_a_step_that_is_not_reached_holds_up_what_needs_a_later_one() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     blocked = ended("u", "blocked", by="one is available", scene="scene")
-    [cause] = causes_of(tests, late("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
+    [cause] = causes_of(tests, set_late("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
 
@@ -245,7 +255,7 @@ def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None
     entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in listed))
     events = [event for id in listed for event in (started(id, id), failed(id, id, HAD, 2, 3), ended(id))]
     report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
-    grouped = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.known())]
+    grouped = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.rows())]
     cause_of = {id: number for number, group in enumerate(grouped) for id in group}
     assert {group: len({cause_of[id] for id in group.split()}) for group in TOGETHER} == dict.fromkeys(TOGETHER, 1)
     assert {group: len({cause_of[id] for id in group.split()}) for group in APART} == {

@@ -34,5 +34,6 @@ def test_an_interrupted_run_is_an_error() -> None:
 
 def test_there_are_no_more_than_github_shows() -> None:
     assert (
-        len(check_annotations.of(document.document(judged(*[("failed", Level.MUST)] * 12)))) == check_annotations.MOST
+        len(check_annotations.of(document.document(judged(*[("failed", Level.MUST)] * 12))))
+        == check_annotations.MAX_ANNOTATIONS
     )

@@ -30,7 +30,7 @@ from conformance.suite.registry import requirement
 
 IDS = ("NODE-001", "NODE-003", "NODE-004")
 """Requirements of one profile."""
-WHO = Implementation(name="mine", version="1", roles=("operator",), features=(), digest="sha256:i")
+IMPLEMENTATION = Implementation(name="mine", version="1", roles=("operator",), features=(), digest="sha256:i")
 
 
 def run(number: int, outcomes: dict[str, str], *, ended: bool = True, **settings: Any) -> list[AnyEvent]:
@@ -40,7 +40,7 @@ def run(number: int, outcomes: dict[str, str], *, ended: bool = True, **settings
         run=f"r{number}",
         suite_version="1",
         suite_digest=suite_digest(),
-        implementation=WHO,
+        implementation=IMPLEMENTATION,
         profiles=(),
         ids=IDS,
         plan=tuple(PlannedTest(f"t.py::{id}", (id,)) for id in outcomes),
@@ -90,8 +90,8 @@ def test_shards_are_judged_like_one_run() -> None:
     assert report.started.environment == {"kubernetes": "1.36.3", "cpus": "1, 2, 3"}
     assert [test.worker for test in report.tests] == ["1-gw0", "2-gw0", "3-gw0"]
     whole = run(1, one | two | three)
-    alone = model.judge(requirement.load(), whole, model.date(2026, 11, 27))
-    assert document.document(report)["verdict"] == document.document(alone)["verdict"]
+    single_run = model.judge(requirement.load(), whole, model.date(2026, 11, 27))
+    assert document.document(report)["verdict"] == document.document(single_run)["verdict"]
 
 
 def test_what_could_judge_an_invariant_elsewhere_is_counted_anew() -> None:
@@ -100,12 +100,12 @@ def test_what_could_judge_an_invariant_elsewhere_is_counted_anew() -> None:
     left_out = {"elsewhere": {IDS[0]: 4}}
     halves = [run(n, outcome_by_id, shard=f"{n}/2", **left_out) for n, outcome_by_id in ((1, one), (2, two))]
     assert combined(*halves).started.elsewhere == {IDS[0]: 4}
-    again = [
+    second_run = [
         msgspec.structs.replace(event, test="t.py::again") if hasattr(event, "test") else event for event in run(2, one)
     ]
-    again[0] = msgspec.structs.replace(again[0], plan=(PlannedTest("t.py::again", (IDS[0],)),))  # type: ignore[call-arg]
-    assert combined(run(1, one, **left_out), again).started.elsewhere == {IDS[0]: 3}
-    assert combined(run(1, one, elsewhere={IDS[0]: 1}), again, run(3, three)).started.elsewhere == {}
+    second_run[0] = msgspec.structs.replace(second_run[0], plan=(PlannedTest("t.py::again", (IDS[0],)),))  # type: ignore[call-arg]
+    assert combined(run(1, one, **left_out), second_run).started.elsewhere == {IDS[0]: 3}
+    assert combined(run(1, one, elsewhere={IDS[0]: 1}), second_run, run(3, three)).started.elsewhere == {}
 
 
 def test_a_failure_in_one_shard_fails_all() -> None:
@@ -155,8 +155,14 @@ def test_selections_add_up() -> None:
         ({"time_scale": 2}, "the time scale is 2"),
         ({"environment": {"kubernetes": "1.37.2"}}, "the kubernetes is 1.37.2, and there 1.36.3"),
         ({"environment": {}}, "the kubernetes is none, and there 1.36.3"),
-        ({"implementation": msgspec.structs.replace(WHO, version="2")}, "the version of the implementation is 2"),
-        ({"implementation": msgspec.structs.replace(WHO, digest="d")}, "the digest of the implementation is d"),
+        (
+            {"implementation": msgspec.structs.replace(IMPLEMENTATION, version="2")},
+            "the version of the implementation is 2",
+        ),
+        (
+            {"implementation": msgspec.structs.replace(IMPLEMENTATION, digest="d")},
+            "the digest of the implementation is d",
+        ),
         (
             {"reproduce": "grove-conformance run --set mutant=x --id NODE-001 --seed 7"},
             "the option is --set mutant=x, and there none",
@@ -175,16 +181,16 @@ def test_runs_that_do_not_belong_together_are_refused(settings: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("shard", "more", "message"),
+    ("shard", "settings", "message"),
     [
         ("1/2", {}, "is shard 1/2, as is run 1"),
         ("2/3", {}, "is shard 2/3, and others are no shards, or shards of another number"),
         ("2/2", {"ids": IDS[:2]}, "selects other requirements than run 1"),
     ],
 )
-def test_shards_of_different_runs_are_refused(shard: str, more: dict[str, Any], message: str) -> None:
+def test_shards_of_different_runs_are_refused(shard: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        combined(run(1, {}, shard="1/2"), run(2, {}, shard=shard, **more))
+        combined(run(1, {}, shard="1/2"), run(2, {}, shard=shard, **settings))
 
 
 def test_events_without_a_beginning_are_refused() -> None:

@@ -115,7 +115,7 @@ def test_a_known_limit_of_a_report_does_not_fail() -> None:
 
 def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
     hostile = "seen `</details>` | <b>bold</b>\n# heading \x1b[31m @everybody"
-    difference = compared(PASSED, replace(FAILED, why=hostile, text="Text of AA-001."))
+    difference = compared(PASSED, replace(FAILED, reason=hostile, text="Text of AA-001."))
     (row,) = [line for line in comparison_text.markdown(difference) if line.startswith("| AA-001")]
     code = "`` seen `</details>` \\| <b>bold</b> # heading \\x1b[31m @everybody ``"
     assert row == f"| AA-001 |  |  | Text of AA-001. | {code} |"
@@ -123,7 +123,7 @@ def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
 
 def test_markdown_fits_into_a_comment_and_lists_the_worst() -> None:
     """Its limit is 65,536 characters."""
-    judged = {f"AA-{n:03}": (PASSED, replace(FAILED, why="x" * 900, text="y" * 500)) for n in range(200)}
+    judged = {f"AA-{n:03}": (PASSED, replace(FAILED, reason="x" * 900, text="y" * 500)) for n in range(200)}
     judged |= {f"BB-{n:03}": (FAILED, replace(PASSED, text="z" * 500)) for n in range(200)}
     old, new = (replace(SIDE, requirements={id: pair[n] for id, pair in judged.items()}) for n in (0, 1))
     lines = list(comparison_text.markdown(comparison.compare(old, new)))
@@ -144,9 +144,9 @@ def test_a_planted_regression_is_found(tmp_path: Path, capsys: pytest.CaptureFix
     (old / "report.yaml").write_text(document.render(failing), "utf-8")
 
     assert call("compare", str(old), str(new)) == Exit.REGRESSION
-    out = capsys.readouterr().out
-    assert "newly failing:\n  AA-002 (MUST, core): Text of AA-002.\n      the names: expected" in out
-    assert out.endswith("regression: 1 newly failing (2 requirements judged in both)\n")
+    output = capsys.readouterr().out
+    assert "newly failing:\n  AA-002 (MUST, core): Text of AA-002.\n      the names: expected" in output
+    assert output.endswith("regression: 1 newly failing (2 requirements judged in both)\n")
 
     assert call("compare", "--markdown", str(old), str(new)) == Exit.REGRESSION
     assert capsys.readouterr().out.startswith("### ❌ Conformance: regression: 1 newly failing")

@@ -16,12 +16,12 @@ LEANING = re.compile(r"(It|Its|Both|This|These|That|They|Their|Such|Consequences
 def quoted() -> list[str]:
     """Return the ids of the defects that a requirement cites, so that a failure may look like them."""
     cited = {row for entry in requirement.load().requirements.values() for row in entry.source}
-    return sorted(cited & set(defects.known()))
+    return sorted(cited & set(defects.rows()))
 
 
 @pytest.mark.parametrize("id", quoted())
 def test_the_sentence_stands_alone(id: str) -> None:
-    sentence = defects.fact(defects.known()[id])
+    sentence = defects.fact(defects.rows()[id])
     assert len(sentence) <= 320
     assert not LEANING.match(sentence)
     assert sentence[-1] not in ":;,…"
@@ -29,5 +29,5 @@ def test_the_sentence_stands_alone(id: str) -> None:
 
 
 def test_a_sentence_ends_where_the_next_one_begins() -> None:
-    assert defects.fact(defects.known()["CHG-DF20"]).endswith('gets the template "worker" if that is listed first')
-    assert "e.g. a.b" in defects.fact(defects.known()["DFT-14"])
+    assert defects.fact(defects.rows()["CHG-DF20"]).endswith('gets the template "worker" if that is listed first')
+    assert "e.g. a.b" in defects.fact(defects.rows()["DFT-14"])

@@ -9,14 +9,14 @@ WAIT = "not seen within 33 s: surplus replicas gone\nnearest: still there: servi
 BROKEN = "INV-001 broken: a pod keeps its gate — pod s-0 was ungated\n  #40 +8.859s ADDED pods/s-0 (version 329)"
 
 
-def lines(what: str, expected: object, actual: object) -> list[str]:
+def lines(description: str, expected: object, actual: object) -> list[str]:
     """Return the line of a failed check in an annotation and in a comparison."""
     content = document.document(real())
     [entry] = content["verdict"]["requirements"]
-    entry["failures"][0] |= {"what": what, "expected": expected, "seen": actual}
+    entry["failures"][0] |= {"what": description, "expected": expected, "seen": actual}
     [annotation] = check_annotations.of(content)
     side = comparison.of_report(content, "run")
-    return [annotation.partition(" t: ")[2], side.requirements["AA-001"].why]
+    return [annotation.partition(" t: ")[2], side.requirements["AA-001"].reason]
 
 
 def test_a_wait_in_vain_is_told_by_its_nearest_miss() -> None:

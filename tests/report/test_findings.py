@@ -152,8 +152,8 @@ def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     monkeypatch.setattr(sys, "argv", ["grove-conformance", "findings", *argv])
     with pytest.raises(SystemExit) as end:
         cli.main()
-    out, err = capsys.readouterr()
-    return int(str(end.value.code)), out + err
+    output, err = capsys.readouterr()
+    return int(str(end.value.code)), output + err
 
 
 def test_the_command_says_what_is_wrong(

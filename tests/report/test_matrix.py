@@ -21,7 +21,7 @@ from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry, Requirement
 
-OURS = data.PROJECT / "docs" / "implementations"
+PUBLISHED = data.PROJECT / "docs" / "implementations"
 HOSTILE = "<img src=x onerror=alert(1)> | `"
 
 
@@ -36,10 +36,10 @@ REGISTRY = Registry(
 )
 
 
-def run(one: str = "", two: str = "", three: str = "", **more: object) -> Run:
+def run(one: str = "", two: str = "", three: str = "", **fields: object) -> Run:
     """A run with the outcomes of AA-001 to AA-003; an empty one is left out."""
     given = {"AA-001": one, "AA-002": two, "AA-003": three}
-    return replace(RUN, outcomes={id: Outcome(word) for id, word in given.items() if word}, **more)  # type: ignore[arg-type]
+    return replace(RUN, outcomes={id: Outcome(word) for id, word in given.items() if word}, **fields)  # type: ignore[arg-type]
 
 
 def of(*runs: Run, note: str = "") -> PublishedImplementation:
@@ -220,8 +220,8 @@ def test_each_outcome_has_a_symbol_of_its_own() -> None:
 
 
 def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:
-    who = replace(of(run("passed", environment={"kubernetes": HOSTILE}), note=HOSTILE), title=HOSTILE)
-    result = matrix.matrix([replace(who, upgrades=(PublishedUpgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
+    implementation = replace(of(run("passed", environment={"kubernetes": HOSTILE}), note=HOSTILE), title=HOSTILE)
+    result = matrix.matrix([replace(implementation, upgrades=(PublishedUpgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
     assert "<img" not in matrix_page.page(result)
     table = matrix_page.markdown(result)
     assert "<img" not in re.sub(r"(`+) .*? \1", "", table)
@@ -271,8 +271,8 @@ def test_submitted_reports_need_no_description(folder: Path) -> None:
         content["digest"] = document.digest(content["verdict"])
         document.save(report, document.render(content))
         assert call("submit", report, "--to", folder) == Exit.CONFORMANT
-    mine, other = published.read(folder)
-    assert [(entry.version, len(entry.runs), entry.note) for entry in mine.versions] == [
+    first, other = published.read(folder)
+    assert [(entry.version, len(entry.runs), entry.note) for entry in first.versions] == [
         ("1", 1, ""),
         ("0", 1, "nobody has it any more"),
         ("2", 1, ""),
@@ -346,12 +346,12 @@ def test_of_a_markdown_page_only_the_matrix_is_made(folder: Path, capsys: pytest
 
 
 def test_the_published_tables_are_up_to_date() -> None:
-    table = matrix.matrix(published.read(OURS), requirement.load())
-    assert matrix_page.markdown(table) in (OURS / "README.md").read_text("utf-8"), "run: make docs"
+    table = matrix.matrix(published.read(PUBLISHED), requirement.load())
+    assert matrix_page.markdown(table) in (PUBLISHED / "README.md").read_text("utf-8"), "run: make docs"
     assert matrix_page.summary(table) in (data.PROJECT / "README.md").read_text("utf-8"), "run: make docs"
 
 
 def test_the_page_needs_no_network_and_is_small() -> None:
-    text = matrix_page.page(matrix.matrix(published.read(OURS), requirement.load()))
+    text = matrix_page.page(matrix.matrix(published.read(PUBLISHED), requirement.load()))
     assert len(text.encode()) < 1 << 20
     assert not re.search(r'(?:src|srcset|action)="|<link|url\(|@import', text)

@@ -36,7 +36,7 @@ def begin(
     expected: Iterable[ledger.ExpectedFailure] = (),
     profiles: tuple[str, ...] = (),
 ) -> ledger.RunStarted:
-    who = ledger.Implementation(
+    implementation = ledger.Implementation(
         name="mine", version="1", roles=roles, features=(), digest="d", expected_failures=tuple(expected)
     )
     return ledger.RunStarted(
@@ -44,7 +44,7 @@ def begin(
         run="r",
         suite_version="0",
         suite_digest="d",
-        implementation=who,
+        implementation=implementation,
         profiles=profiles,
         ids=(),
         plan=tuple(ledger.PlannedTest(test, ids) for test, ids in plan.items()),
@@ -516,7 +516,9 @@ def test_a_violated_invariant_gives_its_profile_no_verdict(level: Level, verdict
 def test_an_invariant_that_is_violated_as_expected_is_an_exception_of_the_verdict() -> None:
     entries = registry(entry("AA-001"), entry("INV-002", profile="gang"), entry("GANG-001", profile="gang"))
     events = [started("t", "AA-001"), check("t", "AA-001"), check("t", "INV-002", "failed"), ended("t", "failed"), DONE]
-    known = ledger.ExpectedFailure("INV-002", "issue 7")
-    report = model.judge(entries, [begin({"t": ("AA-001",)}, profiles=("core",), expected=[known]), *events], TODAY)
+    expected_failure = ledger.ExpectedFailure("INV-002", "issue 7")
+    report = model.judge(
+        entries, [begin({"t": ("AA-001",)}, profiles=("core",), expected=[expected_failure]), *events], TODAY
+    )
     assert (report.verdict, report.exit) == (RunVerdict.EXCEPT_EXPECTED, Exit.CONFORMANT)
     assert terminal.verdict_line(report).endswith("violated besides: INV-002 of gang as expected)")

@@ -23,7 +23,7 @@ HOSTILE = "</pre></script><img src=x onerror=alert(1)>\"'&lt; {{ 7 * 191 }}"
 
 def attacked() -> Report:
     """A run in which every text of the implementation is hostile."""
-    who = ledger.Implementation(
+    implementation = ledger.Implementation(
         name=HOSTILE,
         version=HOSTILE,
         roles=("operator",),
@@ -35,7 +35,7 @@ def attacked() -> Report:
     )
     run = msgspec.structs.replace(
         begin({HOSTILE: ("AA-001",), "t": ("AA-002",), "u": ("AA-003",)}),
-        implementation=who,
+        implementation=implementation,
         environment={HOSTILE: HOSTILE},
         reproduce=HOSTILE,
     )
@@ -50,8 +50,8 @@ def attacked() -> Report:
         ledger.ScenePlayed(wall=5.0, scene=HOSTILE, worker="w", seconds=1, steps={}, markers={HOSTILE: {HOSTILE: 1.0}}),
         DONE,
     ]
-    known = Registry({"core": "The core."}, {f"AA-00{n}": entry(f"AA-00{n}") for n in (1, 2, 3)}, {})
-    return model.judge(known, [run, *events], TODAY)
+    registry = Registry({"core": "The core."}, {f"AA-00{n}": entry(f"AA-00{n}") for n in (1, 2, 3)}, {})
+    return model.judge(registry, [run, *events], TODAY)
 
 
 def test_no_text_of_an_implementation_becomes_html(tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_run_in_which_everything_failed_with_huge_values_fits(tmp_path: Path) 
     for id in ids:
         wrong = ledger.Check(wall=3.0, test=id, id=id, what="pods", outcome="failed", expected=huge, seen={"none": id})
         events += [started(id, id), wrong, ended(id, "failed")]
-    known = Registry({"core": "The core."}, {id: entry(id) for id in ids}, {})
-    report = model.judge(known, [begin({id: (id,) for id in ids}), *events, DONE], TODAY)
+    registry = Registry({"core": "The core."}, {id: entry(id) for id in ids}, {})
+    report = model.judge(registry, [begin({id: (id,) for id in ids}), *events, DONE], TODAY)
     text = page.render(report, tmp_path)
     assert len(text.encode()) <= page.MOST_BYTES
     assert text.count('<details class="row') == len(ids) and "more lines in report.yaml" in text

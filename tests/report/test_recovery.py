@@ -43,12 +43,12 @@ os.read(os.open(sys.argv[2], os.O_RDONLY), 1)
 """A run that has written its ledger, half a line of it, and goes on."""
 
 
-def of_run(*more: AnyEvent) -> tuple[RunStarted, *tuple[AnyEvent, ...]]:
+def of_run(*events: AnyEvent) -> tuple[RunStarted, *tuple[AnyEvent, ...]]:
     """The beginning of a run of this suite with two tests, and more events."""
     given = next(event for event in EVENTS if isinstance(event, RunStarted))
     tests = (PlannedTest("t", ("CORE-001", "CORE-002")), PlannedTest("u", ("CORE-003",)))
     began = msgspec.structs.replace(given, wall=1.0, plan=tests, profiles=("core",), suite_digest=suite_digest())
-    return began, TestStarted(wall=2.0, test="t", ids=("CORE-001", "CORE-002"), worker="gw0"), *more
+    return began, TestStarted(wall=2.0, test="t", ids=("CORE-001", "CORE-002"), worker="gw0"), *events
 
 
 @pytest.fixture

@@ -23,12 +23,12 @@ from conformance.suite.registry import quick, requirement
 from conformance.suite.registry.requirement import Level
 
 
-def printed(events: list[ledger.AnyEvent], *, verbose: bool = True, **how: object) -> str:
-    out = StringIO()
-    console = Console(file=out, width=100, highlight=False, **how)  # type: ignore[arg-type]
+def printed(events: list[ledger.AnyEvent], *, verbose: bool = True, **console_options: object) -> str:
+    output = StringIO()
+    console = Console(file=output, width=100, highlight=False, **console_options)  # type: ignore[arg-type]
     report = model.judge(REGISTRY, events, date(2026, 11, 21))
     terminal.show(report, Path("reports/r1/report.yaml"), console, verbose=verbose)
-    return out.getvalue()
+    return output.getvalue()
 
 
 def test_without_a_terminal_there_are_plain_lines() -> None:
@@ -50,13 +50,13 @@ def test_a_terminal_gets_a_table_that_fits() -> None:
     assert "AA-002" in rows[1] and "failed" in rows[1]
 
 
-@pytest.mark.parametrize("how", [{}, {"force_terminal": True, "color_system": None}])
-def test_what_was_not_asked_for_is_one_line(how: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{}, {"force_terminal": True, "color_system": None}])
+def test_what_was_not_asked_for_is_one_line(options: dict[str, object]) -> None:
     begin = msgspec.structs.replace(EVENTS[0], ids=("AA-002",))
-    text = printed([begin, *EVENTS[1:]], **how)
+    text = printed([begin, *EVENTS[1:]], **options)
     assert "AA-002" in text and "AA-001" not in text
     assert text.count("and 1 that were not selected") == 1
-    assert "selected" not in printed(EVENTS, **how)
+    assert "selected" not in printed(EVENTS, **options)
 
 
 def test_a_failure_says_all_that_is_needed() -> None:
@@ -80,7 +80,7 @@ def test_a_failure_says_all_that_is_needed() -> None:
 
 
 def test_a_quick_run_says_nothing_of_conformance() -> None:
-    known = replace(REGISTRY, requirements={id: entry(id) for id in ("A-001", "A-002")})
+    registry = replace(REGISTRY, requirements={id: entry(id) for id in ("A-001", "A-002")})
 
     def line(tests: tuple[str, ...], outcome: Any = "passed") -> str:
         events = [
@@ -90,7 +90,7 @@ def test_a_quick_run_says_nothing_of_conformance() -> None:
             ended("t", outcome),
             DONE,
         ]
-        return terminal.verdict_line(model.judge(known, events, TODAY))
+        return terminal.verdict_line(model.judge(registry, events, TODAY))
 
     assert "mine 1 passed the few tests of --quick, which say nothing of conformance (partial)" in line((*quick.TESTS,))
     assert "passed all that was selected (partial)" in line(("t",))
@@ -165,10 +165,10 @@ def test_it_says_which_roles_were_judged(roles: tuple[str, ...], words: str) -> 
 def test_a_failure_with_a_picture_says_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "one").mkdir(parents=True)
     (tmp_path / "bundles" / "one" / "timeline.svg").write_text("<svg/>")
-    out = StringIO()
+    output = StringIO()
     report = model.judge(REGISTRY, EVENTS, date(2026, 11, 21))
-    terminal.show(report, tmp_path / "report.yaml", Console(file=out, width=200, highlight=False))
-    assert f"picture:    {tmp_path}/bundles/one/timeline.svg" in out.getvalue()
+    terminal.show(report, tmp_path / "report.yaml", Console(file=output, width=200, highlight=False))
+    assert f"picture:    {tmp_path}/bundles/one/timeline.svg" in output.getvalue()
 
 
 def test_reasons_that_are_not_shown_are_counted_with_their_place() -> None:
@@ -176,20 +176,20 @@ def test_reasons_that_are_not_shown_are_counted_with_their_place() -> None:
     plan: dict[str, tuple[str, ...]] = {id.lower(): (id,) for id in ids}
     ends = [ended(test, "blocked", f"why {test}", "implementation") for test in plan]
     report = model.judge(registry(*map(entry, ids)), [begin(plan), *ends, DONE], TODAY)
-    out = StringIO()
-    terminal.show(report, Path("reports/r1/report.yaml"), Console(file=out, width=200, highlight=False))
-    assert "and 1 more reason why something was not judged: see reports/r1/report.txt\n" in out.getvalue()
+    output = StringIO()
+    terminal.show(report, Path("reports/r1/report.yaml"), Console(file=output, width=200, highlight=False))
+    assert "and 1 more reason why something was not judged: see reports/r1/report.txt\n" in output.getvalue()
 
 
 def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
-    known = msgspec.structs.replace(
+    implementation = msgspec.structs.replace(
         EVENTS[0].implementation,  # type: ignore[union-attr]
         expected_failures=(ledger.ExpectedFailure("AA-002"),),
     )
     by = "AA-002 failed (the names)"
     events = [msgspec.structs.replace(e, ended_by=by) if isinstance(e, ledger.TestFinished) else e for e in EVENTS[1:]]
     for verbose in (True, False):
-        text = printed([msgspec.structs.replace(EVENTS[0], implementation=known), *events], verbose=verbose)
+        text = printed([msgspec.structs.replace(EVENTS[0], implementation=implementation), *events], verbose=verbose)
         assert f"blocked: not judged to its end: t.py::test_one ended when {by} (AA-001)" in text
         assert "causes of failures" not in text
 
@@ -206,7 +206,7 @@ def test_the_same_failure_of_two_requirements_is_told_once() -> None:
     assert text.count("--test t.py::test_one") == 1
 
 
-def many(outcome: str, tests: int) -> model.Report:
+def large(outcome: str, tests: int) -> model.Report:
     """A run of 15 profiles with 22 requirements each; so many tests fail, for 20 reasons and with many lines."""
     entries = {f"P{chr(65 + profile)}-{number:03d}": f"p{profile}" for profile in range(15) for number in range(1, 23)}
     registry = requirement.Registry(
@@ -225,11 +225,11 @@ def many(outcome: str, tests: int) -> model.Report:
     return model.judge(registry, [*events, DONE], TODAY)
 
 
-@pytest.mark.parametrize("report", [many("passed", 0), many("failed", 100)])
+@pytest.mark.parametrize("report", [large("passed", 0), large("failed", 100)])
 def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model.Report) -> None:
     page, everything = StringIO(), StringIO()
-    for out, verbose in ((page, False), (everything, True)):
-        console = Console(file=out, width=100, highlight=False)
+    for output, verbose in ((page, False), (everything, True)):
+        console = Console(file=output, width=100, highlight=False)
         terminal.show(report, Path("reports/r1/report.yaml"), console, verbose=verbose)
     assert len(page.getvalue().splitlines()) <= 60
     assert ("… 41 more lines in the report" in page.getvalue()) is bool(report.counts[model.Outcome.FAILED])
@@ -237,13 +237,13 @@ def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model
     assert sum(line.startswith(("  ✓", "  ✗")) for line in everything.getvalue().splitlines()) == 330
 
 
-def progress(tmp_path: Path, *events: ledger.AnyEvent, **how: Any) -> str:
+def progress(tmp_path: Path, *events: ledger.AnyEvent, **options: Any) -> str:
     """Return what is printed of events, without a terminal."""
-    out = StringIO()
-    with Book(tmp_path) as book, Progress(book, 9, Console(file=out, width=200, highlight=False), 0.0, **how):
+    output = StringIO()
+    with Book(tmp_path) as book, Progress(book, 9, Console(file=output, width=200, highlight=False), 0.0, **options):
         for event in events:
             book.write(event)
-    return out.getvalue()
+    return output.getvalue()
 
 
 PHASE = ledger.Phase(worker="gw0", phase="bringing the cluster up")
@@ -258,16 +258,16 @@ def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path: Path) -> None:
-    out = StringIO()
-    with Book(tmp_path) as book, Progress(book, 9, Console(file=out, width=200), 0.0, every=0.0):
+    output = StringIO()
+    with Book(tmp_path) as book, Progress(book, 9, Console(file=output, width=200), 0.0, every=0.0):
         book.write(PHASE)
         deadline = time.monotonic() + 30
-        while "0 of 9 tests, 0 failed  gw0: bringing the cluster up\n" not in out.getvalue():
-            assert time.monotonic() < deadline, out.getvalue()
+        while "0 of 9 tests, 0 failed  gw0: bringing the cluster up\n" not in output.getvalue():
+            assert time.monotonic() < deadline, output.getvalue()
         for event in (started("t", "AA-002"), check("t", "AA-002", "failed"), ended("t", "failed")):
             book.write(event)
-        while "1 of 9 tests, 1 failed\n" not in out.getvalue():
-            assert time.monotonic() < deadline, out.getvalue()
+        while "1 of 9 tests, 1 failed\n" not in output.getvalue():
+            assert time.monotonic() < deadline, output.getvalue()
 
 
 def test_an_expected_failure_is_no_failure_while_it_is_played(tmp_path: Path) -> None:
@@ -315,14 +315,14 @@ def test_why_tests_are_blocked_is_told_once(tmp_path: Path) -> None:
 
 
 def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
-    out = StringIO()
-    console = Console(file=out, width=200, highlight=False)
+    output = StringIO()
+    console = Console(file=output, width=200, highlight=False)
     with Book(tmp_path) as book, Progress(book, 1, console, 0.0, verbose=True):
         book.write(ledger.Phase(worker="gw0", phase="bringing the cluster up"))
         for event in EVENTS[1:-1]:
             book.write(event)
         book.write(ledger.HarnessFault(worker="gw0", what="etcd \x1b[2J died"))
-    text = out.getvalue()
+    text = output.getvalue()
     assert "gw0: bringing the cluster up" in text
     assert "1/1 failed t.py::test_one (AA-002) 1.8 s" in text
     failure = text.index("✗ AA-002 the names (t.py::test_one)")
@@ -341,12 +341,12 @@ def test_a_known_limit_is_explained_and_is_no_cause_of_failures() -> None:
 
 
 def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
-    out = StringIO()
-    console = Console(file=out, width=200)
+    output = StringIO()
+    console = Console(file=output, width=200)
     with Book(tmp_path) as book, Progress(book, 1, console, 0.0, limited={"AA-002"}, verbose=True):
         for event in (started("u", "AA-002"), check("u", "AA-002", "failed"), ended("u", "known-limit")):
             book.write(event)
-    assert "≈ AA-002 w (u)" in out.getvalue() and "1/1 known-limit u" in out.getvalue()
+    assert "≈ AA-002 w (u)" in output.getvalue() and "1/1 known-limit u" in output.getvalue()
 
 
 def test_an_invariant_that_more_scenes_could_show_is_told_with_how_many() -> None:

@@ -22,55 +22,55 @@ COSTS = {"a": 10.0, "b": 10.0, "c": 80.0}
 
 
 def test_a_run_at_the_usual_pace_takes_what_is_left_of_its_costs() -> None:
-    left = TimeLeft(SCENES, COSTS)
-    left.ended("b")
-    assert left.seconds(10.0) == pytest.approx(90.0)
-    left.ended("a1")
-    assert left.seconds(20.0) == pytest.approx(80.0)
-    left.ended("a2")
-    assert left.seconds(20.0) == pytest.approx(80.0), "a scene is played once for all of its tests"
-    left.ended("c")
-    assert left.seconds(200.0) == 0.0
+    time_left = TimeLeft(SCENES, COSTS)
+    time_left.ended("b")
+    assert time_left.seconds(10.0) == pytest.approx(90.0)
+    time_left.ended("a1")
+    assert time_left.seconds(20.0) == pytest.approx(80.0)
+    time_left.ended("a2")
+    assert time_left.seconds(20.0) == pytest.approx(80.0), "a scene is played once for all of its tests"
+    time_left.ended("c")
+    assert time_left.seconds(200.0) == 0.0
 
 
 def test_a_slow_machine_takes_longer_the_longer_it_was_measured() -> None:
-    left = TimeLeft({"a": "a", "b": "b"}, {"a": 600.0, "b": 600.0})
-    left.ended("a")
-    assert left.seconds(1800.0) == pytest.approx(600.0 * 1860 / 660)
+    time_left = TimeLeft({"a": "a", "b": "b"}, {"a": 600.0, "b": 600.0})
+    time_left.ended("a")
+    assert time_left.seconds(1800.0) == pytest.approx(600.0 * 1860 / 660)
 
 
 def test_a_scene_that_is_late_lasts_as_long_again() -> None:
-    left = TimeLeft({"a": "a", "b": "b"}, {"a": 10.0, "b": 10.0})
-    left.ended("a")
-    left.started("b", 10.0)
-    assert [round(left.seconds(now) or 0.0) for now in (10.0, 20.0, 50.0, 110.0)] == [10, 0, 30, 90]
-    left.ended("b")
-    assert left.seconds(120.0) == 0.0
+    time_left = TimeLeft({"a": "a", "b": "b"}, {"a": 10.0, "b": 10.0})
+    time_left.ended("a")
+    time_left.started("b", 10.0)
+    assert [round(time_left.seconds(now) or 0.0) for now in (10.0, 20.0, 50.0, 110.0)] == [10, 0, 30, 90]
+    time_left.ended("b")
+    assert time_left.seconds(120.0) == 0.0
 
 
 def test_what_is_played_of_a_scene_is_over_but_never_more_than_the_scene() -> None:
-    left = TimeLeft(SCENES, COSTS)
-    left.started("a1", 0.0)
-    left.started("a2", 7.0)
-    assert left.seconds(8.0) == pytest.approx(92.0)
-    assert left.seconds(100.0) == pytest.approx(90.0 + 90.0 * 160 / 70)
+    time_left = TimeLeft(SCENES, COSTS)
+    time_left.started("a1", 0.0)
+    time_left.started("a2", 7.0)
+    assert time_left.seconds(8.0) == pytest.approx(92.0)
+    assert time_left.seconds(100.0) == pytest.approx(90.0 + 90.0 * 160 / 70)
 
 
 def test_scenes_that_are_played_alone_keep_all_workers_busy() -> None:
-    left = TimeLeft(SCENES, COSTS, alone={"c"}, workers=2)
-    left.ended("a1")
-    left.ended("b")
-    assert left.seconds(10.0) == pytest.approx(80.0)
+    time_left = TimeLeft(SCENES, COSTS, exclusive={"c"}, workers=2)
+    time_left.ended("a1")
+    time_left.ended("b")
+    assert time_left.seconds(10.0) == pytest.approx(80.0)
 
 
 def test_nothing_is_said_before_anything_is_known() -> None:
-    left = TimeLeft(SCENES, {"a": 1.0, "b": 10.0, "c": 89.0})
-    assert left.seconds(1.0) is None
-    left.ended("a1")
-    assert left.seconds(60.0) is None
-    left.ended("unknown")
-    left.ended("b")
-    assert left.seconds(60.0) is not None
+    time_left = TimeLeft(SCENES, {"a": 1.0, "b": 10.0, "c": 89.0})
+    assert time_left.seconds(1.0) is None
+    time_left.ended("a1")
+    assert time_left.seconds(60.0) is None
+    time_left.ended("unknown")
+    time_left.ended("b")
+    assert time_left.seconds(60.0) is not None
     assert TimeLeft({}, {}).seconds(1.0) is None
 
 
@@ -83,27 +83,33 @@ def test_it_is_said_to_the_minute(seconds: float | None, expected: str) -> None:
 
 
 def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> None:
-    out = StringIO()
-    left = TimeLeft({"t": "T", "u": "U"}, {"T": 100.0, "U": 1000.0})
-    with Book(tmp_path) as book, Progress(book, 2, Console(file=out, width=200), 0.0, every=0.0, left=left):
+    output = StringIO()
+    time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 100.0, "U": 1000.0})
+    with (
+        Book(tmp_path) as book,
+        Progress(book, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
+    ):
         book.write(started("t", "AA-001"))
         book.write(ended("t", "passed"))
-        until(lambda: bool(re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", out.getvalue())), out)
+        until(lambda: bool(re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", output.getvalue())), output)
 
 
 def test_the_start_of_a_cluster_is_no_part_of_a_scene(tmp_path: Path) -> None:
-    out = StringIO()
-    left = TimeLeft({"t": "T", "u": "U"}, {"T": 0.001, "U": 0.001})
-    with Book(tmp_path) as book, Progress(book, 2, Console(file=out, width=200), 0.0, every=0.0, left=left):
+    output = StringIO()
+    time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 0.001, "U": 0.001})
+    with (
+        Book(tmp_path) as book,
+        Progress(book, 2, Console(file=output, width=200), 0.0, every=0.0, time_left=time_left),
+    ):
         book.write(started("t", "AA-001"))
         book.write(Phase(wall=1.0, worker="gw0", phase="bringing the cluster up"))
-        until(lambda: out.getvalue().count("gw0: bringing the cluster up") > 1, out)
-        assert " left" not in out.getvalue(), "nothing was played yet"
+        until(lambda: output.getvalue().count("gw0: bringing the cluster up") > 1, output)
+        assert " left" not in output.getvalue(), "nothing was played yet"
         book.write(Phase(wall=2.0, worker="gw0", phase="ready"))
-        until(lambda: "less than a minute left" in out.getvalue(), out)
+        until(lambda: "less than a minute left" in output.getvalue(), output)
 
 
-def until(condition: Callable[[], bool], out: StringIO) -> None:
+def until(condition: Callable[[], bool], output: StringIO) -> None:
     deadline = time.monotonic() + 30
     while not condition():
-        assert time.monotonic() < deadline, out.getvalue()
+        assert time.monotonic() < deadline, output.getvalue()

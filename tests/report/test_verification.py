@@ -304,8 +304,8 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     forged(content)
     (tmp_path / "report.yaml").write_text(document.render(content), "utf-8")
     assert call(tmp_path) == Exit.NOT_CONFORMANT
-    out = capsys.readouterr().out
-    assert "wrong: the part `verdict` does not have the digest" in out and "verified" not in out
+    output = capsys.readouterr().out
+    assert "wrong: the part `verdict` does not have the digest" in output and "verified" not in output
 
 
 def call(folder: Path) -> int:
