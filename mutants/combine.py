@@ -28,7 +28,7 @@ def main(
         result_files = {path: results.read(path) for path in _files(files)}
     except results.UnreadableError as error:
         raise typer.BadParameter(str(error), param_hint="FILES") from None
-    outcomes = once(outcome for content in result_files.values() for outcome in content.outcomes)
+    outcomes = without_repeats(outcome for content in result_files.values() for outcome in content.outcomes)
     wrong = [*foreign(result_files, results.code()), *problems(outcomes, MUTANTS.all())]
     for line in wrong:
         typer.echo(line)
@@ -45,7 +45,7 @@ def _files(given: Iterable[Path]) -> list[Path]:
     return files
 
 
-def once(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def without_repeats(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Return the outcomes, those that stand in several files once. A run without a verdict does not count beside one
     that has one."""
     unique: dict[tuple[str, str, tuple[str, ...], str], Outcome] = {}

@@ -37,7 +37,9 @@ def main(
     proofs = at_once([trial for trial in combined if not quick or trial.bench is trials.USUAL])
     suspects = [variant for proof in proofs for variant in suspected(proof, variants)]
     parallel = runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
-    apart = [Trial.of_variant(variant) for variant in variants if (variant.alone and not quick) or variant in suspects]
+    apart = [
+        Trial.of_variant(variant) for variant in variants if (variant.conflict and not quick) or variant in suspects
+    ]
     for bench in trials.BENCHES:
         proofs += prove.prove([trial for trial in apart if trial.bench is bench], parallel, bench)
     typer.echo(results.summary(map(results.Outcome.of, proofs)))

@@ -41,7 +41,7 @@ COUNT_SECONDS = 30.0
 def main(
     only: Annotated[list[str] | None, typer.Option("--mutant", help="Prove only this mutant (repeatable).")] = None,
     just: Annotated[list[str] | None, typer.Option("--variant", help="Prove only this variant (repeatable).")] = None,
-    few: Annotated[
+    selection: Annotated[
         bool, typer.Option("--selection", help="Prove the mutants of selection.yaml, without controls.")
     ] = False,
     shard: Annotated[str, typer.Option(help="Prove only the i-th of n parts, as i/n.")] = "1/1",
@@ -54,7 +54,7 @@ def main(
 ) -> None:
     """Prove that each mutant is caught by the requirements that claim it."""
     part = _part(shard)
-    only = [*(only or ()), *(trials.selection() if few else ())]
+    only = [*(only or ()), *(trials.selection() if selection else ())]
     chosen = _named(MUTANTS, only if only or just else list(MUTANTS.all()))[part]
     permitted = _named(VARIANTS, just or [])[part]
     parallel = parallel or runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
@@ -62,13 +62,13 @@ def main(
     # The controls run among the others: they show that nothing fails under their conditions. They take longer than the
     # whole selection, which goes without: the same requirements have passed in a proof of everything.
     for bench in trials.BENCHES:
-        own = [mutant for mutant in chosen if trials.bench(mutant.caught_by) is bench]
-        planned += [] if few else trials.controls(own, parallel)
+        bench_mutants = [mutant for mutant in chosen if trials.bench(mutant.caught_by) is bench]
+        planned += [] if selection else trials.controls(bench_mutants, parallel)
     file = None if only or just else results.file_of(shard)
     earlier = _earlier_results(file, anew)
-    known = [outcome for trial in planned if (outcome := earlier.of(trial))]
-    if known:
-        typer.echo(f"{file} has {len(known)} of {len(planned)} already; --anew proves them again")
+    earlier_outcomes = [outcome for trial in planned if (outcome := earlier.of(trial))]
+    if earlier_outcomes:
+        typer.echo(f"{file} has {len(earlier_outcomes)} of {len(planned)} already; --anew proves them again")
 
     def keep(proof: Proof) -> None:
         earlier.add(Outcome.of(proof))
@@ -77,9 +77,9 @@ def main(
 
     proofs: list[Proof] = []
     for bench in trials.BENCHES:
-        left = [trial for trial in planned if trial.bench is bench and earlier.of(trial) is None]
-        proofs += prove(left, parallel, bench, keep)
-    outcomes = [*known, *map(Outcome.of, proofs)]
+        remaining = [trial for trial in planned if trial.bench is bench and earlier.of(trial) is None]
+        proofs += prove(remaining, parallel, bench, keep)
+    outcomes = [*earlier_outcomes, *map(Outcome.of, proofs)]
     typer.echo(results.summary(outcomes) + (f"; kept in {file}" if file else ""))
     sys.exit(0 if outcomes and all(outcome.right for outcome in outcomes) else 1)
 
@@ -152,14 +152,14 @@ def with_progress(futures: Sequence[Future[Proof]], console: Console, every: flo
     bar = Progress(*columns, console=console) if console.is_terminal else None
     with bar or contextlib.nullcontext():
         task = bar.add_task("", total=len(futures)) if bar else None
-        left = set(futures)
-        while left:
-            done, left = wait(left, every, FIRST_COMPLETED)
+        remaining = set(futures)
+        while remaining:
+            done, remaining = wait(remaining, every, FIRST_COMPLETED)
             yield from (future.result() for future in done)
             if bar and task is not None:
-                bar.update(task, completed=len(futures) - len(left))
+                bar.update(task, completed=len(futures) - len(remaining))
             elif not done:
-                console.print(f"{len(futures) - len(left)} of {len(futures)} proofs")
+                console.print(f"{len(futures) - len(remaining)} of {len(futures)} proofs")
 
 
 def lines(proof: Proof) -> str:

@@ -52,8 +52,8 @@ class Variant(Switch):
     """Profiles that must let it through as a whole, beside the requirements that it names."""
     exempt: tuple[str, ...] = ()
     """Requirements about what is different on purpose, which may fail."""
-    alone: str = ""
-    """Why it cannot be armed together with all others; empty if it can."""
+    conflict: str = ""
+    """The reason why it cannot be armed together with all others; empty if it can."""
 
 
 CHANGES = "changes"
@@ -77,30 +77,30 @@ AnySwitch = TypeVar("AnySwitch", bound=Switch)
 class Catalog(Generic[AnySwitch]):
     """The switches that the modules of a package register. It is an extension of the reference."""
 
-    def __init__(self, word: str, package: str, beside: Catalog[Any] | None = None) -> None:
-        """`beside`: another catalog, whose switches can be armed by name as well."""
-        self.word, self._package, self._beside = word, package, beside
-        self._known: dict[str, AnySwitch] = {}
+    def __init__(self, word: str, package: str, neighbor: Catalog[Any] | None = None) -> None:
+        """`neighbor`: another catalog, whose switches can be armed by name as well."""
+        self.word, self._package, self._neighbor = word, package, neighbor
+        self._switches: dict[str, AnySwitch] = {}
 
     def add(self, switch: AnySwitch) -> None:
         """Register a switch. Its name must be new."""
-        assert switch.name not in self._known, switch.name
-        self._known[switch.name] = switch
+        assert switch.name not in self._switches, switch.name
+        self._switches[switch.name] = switch
 
     def all(self) -> dict[str, AnySwitch]:
         """Return all switches by name. Imports the modules that register them."""
         for module in pkgutil.iter_modules(import_module(self._package).__path__):
             import_module(f"{self._package}.{module.name}")
-        return dict(self._known)
+        return dict(self._switches)
 
     def named(self, names: Iterable[str]) -> list[AnySwitch]:
         """Return the switches of these names. Raises UnknownNameError."""
-        known = self.all() | (self._beside.all() if self._beside else {})
+        switches = self.all() | (self._neighbor.all() if self._neighbor else {})
         for name in names:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
+            if name not in switches:
+                near = difflib.get_close_matches(name, switches, 1)
                 raise UnknownNameError(f"no {self.word} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        return [known[name] for name in names]
+        return [switches[name] for name in names]
 
     def arm(self, names: Iterable[str], role: Role) -> None:
         """Apply the named switches of this role. Those of the other role are left alone: one option serves both."""
@@ -113,12 +113,12 @@ class Catalog(Generic[AnySwitch]):
         """Yield name, role and text of each switch."""
         for switch in self.all().values():
             yield switch.name, switch.role, switch.text
-        if self._beside is not None:
-            yield from self._beside.listed()
+        if self._neighbor is not None:
+            yield from self._neighbor.listed()
 
 
 FRAGILE = Catalog[Fragile]("mutant", "mutants.fragile")
-MUTANTS = Catalog[Mutant]("mutant", "mutants.profiles", beside=FRAGILE)
+MUTANTS = Catalog[Mutant]("mutant", "mutants.profiles", neighbor=FRAGILE)
 VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 
@@ -158,12 +158,12 @@ def variant(
     time_scale: float | None = None,
     profiles: tuple[str, ...] = (),
     exempt: tuple[str, ...] = (),
-    alone: str = "",
+    conflict: str = "",
 ) -> Callable[[Apply], Apply]:
     """Register the function as a variant. `passes` and `exempt` are requirement ids, see `Variant`."""
 
     def register(apply: Apply) -> Apply:
-        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt, alone))
+        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt, conflict))
         return apply
 
     return register

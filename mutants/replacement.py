@@ -55,8 +55,8 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
     of one function follow each other. `change` must return a new value, not change the result in place: that it is ever
     another one is part of what a run has to show."""
     right = getattr(target, name)
-    known = _named(target, name)
-    note = _once(_ALTERED, known)
+    full_name = _named(target, name)
+    note = _noted_once(_ALTERED, full_name)
 
     def changed(result: Any, *arguments: Any, **named: Any) -> Any:
         other = change(result, *arguments, **named)
@@ -72,7 +72,7 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
     async def altered_later(*arguments: Any, **named: Any) -> Any:
         return changed(await right(*arguments, **named), *arguments, **named)
 
-    _note(_ALTERS, known)
+    _note(_ALTERS, full_name)
     replace(target, name, altered_later if inspect.iscoroutinefunction(right) else altered)
 
 
@@ -132,7 +132,7 @@ def _noted(wrong: Any, name: str) -> Any:
 
 
 def _noting(wrong: Callable[..., Any], name: str) -> Callable[..., Any]:
-    note = _once(_CALLED, name)
+    note = _noted_once(_CALLED, name)
 
     @functools.wraps(wrong)
     def noting(*arguments: Any, **named: Any) -> Any:
@@ -142,13 +142,13 @@ def _noting(wrong: Callable[..., Any], name: str) -> Callable[..., Any]:
     return noting
 
 
-def _once(word: str, name: str) -> Callable[[], None]:
+def _noted_once(word: str, name: str) -> Callable[[], None]:
     """Return a function that notes the word when it is first called."""
-    left = [word]
+    pending_words = [word]
 
     def note() -> None:
-        if left:
-            _note(left.pop(), name)
+        if pending_words:
+            _note(pending_words.pop(), name)
 
     return note
 

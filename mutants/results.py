@@ -78,9 +78,9 @@ class Results:
         """Add an outcome. It takes the place of one that had no verdict."""
         same = (outcome.kind, outcome.name, outcome.ids)
         self.outcomes = [
-            known
-            for known in self.outcomes
-            if known.outcome != NO_VERDICT or (known.kind, known.name, known.ids) != same
+            earlier
+            for earlier in self.outcomes
+            if earlier.outcome != NO_VERDICT or (earlier.kind, earlier.name, earlier.ids) != same
         ]
         self.outcomes.append(outcome)
 
@@ -91,10 +91,10 @@ class Results:
         if not self.outcomes:
             lines[-1] += " []"
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-        Path(beside).rename(path)
+        Path(temporary).rename(path)
 
 
 def _key(trial: Trial) -> tuple[str, str, tuple[str, ...]]:

@@ -82,7 +82,7 @@ class Lanes:
     def __enter__(self) -> Lanes:
         try:
             with ThreadPoolExecutor(len(self._names)) as pool:
-                for kubeconfig in pool.map(self._up, self._names):
+                for kubeconfig in pool.map(self._start_cluster, self._names):
                     self.free.put(kubeconfig)
         except BaseException:
             self.__exit__()
@@ -93,7 +93,7 @@ class Lanes:
         with ThreadPoolExecutor(len(self._names)) as pool:
             list(pool.map(lambda name: _conformance("cluster", "down", name), self._names))
 
-    def _up(self, name: str) -> str:
+    def _start_cluster(self, name: str) -> str:
         """Return the kubeconfig of a new cluster, which the command prints as `export KUBECONFIG=…`."""
         done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), *self._bench.cluster)
         if done.returncode:
@@ -171,8 +171,8 @@ def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int |
         bad = ("failed", "blocked") if trial.profiles or trial.whole else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
     # A SHOULD or a seed decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.
-    own = [entry for entry in requirements if entry["id"] in trial.ids]
-    decides = any(entry["level"] == "MUST" and not entry.get("seed") for entry in own)
+    trial_requirements = [entry for entry in requirements if entry["id"] in trial.ids]
+    decides = any(entry["level"] == "MUST" and not entry.get("seed") for entry in trial_requirements)
     codes = (1,) if decides else (1, 5, 6)
     if exitcode not in codes and not wrong:
         return {"exit code": f"{exitcode}, not {codes[-1]}"}

@@ -108,7 +108,7 @@ class Trial:
 def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
     """Return a trial for each bench in which all variants are armed at once that can be: on what each names first, or,
     if `whole`, on everything."""
-    listed = [variant for variant in variants if not variant.alone]
+    listed = [variant for variant in variants if not variant.conflict]
     casts = [(target, [variant for variant in listed if bench(variant.passes) is target]) for target in BENCHES]
     return [_at_once(cast, target, whole) for target, cast in casts if cast]
 
@@ -162,15 +162,15 @@ def selection() -> list[str]:
 
 def longest_first(trials: Iterable[Trial], file: Path = SECONDS) -> list[Trial]:
     """Sort trials so that no long one runs alone at the end: controls, then what never ran, then by the last time."""
-    known = _seconds(file)
-    return sorted(trials, key=lambda trial: (trial.kind != "reference", -known.get(_key(trial), float("inf"))))
+    last_seconds = _seconds(file)
+    return sorted(trials, key=lambda trial: (trial.kind != "reference", -last_seconds.get(_key(trial), float("inf"))))
 
 
 def remember(took: Iterable[tuple[Trial, float]], file: Path = SECONDS) -> None:
     """Keep how long trials took, for the order of the next call."""
-    known = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in took}
+    all_seconds = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in took}
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+    file.write_text(json.dumps(all_seconds, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def _key(trial: Trial) -> str:

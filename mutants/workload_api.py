@@ -66,7 +66,7 @@ PASSES: dict[str, tuple[str, ...]] = {
 SETTINGS: dict[str, dict[str, Any]] = {
     # Pods above a minimum that are there from the start can take the nodes of other minimums (WL-SH14).
     "wl-extras-at-once": {"exempt": ("WAPI-082",)},
-    "wl-lost-pods-together": {"alone": "wl-one-child-once-placed replaces the same function"},
+    "wl-lost-pods-together": {"conflict": "wl-one-child-once-placed replaces the same function"},
 }
 """Name of a variant → what else it is registered with."""
 

@@ -13,7 +13,7 @@ from reference_impl.control.podclique import CliqueReconciler
 from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 
-_known: set[str] = set()
+_seen_uids: set[str] = set()
 """The uids of objects whose creation this process has watched."""
 
 
@@ -22,7 +22,7 @@ def _learn() -> None:
 
     def changed(self: Informer[Any], kind: str, item: Any) -> None:
         if self._synced.is_set():
-            _known.add(item.metadata.uid)
+            _seen_uids.add(item.metadata.uid)
         right(self, kind, item)
 
     replace(Informer, "changed", changed)
@@ -41,7 +41,7 @@ def _finalizers_of_former_lives() -> None:
     _learn()
 
     async def remove_finalizer(self: Writer, informer: Any, item: Any, finalizer: str) -> None:
-        if item.metadata.uid in _known:
+        if item.metadata.uid in _seen_uids:
             await right(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
@@ -53,7 +53,7 @@ def _gates_of_former_lives() -> None:
     _learn()
 
     async def ungate(self: CliqueReconciler, pod: Any) -> None:
-        if pod.metadata.uid in _known:
+        if pod.metadata.uid in _seen_uids:
             await right(self, pod)
 
     replace(CliqueReconciler, "_ungate", ungate)
@@ -67,7 +67,7 @@ def _gangs_of_former_lives() -> None:
     _learn()
 
     async def write(self: GangReconciler, gang: PodGang, *, is_complete: bool) -> None:
-        if gang.metadata.uid in _known:
+        if gang.metadata.uid in _seen_uids:
             await right(self, gang, is_complete=is_complete)
 
     replace(GangReconciler, "_write", write)

@@ -64,12 +64,12 @@ def _expired_watch_given_up() -> None:
     async def run(self: Reflector[Any]) -> None:
         right_list = self._list
 
-        async def once() -> None:
+        async def list_once() -> None:
             if self._expired:
                 await asyncio.Event().wait()
             await right_list()
 
-        self._list = once  # type: ignore[method-assign]
+        self._list = list_once  # type: ignore[method-assign]
         await right(self)
 
     replace(Reflector, "run", run)
@@ -109,20 +109,20 @@ def _acts_on_the_past() -> None:
     read, delete, patch = Reflector.read, Client.delete, Client.patch
 
     async def read_cache(self: Reflector[Any]) -> Any:
-        known, self._params = self._params, {**self._params, "resourceVersion": "0"}
+        params, self._params = self._params, {**self._params, "resourceVersion": "0"}
         try:
             return await read(self)
         finally:
-            self._params = known
+            self._params = params
 
-    async def delete_by_name(self: Client, *place: Any, uid: Any = None, version: Any = None, **more: Any) -> None:
-        await delete(self, *place, **more)
+    async def delete_by_name(self: Client, *place: Any, uid: Any = None, version: Any = None, **options: Any) -> None:
+        await delete(self, *place, **options)
 
-    async def patch_by_name(self: Client, resource: Any, namespace: Any, name: str, body: Any, **more: Any) -> Any:
+    async def patch_by_name(self: Client, resource: Any, namespace: Any, name: str, body: Any, **options: Any) -> Any:
         if isinstance(body, dict) and "metadata" in body:
             metadata = {key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")}
             body = {**body, "metadata": metadata}
-        return await patch(self, resource, namespace, name, body, **more)
+        return await patch(self, resource, namespace, name, body, **options)
 
     replace(Reflector, "read", read_cache)
     replace(Client, "patch", patch_by_name)

@@ -19,12 +19,12 @@ def _versions_updated_once() -> None:
     had: dict[str, set[str]] = {}
 
     def advanced(pcs: Any, progress: Any, generation: str, observed: Any, now: str) -> Any:
-        known = had.setdefault(pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""})
-        if progress.update_ended_at is None and generation in known:
+        generations = had.setdefault(pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""})
+        if progress.update_ended_at is None and generation in generations:
             return type(progress)(update_started_at=now, update_ended_at=now)
         result = right(pcs, progress, generation, observed, now)
         if result.update_ended_at is not None:
-            known.add(generation)
+            generations.add(generation)
         return result
 
     replace(update_set_replicas, "advanced", advanced)

@@ -82,8 +82,8 @@ def _strategy_filled_in() -> None:
 
     def patch(pcs: dict[str, Any], stored: Any = None) -> list[defaults.Operation]:
         spec = pcs.get("spec")
-        more = isinstance(spec, dict) and "updateStrategy" not in spec
-        add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if more else []
+        missing = isinstance(spec, dict) and "updateStrategy" not in spec
+        add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if missing else []
         return right(pcs, stored) + add
 
     replace(defaults, "patch", patch)
@@ -260,8 +260,10 @@ def _replicas_fixed() -> None:
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         sizes = [[clique.spec.replicas for clique in of.spec.template.cliques] for of in (pcs, old)]
-        more = [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
-        return [*right(pcs, old), *more]
+        further_errors = (
+            [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
+        )
+        return [*right(pcs, old), *further_errors]
 
     replace(updates, "violations", violations)
 
@@ -272,8 +274,10 @@ def _images_fixed() -> None:
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         images = [[_images(clique) for clique in of.spec.template.cliques] for of in (pcs, old)]
-        more = [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
-        return [*right(pcs, old), *more]
+        further_errors = (
+            [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
+        )
+        return [*right(pcs, old), *further_errors]
 
     replace(updates, "violations", violations)
 
@@ -288,8 +292,8 @@ def _labels_fixed() -> None:
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         names = [[clique.labels for clique in of.spec.template.cliques] for of in (pcs, old)]
-        more = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
-        return [*right(pcs, old), *more]
+        further_errors = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
+        return [*right(pcs, old), *further_errors]
 
     replace(updates, "violations", violations)
 
@@ -363,15 +367,15 @@ def _queue_unchecked() -> None:
 
 @mutant("topology-refused", "operator", "rejects topology constraints although they are enabled", "ADM-029")
 def _topology_refused() -> None:
-    replace(topology, "violations", lambda pcs, known: list(topology.refused(pcs)))
+    replace(topology, "violations", lambda pcs, binding_levels: list(topology.refused(pcs)))
 
 
 @mutant("binding-unchecked", "operator", "accepts constraints with an unknown binding", "ADM-030")
 def _binding_unchecked() -> None:
     right = topology.violations
 
-    def violations(pcs: Any, known: Any) -> list[FieldError]:
-        return [error for error in right(pcs, known) if "not found" not in error.detail]
+    def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
+        return [error for error in right(pcs, binding_levels) if "not found" not in error.detail]
 
     replace(topology, "violations", violations)
 
@@ -412,9 +416,11 @@ def _binding_schedulers_unchecked() -> None:
 def _unknown_binding_at_the_set() -> None:
     right = topology.violations
 
-    def violations(pcs: Any, known: Any) -> list[FieldError]:
+    def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
         whole = "spec.template.topologyConstraint.topologyName"
-        return [dataclasses.replace(e, path=whole) if "not found" in e.detail else e for e in right(pcs, known)]
+        return [
+            dataclasses.replace(e, path=whole) if "not found" in e.detail else e for e in right(pcs, binding_levels)
+        ]
 
     replace(topology, "violations", violations)
 

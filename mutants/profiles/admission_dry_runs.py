@@ -30,7 +30,7 @@ def _other_defaults_in_dry_runs() -> None:
         result = await right(hooks, request)
         if request.get("dryRun"):
             return result
-        short = [{**op, "value": "1h0m0s"} if op["path"].endswith("Delay") else op for op in result.patch]
-        return dataclasses.replace(result, patch=short)
+        operations = [{**op, "value": "1h0m0s"} if op["path"].endswith("Delay") else op for op in result.patch]
+        return dataclasses.replace(result, patch=operations)
 
     replace(Hooks, "_default", default)

@@ -23,9 +23,9 @@ def spoil(crd: str, *operations: dict[str, Any]) -> None:
         clients.append(client)
         make(self, client, **settings)
 
-    async def spoil_and_run(self: Operator, *how: Any) -> None:
+    async def spoil_and_run(self: Operator, *arguments: Any) -> None:
         await clients[0].patch(CRDS, None, crd, list(operations), content_type=JSON_PATCH)
-        await run(self, *how)
+        await run(self, *arguments)
 
     replace(Operator, "__init__", init)
     replace(Operator, "run", spoil_and_run)

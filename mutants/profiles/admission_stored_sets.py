@@ -42,8 +42,8 @@ def _stored_domain_changes() -> None:
 def _repair_names_no_binding() -> None:
     right = topology.violations
 
-    def violations(pcs: Any, known: Any) -> list[FieldError]:
-        return [error for error in right(pcs, known) if "not found" not in error.detail]
+    def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
+        return [error for error in right(pcs, binding_levels) if "not found" not in error.detail]
 
     replace(topology, "violations", violations)
 

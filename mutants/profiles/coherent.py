@@ -29,9 +29,9 @@ right_slots = slots.slots
 
 @mutant("step-in-one", "operator", "replaces a whole step with its anchor", "COHR-030")
 def _step_in_one() -> None:
-    def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
+    def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
         count = steps.step_count(components)
-        return SubStep(SubStepKind.ANCHOR, {c.key: min(steps.target(c, count), left[c.key]) for c in components})
+        return SubStep(SubStepKind.ANCHOR, {c.key: min(steps.target(c, count), remaining[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
     _ignore_the_budget()  # else no such anchor is ever opened, and nothing is replaced in another way
@@ -44,8 +44,8 @@ def _one_step_only() -> None:
 
 @mutant("small-anchors", "operator", "opens anchors with less than the minimum", "COHR-043", "COHR-045")
 def _small_anchors() -> None:
-    def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
-        return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), left[c.key]) for c in components})
+    def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
+        return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), remaining[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
 
@@ -54,9 +54,9 @@ def _small_anchors() -> None:
 def _batch_without_limit() -> None:
     right = steps.sub_step
 
-    def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Mapping[Key, int]) -> SubStep:
-        result = right(components, done, left)
-        return result if result.phase is SubStepKind.ANCHOR else SubStep(result.phase, dict(left))
+    def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
+        result = right(components, done, remaining)
+        return result if result.phase is SubStepKind.ANCHOR else SubStep(result.phase, dict(remaining))
 
     replace(steps, "sub_step", sub_step)
     _ignore_the_budget()
@@ -112,14 +112,14 @@ def _broken_sets_wait() -> None:
     "COHR-109",
 )
 def _gates_ignored() -> None:
-    replace(progress, "not_ready", lambda own, components, observed: ())
-    replace(progress, "incomplete", lambda own, components, observed: None)
+    replace(progress, "not_ready", lambda update_entries, components, observed: ())
+    replace(progress, "incomplete", lambda update_entries, components, observed: None)
     _ignore_the_budget()
 
 
 @mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "COHR-109")
 def _joined_pods_not_awaited() -> None:
-    replace(progress, "incomplete", lambda own, components, observed: None)
+    replace(progress, "incomplete", lambda update_entries, components, observed: None)
 
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
@@ -177,11 +177,18 @@ def _two_writes() -> None:
     half_done: dict[str, tuple[Layout, tuple[str, ...]]] = {}
 
     def moved(
-        layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+        layout: Layout,
+        update_entries: Layout,
+        batch: Batch,
+        join: Entry | None,
+        generation: str,
+        epochs: Epochs,
+        *,
+        opens: bool,
     ) -> tuple[Layout, tuple[str, ...]]:
         if generation in half_done:
             return half_done.pop(generation)
-        half_done[generation] = right_moved(layout, own, batch, join, generation, epochs, opens=opens)
+        half_done[generation] = right_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
         return tidy(moves._drained(layout, batch)), ()
 
     replace(planner, "moved", moved)
@@ -190,12 +197,19 @@ def _two_writes() -> None:
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
 def _tails_share_a_gang() -> None:
     def moved(
-        layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+        layout: Layout,
+        update_entries: Layout,
+        batch: Batch,
+        join: Entry | None,
+        generation: str,
+        epochs: Epochs,
+        *,
+        opens: bool,
     ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, own, batch, join, generation, epochs, opens=opens)
-        known = {entry.key for entry in layout}
+        result, touched = right_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
+        old_keys = {entry.key for entry in layout}
         return tuple(
-            entry if entry.key in known else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
+            entry if entry.key in old_keys else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
         ), touched
 
     replace(planner, "moved", moved)
@@ -203,8 +217,8 @@ def _tails_share_a_gang() -> None:
 
 @mutant("pods-join-the-first-anchor", "operator", "lets pods join the first anchor of an update", "COHR-046")
 def _pods_join_the_first_anchor() -> None:
-    def open_anchor(own: Layout) -> Entry | None:
-        return next((entry for entry in own if entry.anchor), None)
+    def open_anchor(update_entries: Layout) -> Entry | None:
+        return next((entry for entry in update_entries if entry.anchor), None)
 
     replace(progress, "open_anchor", open_anchor)
 
@@ -212,12 +226,19 @@ def _pods_join_the_first_anchor() -> None:
 @mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
 def _anchors_need_pods() -> None:
     def moved(
-        layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+        layout: Layout,
+        update_entries: Layout,
+        batch: Batch,
+        join: Entry | None,
+        generation: str,
+        epochs: Epochs,
+        *,
+        opens: bool,
     ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, own, batch, join, generation, epochs, opens=opens)
-        known = {entry.key for entry in layout}
+        result, touched = right_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
+        old_keys = {entry.key for entry in layout}
         return tuple(
-            entry if entry.key in known or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)
+            entry if entry.key in old_keys or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)
             for entry in result
         ), touched
 

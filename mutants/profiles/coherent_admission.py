@@ -113,10 +113,10 @@ def _members_get_a_budget() -> None:
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
         operations = list(right(template, strategy, created=created))
-        known = {operation["path"] for operation in operations}
+        paths = {operation["path"] for operation in operations}
         for number, clique in enumerate(template["cliques"]):
             path = f"{defaults.ROOT}/cliques/{number}/rollingUpdate"
-            if operations and path not in known and "rollingUpdate" not in clique:
+            if operations and path not in paths and "rollingUpdate" not in clique:
                 operations.append({"op": "add", "path": path, "value": {"maxUnavailable": 1}})
         return iter(operations)
 

@@ -98,21 +98,21 @@ def _losses_uncounted() -> None:
     def affordable(
         components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
-        left = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
-        return {key: open_slots[: counts[key]] for key, open_slots in left.items()}
+        slots_by_key = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
+        return {key: open_slots[: counts[key]] for key, open_slots in slots_by_key.items()}
 
     ever: dict[tuple[str, Key], set[str]] = {}
     right = progress.incomplete
 
-    def incomplete(own: Layout, components: Sequence[Component], observed: Observed) -> str | None:
-        anchor = progress.open_anchor(own)
+    def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
+        anchor = progress.open_anchor(update_entries)
         if anchor is None:
             return None
         for component in cliques(components):
             been = ever.setdefault((anchor.key, component.key), set())
             been |= {pod.name for pod in observed.pods_in(component.key.name, anchor.key) if pod.ready}
             if len(been) < anchor.count(component.key):
-                return right(own, components, observed)
+                return right(update_entries, components, observed)
         return None
 
     replace(budget, "affordable", affordable)

@@ -39,8 +39,8 @@ def _anchor_holds_all() -> None:
         layout = first(components, generation, epochs)
         groups: dict[str, tuple[int, ...]] = {}
         for entry in layout:
-            for group, own in entry.groups.items():
-                groups[group] = tuple(sorted({*groups.get(group, ()), *own}))
+            for group, indices in entry.groups.items():
+                groups[group] = tuple(sorted({*groups.get(group, ()), *indices}))
         return (dataclasses.replace(layout[0], groups=groups),) if layout else layout
 
     replace(control, "first", one_gang)
@@ -72,8 +72,8 @@ def _generation_label_moves_on() -> None:
 @mutant("anchors-last", "operator", "lets anchors wait for the gangs that depend on them", "COHR-020", "COHR-089")
 def _anchors_last() -> None:
     def awaited(self: Placement, gang: str) -> list[str]:
-        own = self.gangs[gang].entry
-        return [name for name, other in self.gangs.items() if own.anchor and not other.entry.anchor]
+        entry = self.gangs[gang].entry
+        return [name for name, other in self.gangs.items() if entry.anchor and not other.entry.anchor]
 
     def wake_dependents(self: Operator, item: Object, gang: str) -> None:
         self._wake_replica(item)  # an operator that waits for other gangs looks when they have changed
@@ -143,8 +143,8 @@ def _emptied_groups_stay() -> None:
     def gang_drift(
         self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, binding: str
     ) -> dict[str, Any]:
-        known = {group.name: group.min_replicas for group in current.spec.podgroups}
-        whole = dataclasses.replace(gang, minimums={**known, **gang.minimums})
+        minimums = {group.name: group.min_replicas for group in current.spec.podgroups}
+        whole = dataclasses.replace(gang, minimums={**minimums, **gang.minimums})
         return right(self, pcs, whole, current, binding)
 
     replace(SetReconciler, "_gang_drift", gang_drift)
@@ -198,8 +198,8 @@ def _gangs_without_replica() -> None:
 
     def drift(pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, tags: dict[str, str], *rest: Any) -> Manifest:
         available = pcs.status is not None and pcs.status.available_replicas > 0
-        left = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
-        return right(pcs, gang, current, left, *rest)
+        remaining_tags = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
+        return right(pcs, gang, current, remaining_tags, *rest)
 
     replace(gangs, "drift", drift)
 

@@ -70,8 +70,8 @@ def _replicas_take_turns() -> None:
         result = right(self, pcs, generation, cliques, step, now)
         if result is None or not result.currently_updating or not result.currently_updating[0].message:
             return result
-        own = result.currently_updating[0].replica_index
-        other_replicas = [index for index in self._waiting(pcs, generation, result, None) if index != own]
+        current_index = result.currently_updating[0].replica_index
+        other_replicas = [index for index in self._waiting(pcs, generation, result, None) if index != current_index]
         turns = [ReplicaUpdate(replica_index=index, update_started_at=now) for index in other_replicas[:1]]
         return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
 
@@ -104,8 +104,8 @@ def _waiting_replicas_forgotten() -> None:
         message: str,
         now: str,
     ) -> SetUpdateProgress:
-        left = () if complete and progress.update_started_at in interrupted else waiting
-        return right_advanced(progress, left, complete, in_flight, message, now)
+        remaining = () if complete and progress.update_started_at in interrupted else waiting
+        return right_advanced(progress, remaining, complete, in_flight, message, now)
 
     replace(update, "begun", begun)
     replace(update, "advanced", advanced)
@@ -143,7 +143,7 @@ def _restart_forgets_progress() -> None:
 
 @mutant("lost-old-pods-return", "operator", "recreates lost pods of old gangs in the new version", "COHR-067")
 def _lost_old_pods_return() -> None:
-    replace(versions, "fits", lambda stored, entry, template, own, present: True)
+    replace(versions, "fits", lambda stored, entry, template, template_hash, present: True)
 
 
 @mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
@@ -153,8 +153,8 @@ def _lost_new_pods_stay_lost() -> None:
     def difference(
         shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.PodDifference:
-        known = {pod.metadata.label(labels.PODGANG) for pod in members}
-        return right(shares, members, target, lambda gang: may_create(gang) and gang not in known)
+        gangs_with_pods = {pod.metadata.label(labels.PODGANG) for pod in members}
+        return right(shares, members, target, lambda gang: may_create(gang) and gang not in gangs_with_pods)
 
     replace(pods, "difference", difference)
 
@@ -185,9 +185,11 @@ def _joined_gangs_restart() -> None:
     ) -> pods.PodDifference:
         result = right(shares, members, target, may_create)
         joined = {gang for _, gang in result.missing} - restarted
-        again = [pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined]
-        restarted.update(pod.metadata.label(labels.PODGANG) for pod in again)
-        return pods.PodDifference([*result.surplus, *again], result.missing)
+        restarted_pods = [
+            pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined
+        ]
+        restarted.update(pod.metadata.label(labels.PODGANG) for pod in restarted_pods)
+        return pods.PodDifference([*result.surplus, *restarted_pods], result.missing)
 
     replace(pods, "difference", difference)
 
@@ -217,9 +219,9 @@ def _scheduled_after_ready() -> None:
         old, result = gang.status or PodGangStatus(), right(gang, pods, now)
         if conditions.is_true(old.conditions, of_gangs.READY):
             return result
-        known = conditions.find(old.conditions, of_gangs.SCHEDULED)
-        late = known or of_gangs._condition(of_gangs.SCHEDULED, False, now)
-        listed = [late if condition.type == of_gangs.SCHEDULED else condition for condition in result.conditions or ()]
+        stored = conditions.find(old.conditions, of_gangs.SCHEDULED)
+        kept = stored or of_gangs._condition(of_gangs.SCHEDULED, False, now)
+        listed = [kept if condition.type == of_gangs.SCHEDULED else condition for condition in result.conditions or ()]
         return msgspec.structs.replace(result, conditions=listed, last_scheduled=old.last_scheduled)
 
     replace(of_gangs, "status", status)

@@ -38,17 +38,17 @@ Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
 
 
 def _lowest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
-    every = sorted(index for own in before.values() for index in own)
-    left = set(every[len(every) - count :])
-    return {key: tuple(index for index in own if index in left) for key, own in before.items()}
+    every = sorted(index for indices in before.values() for index in indices)
+    remaining = set(every[len(every) - count :])
+    return {key: tuple(index for index in indices if index in remaining) for key, indices in before.items()}
 
 
 def _oldest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
-    remaining = {key: list(own) for key, own in before.items()}
+    remaining = {key: list(indices) for key, indices in before.items()}
     for key in sorted(remaining):
         while remaining[key] and sum(map(len, remaining.values())) > count:
             remaining[key].pop(0)
-    return {key: tuple(own) for key, own in remaining.items()}
+    return {key: tuple(indices) for key, indices in remaining.items()}
 
 
 def _fitted_by(keep: Keep) -> Callable[..., Layout]:
@@ -66,10 +66,10 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
         for component in components:
             before = indices_of_group(layout, component.key.name)
             if component.key.kind is Kind.GROUP and sum(map(len, before.values())) >= component.replicas > 0:
-                left = keep(before, component.replicas)
+                kept_indices = keep(before, component.replicas)
                 both = {entry.key: entry for entry in (*layout, *result)}
                 result = tuple(
-                    entry.with_indices(component.key.name, left.get(entry.key, ())) for entry in both.values()
+                    entry.with_indices(component.key.name, kept_indices.get(entry.key, ())) for entry in both.values()
                 )
         return result
 

@@ -188,12 +188,12 @@ def reasons_of_its_own() -> None:
 
 @mutant("gated-for-ever", "operator", "never lowers the number of pods with a gate in a status", "CORE-018")
 def _gated_for_ever() -> None:
-    right, most = statuses.clique_status, Counter[str]()
+    right, highest = statuses.clique_status, Counter[str]()
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
         status = right(clique, members, *rest)
         # Statuses are written now and then: a number that was never written counts as well.
-        gated = most[clique.metadata.uid] = max(status.schedule_gated_replicas, most[clique.metadata.uid])
+        gated = highest[clique.metadata.uid] = max(status.schedule_gated_replicas, highest[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 
     replace(statuses, "clique_status", clique_status)
@@ -204,12 +204,12 @@ def _restart_forgets() -> None:
     right, served = pods.difference, set[str]()
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        what = right(shares, members, *rest)
-        if what.missing and members and owner_of(members) not in served and any(pod.terminating for pod in members):
-            return PodDifference(what.surplus, [])
-        if what.missing:
+        result = right(shares, members, *rest)
+        if result.missing and members and owner_of(members) not in served and any(pod.terminating for pod in members):
+            return PodDifference(result.surplus, [])
+        if result.missing:
             served.add(owner_of(members))
-        return what
+        return result
 
     replace(pods, "difference", difference)
 
@@ -267,10 +267,10 @@ def _status_rewritten_at_rest() -> None:
         if wait is not None or clique is None or clique.status is None:
             return wait
         now = asyncio.get_running_loop().time()
-        if (since := touched.setdefault(key, (clique.status, now)))[0] != clique.status:
-            touched[key] = since = (clique.status, now)
-        if now - since[1] < SOME_SECONDS:
-            return SOME_SECONDS - (now - since[1])
+        if (last_change := touched.setdefault(key, (clique.status, now)))[0] != clique.status:
+            touched[key] = last_change = (clique.status, now)
+        if now - last_change[1] < SOME_SECONDS:
+            return SOME_SECONDS - (now - last_change[1])
         tick = {"status": {"observedGeneration": 0}}
         await self._writer.patch(self._cache.cliques, clique, tick, status=True)
         return None
@@ -301,8 +301,8 @@ def _conditions_overwritten() -> None:
     right = GangReconciler._write
 
     async def write(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
-        own = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
-        status = gang.status and msgspec.structs.replace(gang.status, conditions=own)
+        operator_conditions = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
+        status = gang.status and msgspec.structs.replace(gang.status, conditions=operator_conditions)
         await right(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
 
     replace(GangReconciler, "_write", write)
@@ -407,8 +407,8 @@ def _host_names_cut() -> None:
 def _unconstrained_unreported() -> None:
     right = topology.condition
 
-    def condition(pcs: Any, known: Any, now: str) -> Any:
-        return right(pcs, known, now) if any(topology.constraints(pcs)) else None
+    def condition(pcs: Any, binding: Any, now: str) -> Any:
+        return right(pcs, binding, now) if any(topology.constraints(pcs)) else None
 
     replace(topology, "condition", condition)
 

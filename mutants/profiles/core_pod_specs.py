@@ -56,14 +56,14 @@ def _without(fields: Sequence[str]) -> Change:
 
 def _of_containers(spec: Manifest, change: Change, *kinds: str) -> Manifest:
     """Return a pod spec with its containers changed, but for those of Grove."""
-    own = {
+    changed = {
         kind: [
             container if container["name"] == labels.INIT_CONTAINER else change(container) for container in spec[kind]
         ]
         for kind in kinds or ("initContainers", "containers")
         if spec.get(kind)
     }
-    return {**spec, **own}
+    return {**spec, **changed}
 
 
 def _in_volumes(value: Any) -> Any:
@@ -91,9 +91,9 @@ def _more_arguments(spec: Manifest) -> Manifest:
 def _reversed_variables(spec: Manifest) -> Manifest:
     def change(container: Manifest) -> Manifest:
         variables = container.get("env") or []
-        own = [variable for variable in variables if variable["name"].startswith("GROVE_")]
+        grove_variables = [variable for variable in variables if variable["name"].startswith("GROVE_")]
         foreign = [variable for variable in variables if not variable["name"].startswith("GROVE_")]
-        return {**container, "env": [*own, *foreign[::-1]]}
+        return {**container, "env": [*grove_variables, *foreign[::-1]]}
 
     return _of_containers(spec, change)
 

@@ -25,8 +25,8 @@ def _waits_end_sidecars() -> None:
 @mutant("waits-replace", "operator", "replaces the init containers of the template by its own", "CORE-014")
 def _waits_replace() -> None:
     def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
-        own = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
-        return {**spec, "initContainers": own} if waits else spec
+        wait_containers = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
+        return {**spec, "initContainers": wait_containers} if waits else spec
 
     alter(startup, "with_wait", with_wait)
 
@@ -35,8 +35,8 @@ def _waits_replace() -> None:
 def _sidecars_without_variables() -> None:
     def with_environment(spec: Manifest, before: Manifest, *_: Any) -> Manifest:
         pairs = zip(spec.get("initContainers") or (), before.get("initContainers") or (), strict=True)
-        own = [old if old.get("restartPolicy") == "Always" else new for new, old in pairs]
-        return {**spec, "initContainers": own} if own else spec
+        containers = [old if old.get("restartPolicy") == "Always" else new for new, old in pairs]
+        return {**spec, "initContainers": containers} if containers else spec
 
     for module in (children, pods):
         alter(module, "with_environment", with_environment)

@@ -96,11 +96,11 @@ def _replaced_late() -> None:
 @mutant("transition-always", "operator", "updates the transition time with every status", "CORE-019")
 def _transition_always() -> None:
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
-        known = conditions.find(old, new.type)
-        if known is None:
+        stored = conditions.find(old, new.type)
+        if stored is None:
             return [*(old or ()), new]
-        same = (known.status, known.reason, known.message) == (new.status, new.reason, new.message)
-        return [known if same and c.type == new.type else new if c.type == new.type else c for c in old or ()]
+        same = (stored.status, stored.reason, stored.message) == (new.status, new.reason, new.message)
+        return [stored if same and c.type == new.type else new if c.type == new.type else c for c in old or ()]
 
     replace(conditions, "put", put)
 
@@ -110,9 +110,9 @@ def _transition_never() -> None:
     right = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
-        known = conditions.find(old, new.type)
-        if known is not None:
-            new = msgspec.structs.replace(new, last_transition_time=known.last_transition_time)
+        stored = conditions.find(old, new.type)
+        if stored is not None:
+            new = msgspec.structs.replace(new, last_transition_time=stored.last_transition_time)
         return [new if c.type == new.type else c for c in right(old, new)]
 
     replace(conditions, "put", put)
@@ -203,11 +203,11 @@ def _errors_of_cliques_kept_down() -> None:
 
 @mutant("errors-of-cliques-remembered", "operator", "never forgets an error that a clique has had", "CORE-040")
 def _errors_of_cliques_remembered() -> None:
-    known: dict[str, list[Any]] = {}
+    last_errors: dict[str, list[Any]] = {}
 
     def of_set(pcs: Any, parts: Any) -> list[Any]:
-        known[pcs.metadata.uid] = right(pcs, parts) or known.get(pcs.metadata.uid, [])
-        return known[pcs.metadata.uid]
+        last_errors[pcs.metadata.uid] = right(pcs, parts) or last_errors.get(pcs.metadata.uid, [])
+        return last_errors[pcs.metadata.uid]
 
     right = part_errors.of_set
     replace(part_errors, "of_set", of_set)

@@ -53,9 +53,9 @@ def _groups_by_themselves() -> None:
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         mark = capacity.mark()
         for index, pods in gang.lacking:
-            alone = place(gang, [(index, pods)], capacity, budget)
+            placement_of_group = place(gang, [(index, pods)], capacity, budget)
             capacity.undo(mark)
-            if alone is None:
+            if placement_of_group is None:
                 return right(gang, capacity, result, budget)
         for index, pods in gang.lacking:
             for pod in pods:
@@ -121,8 +121,8 @@ def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
 
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
         gates = [gate.name for gate in pod.spec.scheduling_gates or ()]
-        own = [name for name in (labels.GATE, OTHER_GATE, SECOND_GATE) if name in gates]
-        removed = [{"$patch": "delete", "name": name} for name in own]
+        grove_gates = [name for name in (labels.GATE, OTHER_GATE, SECOND_GATE) if name in gates]
+        removed = [{"$patch": "delete", "name": name} for name in grove_gates]
         await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": removed}})
 
     alter(PodBuilder, "pod", gated)

@@ -164,8 +164,8 @@ def _added_replicas_return_to_the_tail() -> None:
 def _emptied_tail_stays() -> None:
     def with_tails(entries: Iterable[Entry]) -> Layout:
         every = list(entries)
-        left = [entry for entry in every if entry.empty and entry.role is Role.TAIL]
-        return tuple(sorted([*tidy(every), *left], key=lambda entry: int(entry.key)))
+        empty_tails = [entry for entry in every if entry.empty and entry.role is Role.TAIL]
+        return tuple(sorted([*tidy(every), *empty_tails], key=lambda entry: int(entry.key)))
 
     replace(fitting, "tidy", with_tails)
 
@@ -200,8 +200,8 @@ def _scaled_back_without_anchor() -> None:
         groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
         if not groups:
             return first(components, generation, epochs)
-        lost, own = epochs(2)
-        return (Entry(own, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
+        lost, key = epochs(2)
+        return (Entry(key, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
 
     replace(fitting, "first", only_scale_out)
 
@@ -224,8 +224,8 @@ def _keep_dependencies() -> None:
 
     def with_dependencies(entries: Iterable[Entry]) -> Layout:
         every = list(entries)
-        own = {entry.key: entry.depends_on for entry in every}
-        return tuple(dataclasses.replace(entry, depends_on=own[entry.key]) for entry in tidy(every))
+        dependencies = {entry.key: entry.depends_on for entry in every}
+        return tuple(dataclasses.replace(entry, depends_on=dependencies[entry.key]) for entry in tidy(every))
 
     replace(fitting, "tidy", with_dependencies)
 
@@ -291,13 +291,15 @@ def _index_in_two_gangs() -> None:
     right = fitting.violations
 
     def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
-        known: set[tuple[str, int]] = set()
-        once: list[Entry] = []
+        seen: set[tuple[str, int]] = set()
+        entries: list[Entry] = []
         for entry in layout:
-            own_indices = {g: tuple(i for i in own if (g, i) not in known) for g, own in entry.groups.items()}
-            known |= {(group, index) for group, own in own_indices.items() for index in own}
-            once.append(dataclasses.replace(entry, groups={group: own for group, own in own_indices.items() if own}))
-        return right(tuple(once), components)
+            own_indices = {g: tuple(i for i in indices if (g, i) not in seen) for g, indices in entry.groups.items()}
+            seen |= {(group, index) for group, indices in own_indices.items() for index in indices}
+            entries.append(
+                dataclasses.replace(entry, groups={group: indices for group, indices in own_indices.items() if indices})
+            )
+        return right(tuple(entries), components)
 
     replace(fitting, "violations", violations)
 

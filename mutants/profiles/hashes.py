@@ -16,7 +16,7 @@ from reference_impl.api.models import CliqueTemplate, PodCliqueSet
 from reference_impl.plan import hashes
 from reference_impl.plan.hashing import canonical, schemes
 from reference_impl.plan.hashing.schemes import Scheme, Template
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 from reference_impl.runtime import configuration
 
 _OF_POD = {
@@ -103,14 +103,14 @@ def _without_sidecars() -> None:
     alter(canonical, "pod_spec", pod_spec)
 
 
-def _templates_without(what: str) -> None:
+def _templates_without(part: str) -> None:
     """Hash templates without a part of them: labels, annotations or the set's priority class."""
     right = Template.of.__func__  # type: ignore[attr-defined]
 
     def of(
         cls: type[Template], name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None
     ) -> Template:
-        given = {"labels": labels, "annotations": annotations, "priority": priority, what: None}
+        given = {"labels": labels, "annotations": annotations, "priority": priority, part: None}
         template: Template = right(cls, name, given["labels"], given["annotations"], spec, given["priority"])
         return template
 
@@ -157,9 +157,9 @@ def _without_args() -> None:
 def _of_names_too() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        known = right(pcs, policy)
-        return Known(salted(known.written, pcs.metadata.name), dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+        current_hashes = right(pcs, policy)
+        return CurrentHashes(salted(current_hashes.written, pcs.metadata.name), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -168,8 +168,8 @@ def _of_names_too() -> None:
 def _of_replicas_too() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        return Known(salted(right(pcs, policy).written, str(pcs.spec.replicas)), dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+        return CurrentHashes(salted(right(pcs, policy).written, str(pcs.spec.replicas)), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -178,9 +178,13 @@ def _of_replicas_too() -> None:
 def _of_a_burst() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        known = right(pcs, policy)
-        return Known(salted(known.written, "often"), dict) if (pcs.metadata.generation or 0) > 5 else known
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+        current_hashes = right(pcs, policy)
+        return (
+            CurrentHashes(salted(current_hashes.written, "often"), dict)
+            if (pcs.metadata.generation or 0) > 5
+            else current_hashes
+        )
 
     replace(hashes, "known_generation", known_generation)
 
@@ -189,8 +193,10 @@ def _of_a_burst() -> None:
 def _of_clique_replicas() -> None:
     right = hashes.known_template
 
-    def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
-        return Known(salted(right(template, priority_class, policy).written, str(template.spec.replicas)), dict)
+    def known_template(
+        template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
+    ) -> CurrentHashes:
+        return CurrentHashes(salted(right(template, priority_class, policy).written, str(template.spec.replicas)), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -199,11 +205,13 @@ def _of_clique_replicas() -> None:
 def _each_time_anew() -> None:
     right, last, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
 
-    def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
+    def known_template(
+        template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
+    ) -> CurrentHashes:
         written = right(template, priority_class, policy).written
         if last.get(template.name, ("", 0))[0] != written:
             last[template.name] = written, next(number)
-        return Known(salted(written, str(last[template.name][1])), dict)
+        return CurrentHashes(salted(written, str(last[template.name][1])), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -213,15 +221,17 @@ def _of_the_whole_set() -> None:
     generations: dict[str, str] = {}
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        known = right(pcs, policy)
-        generations.update({_own(template): known.written for template in pcs.spec.template.cliques})
-        return known
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+        current_hashes = right(pcs, policy)
+        generations.update({template_key(template): current_hashes.written for template in pcs.spec.template.cliques})
+        return current_hashes
 
-    def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
-        return Known(generations.get(_own(template), "4444"), dict)
+    def known_template(
+        template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
+    ) -> CurrentHashes:
+        return CurrentHashes(generations.get(template_key(template), "4444"), dict)
 
-    def _own(template: CliqueTemplate) -> str:
+    def template_key(template: CliqueTemplate) -> str:
         return template.name
 
     replace(hashes, "known_generation", known_generation)
@@ -302,8 +312,8 @@ def _of_its_own() -> None:
 def _not_for_labels() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        return Known(f"sha256:{right(pcs, policy).written}==", dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+        return CurrentHashes(f"sha256:{right(pcs, policy).written}==", dict)
 
     replace(hashes, "known_generation", known_generation)
 

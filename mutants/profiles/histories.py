@@ -52,8 +52,8 @@ def _references_made_up() -> None:
     def manifest(*arguments: Any, **named: Any) -> Manifest:
         result: Manifest = right(*arguments, **named)
         for group in result["spec"]["podgroups"]:
-            own = {"namespace": result["metadata"]["namespace"], "name": f"{group['name']}-first"}
-            group["podReferences"] = [own]
+            reference = {"namespace": result["metadata"]["namespace"], "name": f"{group['name']}-first"}
+            group["podReferences"] = [reference]
         return result
 
     replace(gangs, "manifest", manifest)
@@ -69,15 +69,15 @@ def _index_by_count() -> None:
 
 @mutant("recreated-empty", "operator", "recreates standalone cliques with 0 replicas", "TERM-012")
 def _recreated_empty() -> None:
-    create, known = Writer.create, set[str]()
+    create, created = Writer.create, set[str]()
 
-    async def again(self: Writer, informer: Any, manifest: Manifest) -> Any:
+    async def recreate(self: Writer, informer: Any, manifest: Manifest) -> Any:
         metadata = manifest["metadata"]
         if manifest["kind"] == "PodClique" and labels.SCALING_GROUP not in metadata["labels"]:
             key = f"{metadata['namespace']}/{metadata['name']}"
-            if key in known:
+            if key in created:
                 manifest = {**manifest, "spec": {**manifest["spec"], "replicas": 0}}
-            known.add(key)
+            created.add(key)
         return await create(self, informer, manifest)
 
-    replace(Writer, "create", again)
+    replace(Writer, "create", recreate)

@@ -79,9 +79,13 @@ def _countdown_first() -> None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             for clique in self._cache.cliques:
-                own = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
+                of_set = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
                 reported = clique.status.conditions if clique.status else None
-                if own and clique.metadata.namespace == key[0] and conditions.is_true(reported, termination.BREACHED):
+                if (
+                    of_set
+                    and clique.metadata.namespace == key[0]
+                    and conditions.is_true(reported, termination.BREACHED)
+                ):
                     return 0.5
         return await right(self, key)
 
@@ -90,11 +94,11 @@ def _countdown_first() -> None:
 
 @mutant("name-remembered", "operator", "mistakes a set for an earlier one of its name", "LIFE-007")
 def _name_remembered() -> None:
-    right, known = SetReconciler.reconcile, dict[Key, str]()
+    right, first_uids = SetReconciler.reconcile, dict[Key, str]()
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
-        if pcs is not None and known.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
+        if pcs is not None and first_uids.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
             return None
         return await right(self, key)
 
@@ -145,8 +149,8 @@ def _clique_made_once() -> None:
 def _clique_made_empty() -> None:
     right, created = children._clique, set[tuple[str, str]]()
 
-    def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **how: Any) -> children.Manifest:
-        manifest = right(pcs, template, name, *rest, **how)
+    def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **options: Any) -> children.Manifest:
+        manifest = right(pcs, template, name, *rest, **options)
         if (pcs.metadata.uid, name) in created:
             manifest["spec"]["replicas"] = 0
         created.add((pcs.metadata.uid, name))
@@ -162,10 +166,10 @@ def _siblings_recreated() -> None:
     async def members(
         self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement
     ) -> None:
-        own = self._cache.cliques.indexed(OWNER, group.metadata.uid)
-        for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in own}:
+        cliques = self._cache.cliques.indexed(OWNER, group.metadata.uid)
+        for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in cliques}:
             one = (group.metadata.uid, index)
-            siblings = [c for c in own if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
+            siblings = [c for c in cliques if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
             if len(siblings) == len(group.spec.clique_names):
                 complete.add(one)
             elif one in complete:
@@ -181,10 +185,10 @@ def _group_made_empty() -> None:
     right, owners = children.member_cliques, dict[tuple[str, str], str]()
 
     def member_cliques(
-        pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any, **how: Any
+        pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any, **options: Any
     ) -> Iterator[children.Manifest]:
         if owners.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
-            yield from right(pcs, group, *rest, **how)
+            yield from right(pcs, group, *rest, **options)
 
     replace(children, "member_cliques", member_cliques)
 

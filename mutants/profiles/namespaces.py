@@ -117,8 +117,8 @@ def _gangs_by_name_alone() -> None:
     def gang(
         item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
     ) -> Gang:
-        own = pods_of_gangs[item.metadata.key] = list(pods)
-        result = right(item, own, scheduler_name, assumed, levels)
+        gang_pods = pods_of_gangs[item.metadata.key] = list(pods)
+        result = right(item, gang_pods, scheduler_name, assumed, levels)
         strangers = [
             pod
             for (namespace, _), foreign in pods_of_gangs.items()  # epochs in the names of gangs would keep them apart

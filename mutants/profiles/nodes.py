@@ -52,9 +52,9 @@ def _stuck_pods_keep_their_index() -> None:
     right = pods.difference
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        what = right(shares, members, *rest)
-        free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(what.missing))
-        return PodDifference(what.surplus, list(zip(free, (gang for _, gang in what.missing), strict=True)))
+        result = right(shares, members, *rest)
+        free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(result.missing))
+        return PodDifference(result.surplus, list(zip(free, (gang for _, gang in result.missing), strict=True)))
 
     replace(pods, "difference", difference)
 
@@ -104,11 +104,11 @@ def _terminated_when_gone() -> None:
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
         if clique is not None and clique.metadata.deletion_timestamp is not None:
-            left = self._cache.pods_of(clique)
-            for pod in left:
+            remaining_pods = self._cache.pods_of(clique)
+            for pod in remaining_pods:
                 if not pod.terminating:
                     await self._writer.delete(self._cache.pods, pod)
-            if left:
+            if remaining_pods:
                 return 0.5
         return await right(self, key)
 
@@ -125,21 +125,21 @@ def _lost_pods_deleted() -> None:
     right = pods.difference
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        what = right(shares, members, *rest)
+        result = right(shares, members, *rest)
         lost = [pod for pod in members if pod.active and termination._lost(pod)]
-        return PodDifference([*what.surplus, *lost], what.missing)
+        return PodDifference([*result.surplus, *lost], result.missing)
 
     replace(pods, "difference", difference)
 
 
 @mutant("lost-for-good", "operator", "treats pods that were lost once as lost for ever", "NODE-004")
 def _lost_for_good() -> None:
-    right, known = termination._lost, set[str]()
+    right, lost_uids = termination._lost, set[str]()
 
     def lost(pod: Pod) -> bool:
         if right(pod):
-            known.add(pod.metadata.uid)
-        return pod.metadata.uid in known
+            lost_uids.add(pod.metadata.uid)
+        return pod.metadata.uid in lost_uids
 
     replace(termination, "_lost", lost)
 
@@ -148,7 +148,7 @@ def _lost_for_good() -> None:
 def _cordon_evacuates() -> None:
     right = Operator.run
 
-    async def run(self: Operator, *rest: Any, **how: Any) -> None:
+    async def run(self: Operator, *rest: Any, **options: Any) -> None:
         nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
         tasks = set[asyncio.Task[None]]()
 
@@ -161,7 +161,7 @@ def _cordon_evacuates() -> None:
         nodes.add_handler(see)
         async with asyncio.TaskGroup() as group:
             group.create_task(nodes.run())
-            await right(self, *rest, **how)
+            await right(self, *rest, **options)
 
     replace(Operator, "run", run)
 

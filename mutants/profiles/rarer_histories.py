@@ -34,7 +34,7 @@ from reference_impl.plan import (
 )
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.desired import DesiredSet
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 # -- topology ----------------------------------------------------------------------------------------------------------
 
@@ -42,13 +42,13 @@ from reference_impl.plan.hashing.window import STANDARD, Known, Policy
 @mutant("first-binding-for-all", "operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
 def _first_binding_for_all() -> None:
     right = topology.of_set
-    known: list[topology.SetTopology] = []
+    first_topologies: list[topology.SetTopology] = []
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
         result = right(pcs, enabled, binding)
-        if result.levels and not known:
-            known.append(result)
-        return known[0] if result.levels else result
+        if result.levels and not first_topologies:
+            first_topologies.append(result)
+        return first_topologies[0] if result.levels else result
 
     replace(topology, "of_set", of_set)
 
@@ -67,13 +67,13 @@ def _lower_levels_need_the_set() -> None:
 @mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
 def _lost_binding_remembered() -> None:
     right = topology.of_set
-    known: dict[str, topology.SetTopology] = {}
+    topologies: dict[str, topology.SetTopology] = {}
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
         result = right(pcs, enabled, binding)
         if result.binding_exists:
-            known[result.binding] = result
-        return known.get(result.binding, result)
+            topologies[result.binding] = result
+        return topologies.get(result.binding, result)
 
     replace(topology, "of_set", of_set)
 
@@ -185,13 +185,13 @@ def _new_pods_rolled_again() -> None:
 @mutant("scale-in-is-a-change", "operator", "treats fewer replicas as a change of the template", "UPD-037")
 def _scale_in_is_a_change() -> None:
     right = hashes.known_generation
-    most: dict[str, int] = {}
+    highest: dict[str, int] = {}
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         uid, replicas = pcs.metadata.uid, pcs.spec.replicas
-        most[uid] = max(most.get(uid, 0), replicas)
-        known = right(pcs, policy)
-        return known if replicas == most[uid] else Known(f"{known.written[:-1]}z", dict)
+        highest[uid] = max(highest.get(uid, 0), replicas)
+        current_hashes = right(pcs, policy)
+        return current_hashes if replicas == highest[uid] else CurrentHashes(f"{current_hashes.written[:-1]}z", dict)
 
     replace(hashes, "known_generation", known_generation)
 

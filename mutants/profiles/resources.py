@@ -102,12 +102,12 @@ def _secondary_resources_late() -> None:
     async def nothing(self: SecondaryResources, *_: Any, **__: Any) -> None:
         return None
 
-    async def late(self: SetReconciler, pcs: Any) -> None:
+    async def children_first(self: SetReconciler, pcs: Any) -> None:
         await children_of(self, pcs)
         await right(self._secondary, desired.DesiredSet(pcs, (), (), ()))
 
     replace(SecondaryResources, "ensure", nothing)
-    replace(SetReconciler, "_children", late)
+    replace(SetReconciler, "_children", children_first)
 
 
 @mutant("secret-without-account", "operator", "omits the account from the token Secret", "RES-006")
@@ -121,10 +121,10 @@ def _secondary_resources_once() -> None:
     created: set[str] = set()
 
     async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
-        once = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
-        if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and once in created):
+        identity = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
+        if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and identity in created):
             return
-        created.add(once)
+        created.add(identity)
         await right(self, informer, manifest)
 
     replace(Writer, "ensure", ensure)
@@ -165,7 +165,11 @@ def _errors_stay() -> None:
 
 @mutant("mirror-takes-all", "operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
 def _mirror_takes_all() -> None:
-    replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **own, **(of_set or {})})
+    replace(
+        labels,
+        "mirrored",
+        lambda grove_entries, existing, of_set: {**(existing or {}), **grove_entries, **(of_set or {})},
+    )
 
 
 @mutant("foreign-annotations-removed", "operator", "removes annotations of others from gangs", "RES-095")
@@ -173,8 +177,8 @@ def _foreign_annotations_removed() -> None:
     def gang_annotations(
         notes: dict[str, str], pcs: PodCliqueSet, gang: gangs.PlannedGang, binding: str, existing: dict[str, str] | None
     ) -> dict[str, str]:
-        own = (pcs.metadata.annotations or {}).keys()
-        return {key: value for key, value in notes.items() if key.startswith(labels.OWNED_PREFIX) or key in own}
+        set_keys = (pcs.metadata.annotations or {}).keys()
+        return {key: value for key, value in notes.items() if key.startswith(labels.OWNED_PREFIX) or key in set_keys}
 
     alter(gangs, "gang_annotations", gang_annotations)
 
@@ -182,7 +186,11 @@ def _foreign_annotations_removed() -> None:
 @mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
 def _mirror_only_adds() -> None:
     right = labels.mirrored
-    replace(labels, "mirrored", lambda own, existing, of_set: {**(existing or {}), **right(own, existing, of_set)})
+    replace(
+        labels,
+        "mirrored",
+        lambda grove_entries, existing, of_set: {**(existing or {}), **right(grove_entries, existing, of_set)},
+    )
 
 
 @mutant("trigger-ignored", "operator", "reconciles a set only when its spec changes", "RES-021", "RES-022")
@@ -206,17 +214,17 @@ def pods_without_labels() -> None:
     """Create pods without the labels of their template."""
 
     def pod(manifest: Manifest, *_: Any) -> Manifest:
-        own = {**manifest, "metadata": {**manifest["metadata"], "labels": dict(manifest["metadata"]["labels"])}}
-        _without_labels(own)
-        return own
+        copy = {**manifest, "metadata": {**manifest["metadata"], "labels": dict(manifest["metadata"]["labels"])}}
+        _without_labels(copy)
+        return copy
 
     alter(pods.PodBuilder, "pod", pod)
 
 
 def _without_labels(manifest: Manifest) -> None:
-    own = manifest["metadata"]["labels"]
-    for key in [key for key in own if "grove.io/" not in key and "kubernetes.io/" not in key]:
-        del own[key]
+    pod_labels = manifest["metadata"]["labels"]
+    for key in [key for key in pod_labels if "grove.io/" not in key and "kubernetes.io/" not in key]:
+        del pod_labels[key]
 
 
 @mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-115")
@@ -431,8 +439,8 @@ def _hidden_claims() -> None:
     def init(
         self: pods.PodBuilder, clique: Any, scheduler_name: str, waits: Any, image: str, claims_of: Any = None
     ) -> None:
-        own = f"{clique.metadata.name}-"
-        given = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(own)])
+        prefix = f"{clique.metadata.name}-"
+        given = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(prefix)])
         right(self, clique, scheduler_name, waits, image, given)
 
     replace(pods.PodBuilder, "__init__", init)
@@ -498,5 +506,5 @@ def _levels_in_any_order() -> None:
 
 @mutant("levels-turned-at-first", "operator", "first lists missing topology levels in another order", "RES-092")
 def _levels_turned_at_first() -> None:
-    known: set[str] = set()
-    _levels_turned(lambda uid: uid not in known and not known.add(uid))  # type: ignore[func-returns-value]
+    seen_uids: set[str] = set()
+    _levels_turned(lambda uid: uid not in seen_uids and not seen_uids.add(uid))  # type: ignore[func-returns-value]

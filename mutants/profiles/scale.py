@@ -22,7 +22,7 @@ from reference_impl.plan.hashing import canonical
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.gang import Gang
 
-MANY = 100
+LARGE = 100
 """The number beyond which the mutants are wrong. Proofs have more replicas: a quarter of 500."""
 
 
@@ -31,7 +31,7 @@ def _first_gangs_only() -> None:
     right = cycle.plan
 
     def plan(gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
-        return right(list(gangs)[:MANY], *rest)
+        return right(list(gangs)[:LARGE], *rest)
 
     replace(cycle, "plan", plan)
 
@@ -42,7 +42,7 @@ def _one_replica_beyond() -> None:
 
     def larger(pcs: PodCliqueSet) -> PodCliqueSet:
         size = pcs.spec.replicas
-        spec = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > MANY else size)
+        spec = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > LARGE else size)
         return msgspec.structs.replace(pcs, spec=spec)
 
     replace(SetReconciler, "_children", lambda self, pcs: children(self, larger(pcs)))
@@ -55,7 +55,7 @@ def _first_replicas_counted() -> None:
 
     def set_status(*given: Any) -> PodCliqueSetStatus:
         result = right(*given)
-        return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, MANY))
+        return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, LARGE))
 
     replace(statuses, "set_status", set_status)
 
@@ -69,7 +69,7 @@ def _some_pods_twice() -> None:
         await right(self, informer, manifest)
         if manifest["kind"] == "Pod":
             created += 1
-            if created % MANY == 0:
+            if created % LARGE == 0:
                 await right(self, informer, manifest)
 
     replace(Writer, "create", create)
@@ -98,7 +98,7 @@ def _large_sets_kept() -> None:
     right = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Informer[Any], item: Object, finalizer: str) -> None:
-        if not isinstance(item, PodCliqueSet) or item.spec.replicas <= MANY:
+        if not isinstance(item, PodCliqueSet) or item.spec.replicas <= LARGE:
             await right(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
@@ -107,9 +107,9 @@ def _large_sets_kept() -> None:
 @mutant("errors-after-a-while", "operator", "reports an error with each object that it reconciles later", "LOAD-008")
 def _errors_after_a_while() -> None:
     right, calls = reconcile_error.last_errors, itertools.count()
-    known = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")
+    busy = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")
 
     def last_errors(old: Any, problem: Any, now: str) -> Any:
-        return [known] if problem is None and next(calls) > MANY else right(old, problem, now)
+        return [busy] if problem is None and next(calls) > LARGE else right(old, problem, now)
 
     replace(written_errors, "last_errors", last_errors)

@@ -45,9 +45,9 @@ def _first_sizes_kept() -> None:
     right, first = children.standalone_clique, dict[str, int]()
 
     def standalone_clique(
-        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **how: Any
+        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **options: Any
     ) -> children.Manifest:
-        manifest = right(pcs, index, template, line, **how)
+        manifest = right(pcs, index, template, line, **options)
         size = first.setdefault(pcs.metadata.uid + template.name, template.spec.replicas)
         return {**manifest, "spec": {**manifest["spec"], "replicas": size}}
 
@@ -90,19 +90,19 @@ def _template_overrides() -> None:
 
 @mutant("first-replicas-go", "operator", "deletes the first replicas of a group that is scaled in", "SCALE-007")
 def _first_replicas_go() -> None:
-    most, in_place, of_group = dict[str, int](), members.in_place, desired.of_group
+    highest, in_place, of_group = dict[str, int](), members.in_place, desired.of_group
 
     def stay(group: PodCliqueScalingGroup, indices: Iterable[int]) -> list[int]:
         # The replicas that the status reports were requested before this process started.
         before = (group.status.replicas if group.status else None) or 0
-        count = most[group.metadata.uid] = max(before, group.spec.replicas, most.get(group.metadata.uid, 0))
+        count = highest[group.metadata.uid] = max(before, group.spec.replicas, highest.get(group.metadata.uid, 0))
         return [index for index in indices if index >= count - group.spec.replicas]
 
     def last_in_place(placement: Any, config: str, indices: Any, present: Any, group: PodCliqueScalingGroup) -> Any:
         return in_place(placement, config, stay(group, indices), present, group)
 
-    def of_last(pcs: Any, group: PodCliqueScalingGroup, config: Any, indices: Any, *rest: Any, **how: Any) -> Any:
-        return of_group(pcs, group, config, stay(group, indices), *rest, **how)
+    def of_last(pcs: Any, group: PodCliqueScalingGroup, config: Any, indices: Any, *rest: Any, **options: Any) -> Any:
+        return of_group(pcs, group, config, stay(group, indices), *rest, **options)
 
     replace(members, "in_place", last_in_place)
     replace(desired, "of_group", of_last)
@@ -179,9 +179,9 @@ def _terminating_is_surplus() -> None:
 
     def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
         going = Counter(pod.metadata.label(labels.PODGANG) for pod in current_pods if pod.terminating)
-        less = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
+        reduced = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
         first = right(shares, current_pods, *rest)
-        return first if first.missing else right(less, current_pods, *rest)
+        return first if first.missing else right(reduced, current_pods, *rest)
 
     replace(pods, "difference", difference)
 
@@ -200,8 +200,8 @@ def _scaling_missed() -> None:
     right, first = GroupReconciler._members, dict[str, int]()
 
     async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup, placement: Any) -> None:
-        known = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
-        if group.metadata.generation != known:
+        first_generation = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
+        if group.metadata.generation != first_generation:
             await right(self, pcs, group, placement)
 
     replace(GroupReconciler, "_members", members)
@@ -209,14 +209,14 @@ def _scaling_missed() -> None:
 
 @mutant("recreates-pods-at-start", "operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
 def _recreates_pods_at_start() -> None:
-    right, known = pods.difference, set[str]()
+    right, seen_owners = pods.difference, set[str]()
 
     def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
-        what = right(shares, current_pods, *rest)
+        result = right(shares, current_pods, *rest)
         owner = owner_of(current_pods)
-        if owner in known:
-            return what
-        known.add(owner)
-        return PodDifference(what.surplus or [pod for pod in current_pods if pod.ready][:1], what.missing)
+        if owner in seen_owners:
+            return result
+        seen_owners.add(owner)
+        return PodDifference(result.surplus or [pod for pod in current_pods if pod.ready][:1], result.missing)
 
     replace(pods, "difference", difference)

@@ -62,8 +62,8 @@ def _woken_without_minimum() -> None:
     woken: set[tuple[str, str]] = set()
 
     def filled(groups: list[PodGroup], gang: PodGang, minimums: Any, pods: Iterable[Any]) -> list[PodGroup]:
-        known = {group.name for group in gang.spec.podgroups}
-        woken.update((gang.metadata.uid, group.name) for group in groups if group.name not in known)
+        group_names = {group.name for group in gang.spec.podgroups}
+        woken.update((gang.metadata.uid, group.name) for group in groups if group.name not in group_names)
         return [
             msgspec.structs.replace(group, min_replicas=1) if (gang.metadata.uid, group.name) in woken else group
             for group in groups

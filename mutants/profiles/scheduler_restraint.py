@@ -44,8 +44,8 @@ def _spec_of_gangs_written() -> None:
 def _health_of_gangs_written() -> None:
     right = gang_status.status
 
-    def status(item: Any, gang: Gang, pods: Any, reason: str | None, now: str, **more: Any) -> PodGangStatus:
-        result = right(item, gang, pods, reason, now, **more)
+    def status(item: Any, gang: Gang, pods: Any, reason: str | None, now: str, **options: Any) -> PodGangStatus:
+        result = right(item, gang, pods, reason, now, **options)
         value = "False" if gang.minimum_reached else "True"
         unhealthy = Condition(type="Unhealthy", status=value, reason="Waits", message="", last_transition_time=now)
         return msgspec.structs.replace(result, conditions=conditions.put(result.conditions, unhealthy))
@@ -72,8 +72,8 @@ def _gates_removed() -> None:
 
     async def cycle_without_gates(self: GangScheduler) -> None:
         for pod in list(self._pods):
-            mine = pod.metadata.label(labels.PODGANG) and pod.spec.scheduler_name == self._name
-            if mine and pod.spec.scheduling_gates:
+            is_scheduled_here = pod.metadata.label(labels.PODGANG) and pod.spec.scheduler_name == self._name
+            if is_scheduled_here and pod.spec.scheduling_gates:
                 await self._client.patch(PODS, *pod.metadata.key, {"spec": {"schedulingGates": None}})
         await right(self)
 
@@ -85,10 +85,10 @@ def _released_gangs_ended() -> None:
     right = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        known = list(gangs)
-        result = right(known, capacity, around)
+        all_gangs = list(gangs)
+        result = right(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
-        released = [gang for gang in known if gang.members and not any(group.minimum for group in gang.groups)]
+        released = [gang for gang in all_gangs if gang.members and not any(group.minimum for group in gang.groups)]
         ended = [
             Eviction(pod, node, gang.name, gang.name)
             for gang in released
@@ -107,12 +107,12 @@ def _torn_gangs_ended() -> None:
     right = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        known = list(gangs)
-        result = right(known, capacity, around)
+        all_gangs = list(gangs)
+        result = right(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         ended = [
             Eviction(pod, node, gang.name, gang.name)
-            for gang in known
+            for gang in all_gangs
             if not gang.minimum_reached
             for pod, node in gang.members
             if pod.metadata.uid not in bound

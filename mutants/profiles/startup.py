@@ -222,12 +222,12 @@ def _children_restarted() -> None:
 
 @mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014")
 def _waits_once() -> None:
-    right, known = CliqueContext.waits, set[str]()
+    right, seen_uids = CliqueContext.waits, set[str]()
 
     def waits(self: CliqueContext, gang: str) -> dict[str, int]:
-        if self.clique.metadata.uid in known:
+        if self.clique.metadata.uid in seen_uids:
             return {}
-        known.add(self.clique.metadata.uid)
+        seen_uids.add(self.clique.metadata.uid)
         return right(self, gang)
 
     replace(CliqueContext, "waits", waits)

@@ -133,12 +133,12 @@ def _never_flagged() -> None:
 @mutant("terminated-once", "operator", "terminates each replica of a set at most once", "TERM-006")
 def _terminated_once() -> None:
     right = Termination._replica
-    known: set[tuple[str, int]] = set()
+    terminated: set[tuple[str, int]] = set()
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        if (pcs.metadata.uid, index) not in known:
+        if (pcs.metadata.uid, index) not in terminated:
             await right(self, pcs, index, causes)
-            known.add((pcs.metadata.uid, index))
+            terminated.add((pcs.metadata.uid, index))
 
     replace(Termination, "_replica", replica)
 
@@ -152,9 +152,11 @@ def _flagged_for_good() -> None:
 def _terminated_stays_gone() -> None:
     right = children.member_cliques
 
-    def member_cliques(pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
+    def member_cliques(
+        pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **options: Any
+    ) -> Iterator[children.Manifest]:
         if not conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING):
-            yield from right(pcs, group, *rest, **how)
+            yield from right(pcs, group, *rest, **options)
 
     replace(children, "member_cliques", member_cliques)
 
@@ -228,10 +230,10 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
     right = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
-        known = conditions.find(old, new.type)
-        if known is None or new.type != termination.BREACHED:
+        stored = conditions.find(old, new.type)
+        if stored is None or new.type != termination.BREACHED:
             return right(old, new)
-        timestamp = new.last_transition_time if moves(known, new) else known.last_transition_time
+        timestamp = new.last_transition_time if moves(stored, new) else stored.last_transition_time
         new = msgspec.structs.replace(new, last_transition_time=timestamp)
         return [new if condition.type == new.type else condition for condition in old or ()]
 
@@ -242,8 +244,8 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
 def _first_loss_counts() -> None:
     breaches: set[str] = set()
 
-    def moves(known: Condition, new: Condition) -> bool:
-        if known.status == new.status or known.status == "True" or known.last_transition_time in breaches:
+    def moves(stored: Condition, new: Condition) -> bool:
+        if stored.status == new.status or stored.status == "True" or stored.last_transition_time in breaches:
             return False
         breaches.add(new.last_transition_time)
         return True
@@ -253,7 +255,7 @@ def _first_loss_counts() -> None:
 
 @mutant("last-loss-counts", "operator", "restarts the countdown when a breach gets worse", "TERM-017")
 def _last_loss_counts() -> None:
-    _transition(lambda known, new: (known.status, known.message) != (new.status, new.message))
+    _transition(lambda stored, new: (stored.status, stored.message) != (new.status, new.message))
 
 
 @mutant("countdown-forgotten", "operator", "counts the delay from its own start", "TERM-019")
@@ -261,8 +263,8 @@ def _countdown_forgotten() -> None:
     right, begin = termination.cause_of_clique, time.time()
 
     def cause_of_clique(clique: PodClique) -> float | None:
-        since = right(clique)
-        return None if since is None else max(since, begin)
+        breached_at = right(clique)
+        return None if breached_at is None else max(breached_at, begin)
 
     replace(termination, "cause_of_clique", cause_of_clique)
 

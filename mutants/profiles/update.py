@@ -79,8 +79,8 @@ def update_replicas_side_by_side() -> None:
 @mutant("all-cliques-rolled", "operator", "updates all cliques because of a change of one", "UPD-003")
 def _all_cliques_rolled() -> None:
     def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
-        own = hashes.known_template(template, pcs.spec.template.priority_class_name, policy).written
-        hash = (hashes.known_generation(pcs, policy).written[:5] + own)[:10]
+        template_hash = hashes.known_template(template, pcs.spec.template.priority_class_name, policy).written
+        hash = (hashes.known_generation(pcs, policy).written[:5] + template_hash)[:10]
         return revisions.Revision(hash, frozenset({hash}))
 
     replace(revisions, "of_template", of_template)
@@ -203,18 +203,22 @@ def _restart_rolls_again() -> None:
 @mutant("selection-misnamed", "operator", "reports another pod than the selected one", "UPD-010")
 def _selection_misnamed() -> None:
     right = update_clique_pods.step
-    known: dict[str, PodSelection] = {}
+    selections: dict[str, PodSelection] = {}
 
     def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         reported = clique.status.update_progress if clique.status else None
-        if reported is not None and reported.ready_pods_selected_to_update is not None and clique.metadata.uid in known:
-            true = msgspec.structs.replace(reported, ready_pods_selected_to_update=known[clique.metadata.uid])
+        if (
+            reported is not None
+            and reported.ready_pods_selected_to_update is not None
+            and clique.metadata.uid in selections
+        ):
+            true = msgspec.structs.replace(reported, ready_pods_selected_to_update=selections[clique.metadata.uid])
             status = msgspec.structs.replace(clique.status, update_progress=true)
             clique = msgspec.structs.replace(clique, status=status)
         result = right(pcs, clique, members, *rest)
         selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
         if result.progress is not None and selection is not None:
-            known[clique.metadata.uid] = selection
+            selections[clique.metadata.uid] = selection
             wrong = PodSelection(current=clique.metadata.name, completed=selection.completed)
             result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=wrong)
         return result

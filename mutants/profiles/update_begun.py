@@ -25,7 +25,7 @@ from reference_impl.plan import (
     update_progress,
 )
 from reference_impl.plan.hashing.schemes import Template
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 # -- pods --------------------------------------------------------------------------------------------------------------
 
@@ -44,8 +44,8 @@ def _labels_are_no_change() -> None:
 def _delay_is_a_change() -> None:
     right = hashes.known_generation
 
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
-        return Known(salted(right(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
+    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+        return CurrentHashes(salted(right(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
 
     replace(hashes, "known_generation", known_generation)
 

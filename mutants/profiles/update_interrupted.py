@@ -114,17 +114,17 @@ def _old_template_comes_back() -> None:
     _built_from_first(lambda first, index: True)
 
 
-def _built_from_first(which: Any) -> None:
+def _built_from_first(is_old: Any) -> None:
     right, make, first = pods.PodBuilder.pod, pods.PodBuilder.__init__, _First()
 
-    def init(self: pods.PodBuilder, clique: PodClique, *rest: Any, **how: Any) -> None:
-        make(self, clique, *rest, **how)
+    def init(self: pods.PodBuilder, clique: PodClique, *rest: Any, **options: Any) -> None:
+        make(self, clique, *rest, **options)
         self.first = first.of(clique)  # type: ignore[attr-defined]
         self.old = object.__new__(pods.PodBuilder)  # type: ignore[attr-defined]
-        make(self.old, self.first, *rest, **how)  # type: ignore[attr-defined]
+        make(self.old, self.first, *rest, **options)  # type: ignore[attr-defined]
 
     def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
-        return right(self.old if which(self.first, index) else self, index, gang)  # type: ignore[attr-defined]
+        return right(self.old if is_old(self.first, index) else self, index, gang)  # type: ignore[attr-defined]
 
     pods.PodBuilder.__init__ = init  # type: ignore[method-assign]
     replace(pods.PodBuilder, "pod", pod)
@@ -165,8 +165,8 @@ def _second_change_forgotten() -> None:
     right, first = template_drift.outdated, _First()
 
     def outdated(clique: PodClique, current: revisions.Revision) -> bool:
-        once = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
-        return once and right(clique, current)
+        is_first = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
+        return is_first and right(clique, current)
 
     replace(template_drift, "outdated", outdated)
 
@@ -199,22 +199,22 @@ def _unavailable_replicas_wait() -> None:
 
 @mutant("added-replicas-old", "operator", "creates additional replicas from the first template", "UPD-026", "UPD-031")
 def _added_replicas_old() -> None:
-    members, alone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
+    members, make_standalone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
 
-    def member_cliques(pcs: PodCliqueSet, group: Any, *rest: Any, **how: Any) -> Iterator[children.Manifest]:
-        old = list(members(sets.of(pcs), group, *rest, **how))
+    def member_cliques(pcs: PodCliqueSet, group: Any, *rest: Any, **options: Any) -> Iterator[children.Manifest]:
+        old = list(members(sets.of(pcs), group, *rest, **options))
         size = groups.of(group).spec.replicas
-        for manifest, before in zip(members(pcs, group, *rest, **how), old, strict=True):
+        for manifest, before in zip(members(pcs, group, *rest, **options), old, strict=True):
             added = int(manifest["metadata"]["labels"][labels.SCALING_GROUP_REPLICA_INDEX]) >= size
             yield before if added and not update_progress.on_delete(pcs) else manifest
 
     def standalone_clique(
-        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **how: Any
+        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **options: Any
     ) -> children.Manifest:
         first = sets.of(pcs)
         if index < first.spec.replicas:
-            return alone(pcs, index, template, line, **how)
-        return alone(first, index, children.template(first, template.name) or template, line, **how)
+            return make_standalone(pcs, index, template, line, **options)
+        return make_standalone(first, index, children.template(first, template.name) or template, line, **options)
 
     replace(children, "member_cliques", member_cliques)
     replace(children, "standalone_clique", standalone_clique)
@@ -332,12 +332,12 @@ def _update_holds_set() -> None:
     "UPD-045",
 )
 def _generation_remembered() -> None:
-    right, known = update_progress.generation, dict[str, str]()
+    right, generations = update_progress.generation, dict[str, str]()
 
     def generation(pcs: PodCliqueSet) -> str:
         key = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
-        known[key] = right(pcs) or known.get(key, "")
-        return known[key]
+        generations[key] = right(pcs) or generations.get(key, "")
+        return generations[key]
 
     replace(update_progress, "generation", generation)
 

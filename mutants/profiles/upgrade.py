@@ -21,7 +21,7 @@ from reference_impl.control.migration import HashMigration, Write
 from reference_impl.plan import hashes, migration, revisions, statuses, update_set_replicas
 from reference_impl.plan.children import CliqueOf
 from reference_impl.plan.hashing.schemes import SCHEMES, Scheme
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy, Window
 from reference_impl.runtime import configuration
 
 
@@ -75,10 +75,10 @@ def _canonical_only() -> None:
 
 @mutant("upgrade-adopts-all", "operator", "overwrites every stored hash with its own", "UPG-007", "UPG-008")
 def _adopts_all() -> None:
-    def foreign(self: Known, stored: str | None) -> Scheme | None:
+    def foreign(self: CurrentHashes, stored: str | None) -> Scheme | None:
         return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
 
-    replace(Known, "foreign", foreign)
+    replace(CurrentHashes, "foreign", foreign)
 
 
 @mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
@@ -105,9 +105,9 @@ def _leaves(kind: str) -> None:
     """Keep the hash labels of one kind."""
     right = HashMigration._label
 
-    def label(self: HashMigration, informer: Any, item: Any, known: Known) -> Iterator[Write]:
+    def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
         if informer.resource.kind != kind:
-            yield from right(self, informer, item, known)
+            yield from right(self, informer, item, current_hashes)
 
     replace(HashMigration, "_label", label)
 
@@ -183,8 +183,8 @@ def _forgets_the_update() -> None:
 def _pods_made_anew() -> None:
     right = HashMigration._label
 
-    def label(self: HashMigration, informer: Any, item: Any, known: Known) -> Iterator[Write]:
-        for write in right(self, informer, item, known):
+    def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
+        for write in right(self, informer, item, current_hashes):
             if informer.resource.kind == "Pod":
                 yield lambda: self._writer.delete(informer, item)
             else:
@@ -219,7 +219,7 @@ def _no_way_back() -> None:
     "upgrade-keeps-earlier", "operator", "treats hashes of earlier contents as current after a migration", "UPG-003"
 )
 def _keeps_earlier() -> None:
-    def keep(self: Known, earlier: Known) -> None:
+    def keep(self: CurrentHashes, earlier: CurrentHashes) -> None:
         self._recognised = {**earlier._recognised, **earlier.foreign_hashes, earlier.written: SCHEMES["legacy-0.34"]}
 
-    replace(Known, "keep", keep)
+    replace(CurrentHashes, "keep", keep)

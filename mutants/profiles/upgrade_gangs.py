@@ -46,8 +46,8 @@ def _changed(change: Any) -> None:
 @mutant("migration-drops-labels", "operator", "removes foreign labels from the pods that it assigns", "UPG-019")
 def _migration_drops_labels() -> None:
     def drop(pod: Pod, tags: dict[str, str | None]) -> None:
-        own = (labels.OWNED_PREFIX, "app.kubernetes.io/")
-        tags.update({key: None for key in pod.metadata.labels or {} if not key.startswith(own)})
+        grove_prefixes = (labels.OWNED_PREFIX, "app.kubernetes.io/")
+        tags.update({key: None for key in pod.metadata.labels or {} if not key.startswith(grove_prefixes)})
 
     _changed(drop)
 

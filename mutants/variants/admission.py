@@ -48,7 +48,7 @@ def _policy_forced() -> None:
 
 @variant("warnings-in-other-words", "operator", "warns about a coarser preferred domain with another text", "ADM-033")
 def _warnings_in_other_words() -> None:
-    def warnings(messages: Iterable[str], pcs: Any, known: Any) -> list[str]:
+    def warnings(messages: Iterable[str], pcs: Any, binding_levels: Any) -> list[str]:
         return ["The preferred topology domain has no effect, as the required one is narrower." for _ in messages]
 
     alter(topology, "warnings", warnings)
@@ -132,7 +132,7 @@ def _refused_as_invalid() -> None:
     "operator",
     "answers a set with an unknown binding with status 404",
     "ADM-030",
-    alone="others reword the message by which it knows what to answer so",
+    conflict="others reword the message by which it knows what to answer so",
 )
 def _unknown_binding_answered_404() -> None:
     def response(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _immutable_is_forbidden() -> None:
 
 @variant("unknown-binding-not-found", "operator", "calls an unknown binding not found instead of invalid", "ADM-030")
 def _unknown_binding_not_found() -> None:
-    def violations(field_errors: list[FieldError], pcs: Any, known: Any) -> list[FieldError]:
+    def violations(field_errors: list[FieldError], pcs: Any, binding_levels: Any) -> list[FieldError]:
         return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in field_errors]
 
     alter(topology, "violations", violations)
@@ -211,7 +211,7 @@ def _narrow_parents_reported_at_the_parts() -> None:
     "ADM-031",
     "ADM-032",
     exempt=("ADM-037",),
-    alone="it refuses generated sets that others have to accept",
+    conflict="it refuses generated sets that others have to accept",
 )
 def _required_within_preferred() -> None:
     def inversions(
@@ -427,13 +427,13 @@ def _setless_objects_unwarned() -> None:
     "ADM-039",
 )
 def _protection_ends_later() -> None:
-    right, since = authorizer.judge, dict[str, float]()
+    right, first_requests = authorizer.judge, dict[str, float]()
 
     def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
         metadata = {} if pcs is None else pcs["metadata"]
         if (metadata.get("annotations") or {}).get(authorizer.UNPROTECTED) == "true":
             now = time.monotonic()
-            if now < since.setdefault(metadata["uid"], now) + 2:
+            if now < first_requests.setdefault(metadata["uid"], now) + 2:
                 pcs = {**pcs, "metadata": {**metadata, "annotations": {}}}
         return right(request, pcs, allowed)
 

@@ -167,7 +167,7 @@ def _budget_of_other_strategies_open() -> None:
     "refuses a maxUnavailable below minAvailable whatever the strategy, also its own default",
     "COHR-007",
     exempt=("COHR-008",),
-    alone="it refuses sets of other strategies that scenes create",
+    conflict="it refuses sets of other strategies that scenes create",
 )
 def _low_budget_refused_whatever_the_strategy() -> None:
     def refused(violations: Iterator[FieldError], pcs: PodCliqueSet) -> list[FieldError]:
@@ -244,10 +244,10 @@ def _sub_steps_follow_scheduling() -> None:
     def with_newest_in_flight(
         step: Step, layout: Layout, components: Sequence[Component], observed: Observed, generation: str, *_: Any
     ) -> Step:
-        own = progress.own_entries(layout, generation, components, observed)
-        if not isinstance(step, Wait) or step.in_flight or not own:
+        update_entries = progress.own_entries(layout, generation, components, observed)
+        if not isinstance(step, Wait) or step.in_flight or not update_entries:
             return step
-        return dataclasses.replace(step, in_flight=(own[-1].key,))
+        return dataclasses.replace(step, in_flight=(update_entries[-1].key,))
 
     alter(Layouts, "_been_ready", scheduled)
     alter(planner, "next_step", with_newest_in_flight)
@@ -282,8 +282,8 @@ def _other_replicas_scaled_during_updates() -> None:
         if pcs is None or (request.get("resource") or {}).get("resource") == "podcliquesets":
             return verdict
         turns = ((pcs.get("status") or {}).get("updateProgress") or {}).get("currentlyUpdating") or []
-        own = tuple(f"{pcs['metadata']['name']}-{turn.get('replicaIndex', 0)}-" for turn in turns)
-        return verdict if str(request.get("name")).startswith(own) else AdmissionResult()
+        prefixes = tuple(f"{pcs['metadata']['name']}-{turn.get('replicaIndex', 0)}-" for turn in turns)
+        return verdict if str(request.get("name")).startswith(prefixes) else AdmissionResult()
 
     alter(scaling, "judge", accepted)
 

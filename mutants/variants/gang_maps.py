@@ -135,7 +135,7 @@ def _gangs_named_by_numbers() -> None:
     "makes a lost map from the template, with other gangs",
     "MAP-020",
     exempt=("INV-009", "MAP-046", "MAP-066"),
-    alone="the others need the gangs that it replaces",
+    conflict="the others need the gangs that it replaces",
 )
 def _maps_made_anew() -> None:
     alter(control, "live_layout", lambda layout, live, observed, named=None: ())
@@ -253,18 +253,18 @@ def _declared_replicas_return_to_the_tail() -> None:
     def whole(
         layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str
     ) -> Layout:
-        back = {
+        returning = {
             config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
         }
         scaled_out = [
             (entry, g, i)
             for entry in layout
             if entry.role is Role.SCALE_OUT
-            for g, own in entry.groups.items()
-            for i in own
+            for g, indices in entry.groups.items()
+            for i in indices
         ]
         running = self._layouts.observed(pcs, index).replicas
-        moved = [(g, i) for _, g, i in scaled_out if i in back.get(g, ()) and i not in running.get(g, {})]
+        moved = [(g, i) for _, g, i in scaled_out if i in returning.get(g, ()) and i not in running.get(g, {})]
         anchor = next((entry for entry in layout if entry.anchor), None)
         if update.coherent(pcs) or not moved or anchor is None:
             return layout
@@ -272,16 +272,16 @@ def _declared_replicas_return_to_the_tail() -> None:
         tail = Entry(key, generation, Role.TAIL, depends_on=(anchor.key,))
         for group, _ in moved:
             tail = tail.with_indices(group, (i for g, i in moved if g == group))
-        rest = [_less(entry, moved) if entry.role is Role.SCALE_OUT else entry for entry in layout]
+        rest = [_without_replicas(entry, moved) if entry.role is Role.SCALE_OUT else entry for entry in layout]
         return (*rest, tail)
 
     alter(MapWriter, "whole", whole)
 
 
-def _less(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
+def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
     """Return the entry without these replicas of groups."""
-    for group, own in list(entry.groups.items()):
-        entry = entry.with_indices(group, (index for index in own if (group, index) not in moved))
+    for group, indices in list(entry.groups.items()):
+        entry = entry.with_indices(group, (index for index in indices if (group, index) not in moved))
     return entry
 
 

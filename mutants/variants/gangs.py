@@ -127,7 +127,7 @@ def _second_gate() -> None:
     "START-010",
     "START-012",
     exempt=("GANG-027",),
-    alone="scaled gangs would wait for good beside base gangs that others keep from becoming Ready",
+    conflict="scaled gangs would wait for good beside base gangs that others keep from becoming Ready",
 )
 def _scaled_gangs_wait_for_ready() -> None:
     core_objects.gates_wait_for_ready()

@@ -21,7 +21,7 @@ NOTE = "conformance.grove.io/node-is-cordoned"
 def _cordon_noted() -> None:
     right = Operator.run
 
-    async def run(self: Operator, *rest: Any, **how: Any) -> None:
+    async def run(self: Operator, *rest: Any, **options: Any) -> None:
         nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
         tasks = set[asyncio.Task[None]]()
 
@@ -34,7 +34,7 @@ def _cordon_noted() -> None:
         nodes.add_handler(see)
         async with asyncio.TaskGroup() as group:
             group.create_task(nodes.run())
-            await right(self, *rest, **how)
+            await right(self, *rest, **options)
 
     replace(Operator, "run", run)
 
@@ -51,7 +51,7 @@ async def _note(client: Client, pod: Pod) -> None:
     "NODE-006",
     "NODE-009",
     time_scale=1.0,
-    alone="its budgets stand in the way of other tests that evict or preempt",
+    conflict="its budgets stand in the way of other tests that evict or preempt",
 )
 def _one_eviction_at_a_time() -> None:
     create_budgets(minAvailable=1)

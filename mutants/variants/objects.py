@@ -108,7 +108,7 @@ def _services_owned() -> None:
     "GANG-005",
     "INV-025",
     exempt=("CORE-035", "CORE-045", "INV-004"),
-    alone="every history would break an invariant, and evidence of each would be kept",
+    conflict="every history would break an invariant, and evidence of each would be kept",
 )
 def _pods_owned() -> None:
     right = vars(ObjectMeta)["controller"].fget
@@ -158,7 +158,7 @@ def _service_of_the_whole_set() -> None:
     "gives cliques their finalizer when it reconciles them for the first time",
     "CORE-005",
     exempt=("CORE-036",),
-    alone="every history would break an invariant, and evidence of each would be kept",
+    conflict="every history would break an invariant, and evidence of each would be kept",
 )
 def _finalizer_after_creation() -> None:
     finalizer_late()
@@ -172,7 +172,7 @@ def _finalizer_after_creation() -> None:
     "CORE-006",
     "CORE-007",
     exempt=("CORE-042", "ADM-052"),
-    alone="scenes of other requirements count the headless Services of sets without the field",
+    conflict="scenes of other requirements count the headless Services of sets without the field",
 )
 def _services_on_demand() -> None:
     make_services_on_demand()

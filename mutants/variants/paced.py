@@ -15,7 +15,7 @@ from reference_impl.plan import pods
 
 EVERY, FOR = 20.0, 5.0
 """Seconds between two working periods, and the duration of one."""
-LATE = 12.0
+DELAY_SECONDS = 12.0
 """Seconds before a set is reconciled for the first time."""
 
 
@@ -28,15 +28,15 @@ LATE = 12.0
     "CORE-020",
     "INV-007",
     time_scale=1.0,
-    alone="all others would work as seldom",
+    conflict="all others would work as seldom",
 )
 def _works_intermittently() -> None:
     take = WorkQueue.take
 
     async def in_turn(self: WorkQueue[Any]) -> Any:
         key = await take(self)
-        if (late := time.monotonic() % EVERY) > FOR:
-            await asyncio.sleep(EVERY - late)
+        if (elapsed := time.monotonic() % EVERY) > FOR:
+            await asyncio.sleep(EVERY - elapsed)
         return key
 
     replace(WorkQueue, "take", in_turn)
@@ -49,14 +49,14 @@ def _works_intermittently() -> None:
     "CORE-031",
     "INV-007",
     time_scale=1.0,
-    alone="all others would begin as late",
+    conflict="all others would begin as late",
 )
 def _begins_late() -> None:
     right = SetReconciler.reconcile
     first_seen: dict[Key, float] = {}
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        wait = LATE - (time.monotonic() - first_seen.setdefault(key, time.monotonic()))
+        wait = DELAY_SECONDS - (time.monotonic() - first_seen.setdefault(key, time.monotonic()))
         return wait if wait > 0 else await right(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)

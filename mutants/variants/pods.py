@@ -75,9 +75,9 @@ def _longer_suffixes() -> None:
 @variant("tolerations-of-the-back-end", "operator", "lets pods tolerate a taint of its scheduler", "CORE-014")
 def _tolerations_of_the_back_end() -> None:
     def pod(manifest: Manifest, *_: Any) -> Manifest:
-        own = {"key": "scheduler.example.com/queue", "operator": "Exists"}
+        toleration = {"key": "scheduler.example.com/queue", "operator": "Exists"}
         spec = manifest["spec"]
-        return {**manifest, "spec": {**spec, "tolerations": [own, *spec.get("tolerations", ())]}}
+        return {**manifest, "spec": {**spec, "tolerations": [toleration, *spec.get("tolerations", ())]}}
 
     alter(PodBuilder, "pod", pod)
 
@@ -87,8 +87,8 @@ def _tolerations_of_the_back_end() -> None:
 )
 def _wait_first() -> None:
     def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
-        *own, wait = spec.get("initContainers") or [None]
-        return {**spec, "initContainers": [wait, *own]} if waits else spec
+        *other_containers, wait = spec.get("initContainers") or [None]
+        return {**spec, "initContainers": [wait, *other_containers]} if waits else spec
 
     alter(startup, "with_wait", with_wait)
 
@@ -109,17 +109,17 @@ def _empty_values_omitted() -> None:
     "writes an init container of its own, with a volume, into the pod specs of cliques",
     "CORE-014",
     "CORE-015",
-    alone="scenes that write statuses of init containers know those of the template",
+    conflict="scenes that write statuses of init containers know those of the template",
 )
 def _cliques_with_preparation() -> None:
     mount = {"name": "prepared", "mountPath": "/prepared"}
-    own = {"name": "prepare", "image": "registry.example/prepare:1", "volumeMounts": [mount]}
+    init_container = {"name": "prepare", "image": "registry.example/prepare:1", "volumeMounts": [mount]}
     volume = {"name": "prepared", "emptyDir": {}}
 
     def clique(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
         spec = manifest["spec"]["podSpec"]
         containers, volumes = spec.get("initContainers") or [], spec.get("volumes") or []
-        prepared = {**spec, "initContainers": [*containers, own], "volumes": [*volumes, volume]}
+        prepared = {**spec, "initContainers": [*containers, init_container], "volumes": [*volumes, volume]}
         return {**manifest, "spec": {**manifest["spec"], "podSpec": prepared}}
 
     alter(children, "_clique", clique)

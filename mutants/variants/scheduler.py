@@ -70,7 +70,7 @@ def _gangs_without_events() -> None:
     "SCHED-070",
 )
 def _gang_conditions_in_other_words() -> None:
-    def reworded(status: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
+    def reworded(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
         listed = [
             condition
             if condition.type == "Initialized"
@@ -84,7 +84,7 @@ def _gang_conditions_in_other_words() -> None:
 
 @variant("gangs-without-phase", "gang-scheduler", "leaves the phase of PodGangs as it is", "SCHED-070")
 def _gangs_without_phase() -> None:
-    def keep_phase(status: PodGangStatus, item: PodGang, *arguments: Any, **more: Any) -> PodGangStatus:
+    def keep_phase(status: PodGangStatus, item: PodGang, *arguments: Any, **options: Any) -> PodGangStatus:
         return msgspec.structs.replace(status, phase=item.status.phase if item.status else "Pending")
 
     alter(gang_status, "status", keep_phase)
@@ -98,9 +98,9 @@ def _gangs_without_phase() -> None:
     "SCHED-070",
 )
 def _condition_of_its_own() -> None:
-    def reserved(status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **more: Any) -> Any:
-        own = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
-        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, own))
+    def reserved(status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **options: Any) -> Any:
+        condition = Condition("example.com/QuotaReserved", "True", "Reserved", "Quota is reserved", now)
+        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, condition))
 
     alter(gang_status, "status", reserved)
 
@@ -119,7 +119,7 @@ def _placements_unscored() -> None:
     "SCHED-054",
 )
 def _preempted_gangs_unmarked() -> None:
-    def unmarked(status: PodGangStatus, *arguments: Any, **more: Any) -> PodGangStatus:
+    def unmarked(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
         rest: list[Condition] = [
             condition for condition in status.conditions or () if condition.type != gang_status.DISRUPTION
         ]
@@ -216,7 +216,7 @@ def _bound_pods_annotated() -> None:
     "SCHED-026",
     "SCHED-027",
     exempt=("SCHED-075",),
-    alone="others would find less, too",
+    conflict="others would find less, too",
 )
 def _searches_no_further() -> None:
     replace(Search, "_exactly", lambda self, at, allowed: False)
@@ -232,7 +232,7 @@ def _searches_no_further() -> None:
     "SCHED-061",
     "SCHED-062",
     exempt=("SCHED-004", "SCHED-024", "SCHED-025"),
-    alone="others would wait, too",
+    conflict="others would wait, too",
 )
 def _room_kept_for_large_gangs() -> None:
     right = cycle.place_minimum
@@ -255,16 +255,16 @@ def _room_kept_for_large_gangs() -> None:
     "SCHED-031",
     "SCHED-042",
     exempt=("SCHED-074",),
-    alone="gangs would be ended that the operator terminates later",
+    conflict="gangs would be ended that the operator terminates later",
 )
 def _gangs_below_minimum_ended() -> None:
     right = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        known = list(gangs)
-        result = right(known, capacity, around)
+        all_gangs = list(gangs)
+        result = right(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
-        torn = [gang for gang in known if not gang.minimum_reached]
+        torn = [gang for gang in all_gangs if not gang.minimum_reached]
         ended = [
             Eviction(pod, node, gang.name, gang.name)
             for gang in torn

@@ -52,7 +52,7 @@ def _replacements_start_at_once() -> None:
     "waits for all pods of a parent",
     "START-011",
     exempt=("START-007", "START-016"),
-    alone="where pods above a minimum do not fit, nothing that waits for them would start",
+    conflict="where pods above a minimum do not fit, nothing that waits for them would start",
 )
 def _whole_parents_awaited() -> None:
     startup.await_all_pods()
@@ -65,7 +65,7 @@ def _whole_parents_awaited() -> None:
     "START-011",
     "INV-006",
     exempt=("START-007", "START-009", "START-017", "INV-026"),
-    alone="another variant waits for all pods of a parent",
+    conflict="another variant waits for all pods of a parent",
 )
 def _first_parent_pods_awaited() -> None:
     startup.await_first_pods()

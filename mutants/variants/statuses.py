@@ -47,8 +47,8 @@ def _shorter_selectors() -> None:
 @variant("members-select", "operator", "publishes selectors for cliques of scaling groups, too", "CORE-013")
 def _members_select() -> None:
     def clique_status(status: PodCliqueStatus, clique: PodClique, *_: Any) -> PodCliqueStatus:
-        own = f"{labels.MANAGED_SELECTOR},{labels.PODCLIQUE}={clique.metadata.name}"
-        return msgspec.structs.replace(status, hpa_pod_selector=status.hpa_pod_selector or own)
+        selector = f"{labels.MANAGED_SELECTOR},{labels.PODCLIQUE}={clique.metadata.name}"
+        return msgspec.structs.replace(status, hpa_pod_selector=status.hpa_pod_selector or selector)
 
     alter(statuses, "clique_status", clique_status)
 

@@ -32,9 +32,9 @@ def _termination_reported_as_false() -> None:
         old = conditions.find(group.status.conditions if group.status else None, termination.TERMINATING)
         if old is None or conditions.find(status.conditions, termination.TERMINATING) is not None:
             return status
-        since = now if old.status == "True" else old.last_transition_time
-        over = msgspec.structs.replace(old, status="False", reason="Recovered", last_transition_time=since)
-        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, over))
+        changed_at = now if old.status == "True" else old.last_transition_time
+        condition = msgspec.structs.replace(old, status="False", reason="Recovered", last_transition_time=changed_at)
+        return msgspec.structs.replace(status, conditions=conditions.put(status.conditions, condition))
 
     alter(statuses, "group_status", group_status)
 
@@ -74,7 +74,7 @@ def _single_replicas_terminated_as_well() -> None:
     "TERM-025",
     "TERM-026",
     exempt=("TERM-011", "TERM-012", "TERM-023"),
-    alone="the README's reading of the extent of a termination; another variant has the reading of both levels",
+    conflict="the README's reading of the extent of a termination; another variant has the reading of both levels",
 )
 def _breached_groups_terminated_by_replicas() -> None:
     def group_acts(sound: int, group: PodCliqueScalingGroup, _: CliqueOf) -> int:
@@ -92,7 +92,7 @@ def _breached_groups_terminated_by_replicas() -> None:
     "CORE-021",
     "TERM-015",
     exempt=("CORE-041", "TERM-024"),
-    alone="a set whose delay is a second is terminated while its pods start",
+    conflict="a set whose delay is a second is terminated while its pods start",
 )
 def _starting_pods_are_lost() -> None:
     core_statuses.count_ready_pods_only()
@@ -106,7 +106,7 @@ def _starting_pods_are_lost() -> None:
     "TERM-003",
     "TERM-006",
     exempt=("TERM-027",),
-    alone="others look at what the termination of a whole replica leaves",
+    conflict="others look at what the termination of a whole replica leaves",
 )
 def _gang_of_a_breached_clique_terminated() -> None:
     wrong.spare_scaled_gangs()
@@ -125,12 +125,12 @@ def _gang_of_a_breached_clique_terminated() -> None:
     "TERM-019",
     "TERM-020",
     exempt=("TERM-013", "TERM-014", "TERM-026"),
-    alone="requirements of other profiles count pods that are not Ready",
+    conflict="requirements of other profiles count pods that are not Ready",
 )
 def _running_pods_are_not_lost() -> None:
-    def cause(since: float | None, clique: PodClique) -> float | None:
+    def cause(breached_at: float | None, clique: PodClique) -> float | None:
         enough = clique.status is not None and clique.status.scheduled_replicas >= clique.spec.minimum
-        return None if enough else since
+        return None if enough else breached_at
 
     alter(termination, "cause_of_clique", cause)
 
@@ -146,7 +146,7 @@ def _running_pods_are_not_lost() -> None:
     "TERM-006",
     "TERM-025",
     exempt=("TERM-008", "TERM-010", "TERM-021"),
-    alone="replicas that wait for a node are terminated after the delay",
+    conflict="replicas that wait for a node are terminated after the delay",
 )
 def _any_breach_terminates_the_replica() -> None:
     async def in_set(self: Termination, pcs: PodCliqueSet) -> float | None:

@@ -45,7 +45,7 @@ def _last_replica_of_a_set_first() -> None:
     "updates all replicas of a set in parallel",
     *("UPD-031", "UPD-032", "UPD-034", "UPD-035"),
     exempt=("UPD-001", "UPD-029", "UPD-030", "UPD-033"),
-    alone="scenes of other requirements count the replicas that an update has reached",
+    conflict="scenes of other requirements count the replicas that an update has reached",
 )
 def _replicas_side_by_side() -> None:
     update_replicas_side_by_side()
@@ -182,7 +182,7 @@ def _last_selection_kept() -> None:
     "ends the update of a clique with minAvailable Ready pods",
     *("UPD-050", "UPD-051"),
     exempt=("UPD-052",),
-    alone="scenes of other requirements wait for the end of an update and then count Ready pods",
+    conflict="scenes of other requirements wait for the end of an update and then count Ready pods",
 )
 def _ended_with_the_minimum() -> None:
     end_with_the_minimum()

@@ -23,13 +23,13 @@ NEWEST = ("legacy-0.36", "canonical-0.36")
     *("UPG-012", "UPG-015", "UPG-022"),
 )
 def _migration_ends_with_false() -> None:
-    def left(current: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:
+    def with_false(current: list[Condition] | None, old: list[Condition] | None, kind: str) -> list[Condition] | None:
         if kind != gang_migration.CONDITION:
             return current
         done = Condition(type=kind, status="False", reason="Migrated", message="", last_transition_time=now())
         return [*(current or ()), done]
 
-    alter(conditions, "without", left)
+    alter(conditions, "without", with_false)
 
 
 @variant(
@@ -44,7 +44,7 @@ def _hashes_of_the_newest_libraries_unknown() -> None:
 
     def policy(self: configuration.Hashes) -> Policy:
         configured: Policy = right(self)
-        known = tuple(scheme for scheme in configured.recognised if scheme.name not in NEWEST)
-        return dataclasses.replace(configured, recognised=known)
+        older_schemes = tuple(scheme for scheme in configured.recognised if scheme.name not in NEWEST)
+        return dataclasses.replace(configured, recognised=older_schemes)
 
     replace(configuration.Hashes, "policy", property(policy))

@@ -169,7 +169,7 @@ def _workloads_without_controller() -> None:
     "WAPI-078",
     "WAPI-079",
     "WAPI-095",
-    alone="other profiles have such sets",
+    conflict="other profiles have such sets",
 )
 def _long_lists_rejected() -> None:
     def rejected(verdict: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:

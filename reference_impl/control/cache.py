@@ -115,8 +115,15 @@ class Cache:
         """Secondary resources: objects of other kinds than Grove's own that a set needs. They are corrected when
         changed and recreated when deleted."""
         self._optional_kinds = (self.claim_templates, *((self.topologies,) if features.topology else ()))
-        own: tuple[Informer[Any], ...] = (self.cliques, self.groups, self.gangs, self.maps, self.pods, self.domains)
-        for informer in (*own, *self.secondary):
+        grove_informers: tuple[Informer[Any], ...] = (
+            self.cliques,
+            self.groups,
+            self.gangs,
+            self.maps,
+            self.pods,
+            self.domains,
+        )
+        for informer in (*grove_informers, *self.secondary):
             informer.add_index(OWNER, _by_owner)
             informer.add_index(KIN, _by_kin)
         self.pods.add_index(GANG, _by_label(labels.PODGANG))
@@ -127,7 +134,7 @@ class Cache:
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """All informers."""
-        own = (
+        grove_informers = (
             self.sets,
             self.cliques,
             self.groups,
@@ -135,7 +142,7 @@ class Cache:
             self.pods,
             *((self.maps,) if self._maps_served else ()),
         )
-        return (*own, *self.secondary, *self._optional_kinds)
+        return (*grove_informers, *self.secondary, *self._optional_kinds)
 
     def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
         """A lookup of the owner's children by name. An object of another owner with that name (OBJ-123) is not

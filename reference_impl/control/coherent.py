@@ -30,8 +30,8 @@ class CoherentProgress:
         now: str,
     ) -> SetUpdateProgress | None:
         """The progress of a coherent update to this generation; None if there never was an update."""
-        known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
-        changed = bool(known) and not generation.has(known)
+        stored_generation, present = update_progress.generation(pcs), update_progress.of_set(pcs)
+        changed = bool(stored_generation) and not generation.has(stored_generation)
         unscoped = present is not None and present.update_ended_at is None and not update.scope_of(present)
         if changed or unscoped:
             present = update.begun(present, self.scope(pcs, generation), now)

@@ -34,7 +34,7 @@ from reference_impl.plan.revisions import Revision
 
 
 @dataclass(frozen=True)
-class _Known:
+class _CachedPlacement:
     """A placement, and its source."""
 
     source: object
@@ -47,7 +47,7 @@ class Layouts:
 
     def __init__(self, cache: Cache, policy: Policy = STANDARD, line: Line = MAPS) -> None:
         self._cache, self.policy, self.line = cache, policy, line
-        self._known: dict[ObjectKey, _Known] = {}
+        self._placements: dict[ObjectKey, _CachedPlacement] = {}
 
     def of(self, item: Object) -> Placement | None:
         """The gangs of the replica that an object belongs to; None if they are not known (yet)."""
@@ -57,35 +57,37 @@ class Layouts:
     def at(self, pcs: PodCliqueSet, index: int) -> Placement | None:
         """The gangs of a replica of a set; None if they are not known (yet). A stored layout without an anchor is about
         to be repaired, and not followed."""
-        known = self._stored(pcs, index) if self.line.stored else self._derived(pcs, index)
-        if known is None or (known.placement.layout and not anchors(known.placement.layout)):
+        cached = self._stored(pcs, index) if self.line.stored else self._derived(pcs, index)
+        if cached is None or (cached.placement.layout and not anchors(cached.placement.layout)):
             return None
-        return known.placement
+        return cached.placement
 
     def stored(self, pcs: PodCliqueSet, index: int) -> Stored | None:
         """The content of the map of a replica; None if it has none."""
-        known = self._stored(pcs, index)
-        return None if known is None else known.stored
+        cached = self._stored(pcs, index)
+        return None if cached is None else cached.stored
 
-    def _stored(self, pcs: PodCliqueSet, index: int) -> _Known | None:
+    def _stored(self, pcs: PodCliqueSet, index: int) -> _CachedPlacement | None:
         key = pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index)
         gang_map = self._cache.maps.get(*key)
         if gang_map is None or gang_map.metadata.deletion_timestamp is not None:
-            self._known.pop(key, None)
+            self._placements.pop(key, None)
             return None
-        known = self._known.get(key)
-        if known is None or known.source != gang_map.metadata.resource_version:
+        cached = self._placements.get(key)
+        if cached is None or cached.source != gang_map.metadata.resource_version:
             stored = maps.read(gang_map)
             placement = Placement(self.line, key[1], stored.layout)
-            known = self._known[key] = _Known(gang_map.metadata.resource_version, placement, stored)
-        return known
+            cached = self._placements[key] = _CachedPlacement(gang_map.metadata.resource_version, placement, stored)
+        return cached
 
-    def _derived(self, pcs: PodCliqueSet, index: int) -> _Known:
+    def _derived(self, pcs: PodCliqueSet, index: int) -> _CachedPlacement:
         key, members = (pcs.metadata.namespace, names.replica(pcs.metadata.name, index)), self.components(pcs, index)
-        known = self._known.get(key)
-        if known is None or known.source != members:
-            known = self._known[key] = _Known(members, Placement(self.line, key[1], lines.derived(members, "")))
-        return known
+        cached = self._placements.get(key)
+        if cached is None or cached.source != members:
+            cached = self._placements[key] = _CachedPlacement(
+                members, Placement(self.line, key[1], lines.derived(members, ""))
+            )
+        return cached
 
     def gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
         """The gangs of a replica that are not terminating."""
@@ -129,8 +131,8 @@ class Layouts:
         template, stored = children.clique_template(pcs, item), self.stored(pcs, index_of(item))
         if template is None or stored is None:
             return False
-        own = item.metadata.label(labels.TEMPLATE_HASH)
-        return versions.fits(stored, entry, template.name, own, self.templates(pcs))
+        template_hash = item.metadata.label(labels.TEMPLATE_HASH)
+        return versions.fits(stored, entry, template.name, template_hash, self.templates(pcs))
 
     def may_recreate(self, pcs: PodCliqueSet, index: int, entry: Entry, group: str) -> bool:
         """The same for the cliques of a scaling group, which get the present template."""
@@ -158,9 +160,9 @@ class Layouts:
         group = self._cache.child(self._cache.groups, pcs)
         standalone = {}
         for template in children.standalone_templates(pcs):
-            own = clique(names.clique(pcs.metadata.name, index, template.name))
+            current_clique = clique(names.clique(pcs.metadata.name, index, template.name))
             standalone[template.name] = (
-                [] if own is None else self._pods(replica, own, present.revisions[template.name])
+                [] if current_clique is None else self._pods(replica, current_clique, present.revisions[template.name])
             )
         replicas = {}
         for config in children.group_configs(pcs):

@@ -26,7 +26,7 @@ from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer, together
 from reference_impl.plan import children, gang_migration, hashes, labels, maps, migration
 from reference_impl.plan.hashing.schemes import Scheme
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy, Window
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class HashMigration:
         earlier = self._windows.get(key)
         if earlier is not None and earlier[:2] == (uid, generation):
             return earlier[2]
-        window = hashes.known(pcs, self._policy)
+        window = hashes.window(pcs, self._policy)
         if earlier is not None and earlier[0] == uid:
             window.keep(earlier[2])
         self._windows[key] = uid, generation, window
@@ -128,10 +128,10 @@ class HashMigration:
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", EVENT, note)
 
     def _of_all(self, window: Window, pcs: PodCliqueSet) -> Iterator[Write]:
-        own = self._cache.groups.indexed(OWNER, pcs.metadata.uid)
+        groups = self._cache.groups.indexed(OWNER, pcs.metadata.uid)
         for clique in self._cache.cliques.indexed(OWNER, pcs.metadata.uid):
             yield from self._of_clique(window, pcs, clique)
-        for group in own:
+        for group in groups:
             for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid):
                 yield from self._of_clique(window, pcs, clique)
             yield from self._of_group(window, group)
@@ -143,7 +143,7 @@ class HashMigration:
                 body = maps.correction(manifest, gang_map)
                 yield partial(self._writer.patch, self._cache.maps, gang_map, body, guard=True)
 
-    def _of_gangs(self, generation: Known, pcs: PodCliqueSet) -> Iterator[Write]:
+    def _of_gangs(self, generation: CurrentHashes, pcs: PodCliqueSet) -> Iterator[Write]:
         for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
             if generation.foreign(gang.metadata.label(labels.GENERATION_HASH)):
                 body = {"metadata": {"labels": {labels.GENERATION_HASH: generation.written}}}
@@ -156,21 +156,23 @@ class HashMigration:
     def _of_clique(self, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
         """The writes for a clique and its pods, in any order."""
         template = children.clique_template(pcs, clique)
-        known = window.templates.get(template.name) if template is not None else None
-        if known is None or clique.metadata.deletion_timestamp is not None:
+        current_hashes = window.templates.get(template.name) if template is not None else None
+        if current_hashes is None or clique.metadata.deletion_timestamp is not None:
             return
         for pod in self._cache.pods_of(clique):
             if not pod.terminating:
-                yield from self._label(self._cache.pods, pod, known)
-        own = list(self._label(self._cache.cliques, clique, known))
+                yield from self._label(self._cache.pods, pod, current_hashes)
+        clique_writes = list(self._label(self._cache.cliques, clique, current_hashes))
         if clique.status is not None:
-            own += self._status(self._cache.cliques, clique, migration.clique_status(window, known, clique.status))
-        if own:
-            yield partial(_one_by_one, own)  # both change the resource version
+            clique_writes += self._status(
+                self._cache.cliques, clique, migration.clique_status(window, current_hashes, clique.status)
+            )
+        if clique_writes:
+            yield partial(_one_by_one, clique_writes)  # both change the resource version
 
-    def _label(self, informer: Informer[Any], item: Any, known: Known) -> Iterator[Write]:
-        if known.foreign(item.metadata.label(labels.TEMPLATE_HASH)):
-            body = {"metadata": {"labels": {labels.TEMPLATE_HASH: known.written}}}
+    def _label(self, informer: Informer[Any], item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
+        if current_hashes.foreign(item.metadata.label(labels.TEMPLATE_HASH)):
+            body = {"metadata": {"labels": {labels.TEMPLATE_HASH: current_hashes.written}}}
             yield partial(self._writer.patch, informer, item, body)
 
     def _status(self, informer: Informer[Any], item: Any, status: Any) -> Iterator[Write]:

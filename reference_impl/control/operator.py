@@ -220,8 +220,8 @@ class Operator:
         def parts(informer: Informer[T]) -> Iterator[Key]:
             for part in informer:
                 meta = part.metadata
-                mine = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
-                if mine and (began or ownership.replica_index(part) in turns):
+                is_part = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
+                if is_part and (began or ownership.replica_index(part) in turns):
                     yield meta.key
 
         for clique in parts(self.cache.cliques):
@@ -299,8 +299,8 @@ class Operator:
         self._gangs.add(item.metadata.key)
         if kind == "DELETED" or item.metadata.controller is None:  # or adopted
             self._wake_set(item)
-        known = old is not None and gangs.initialized(old) == gangs.initialized(item)
-        if not known or (old is not None and old.spec != item.spec):
+        initialization_unchanged = old is not None and gangs.initialized(old) == gangs.initialized(item)
+        if not initialization_unchanged or (old is not None and old.spec != item.spec):
             groups = (*item.spec.podgroups, *(old.spec.podgroups if old is not None else ()))
             for clique in {group.name for group in groups}:
                 self._cliques.add((item.metadata.namespace, clique))
@@ -375,10 +375,10 @@ _NOT_OURS = ("metadata", "has_token")
 
 def _alike(old: Any, item: Any) -> bool:
     """Whether two states of a secondary resource are equal in all fields that we write."""
-    left, right = old.metadata, item.metadata
+    old_meta, new_meta = old.metadata, item.metadata
     return (
-        left.labels == right.labels
-        and left.annotations == right.annotations
-        and left.owner_references == right.owner_references
+        old_meta.labels == new_meta.labels
+        and old_meta.annotations == new_meta.annotations
+        and old_meta.owner_references == new_meta.owner_references
         and all(getattr(old, f) == getattr(item, f) for f in item.__struct_fields__ if f not in _NOT_OURS)
     )

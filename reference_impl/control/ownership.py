@@ -72,12 +72,12 @@ class Adoption:
         if pod.metadata.deletion_timestamp is None and controller is not None:
             self._suspects.add((pod.metadata.namespace, controller.name))
 
-    async def _hidden(self, clique: PodClique, known: Iterable[str]) -> list[Pod]:
+    async def _hidden(self, clique: PodClique, cached_uids: Iterable[str]) -> list[Pod]:
         """The pods that a clique controls and that the cache does not hold."""
         items = await self._writer.pods(clique.metadata.namespace, "")
         decode = self._cache.pods.decode
         current_pods = [decode(orjson.dumps(item)) for item in items]
-        return [pod for pod in current_pods if ownership.owns(clique, pod) and pod.metadata.uid not in known]
+        return [pod for pod in current_pods if ownership.owns(clique, pod) and pod.metadata.uid not in cached_uids]
 
     async def _adopt(self, owner: Object, reference: Manifest, informers: Iterable[Informer[Any]]) -> None:
         kind, meta = reference["kind"], owner.metadata
@@ -97,8 +97,8 @@ class Adoption:
         labels when they are written; a Secret is never adopted (OBJ-236)."""
         if informer is self._cache.secrets:
             return False
-        known = informer not in self._cache.secondary or informer is self._cache.services
-        return known or item.metadata.controller is not None
+        adoptable = informer not in self._cache.secondary or informer is self._cache.services
+        return adoptable or item.metadata.controller is not None
 
     def _generation(self, pcs: PodCliqueSet, present: Revision) -> str | None:
         """The generation that the children of a set say that they are of, the outdated one of several."""
@@ -117,7 +117,7 @@ class Adoption:
 def identity(clique: PodClique) -> dict[str, str | None]:
     """The labels by which a pod of a clique is known."""
     tags = (labels.MANAGED_BY, labels.PART_OF, labels.REPLICA_INDEX, labels.SCALING_GROUP)
-    own: dict[str, str | None] = {key: clique.metadata.label(key) for key in tags if clique.metadata.label(key)}
+    pod_labels: dict[str, str | None] = {key: clique.metadata.label(key) for key in tags if clique.metadata.label(key)}
     if index := clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX):
-        own[labels.SCALING_GROUP_REPLICA_INDEX] = index
-    return {**own, labels.PODCLIQUE: clique.metadata.name}
+        pod_labels[labels.SCALING_GROUP_REPLICA_INDEX] = index
+    return {**pod_labels, labels.PODCLIQUE: clique.metadata.name}

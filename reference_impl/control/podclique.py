@@ -313,8 +313,8 @@ class CliqueReconciler:
             self._unwritten.pop(key, None)
             return stuck_in
         arrived = status.ready_replicas == len(pods_now) == clique.spec.replicas
-        since = self._unwritten.setdefault(key, time.monotonic())
-        wait = since + STATUS_SECONDS - time.monotonic()
+        changed_at = self._unwritten.setdefault(key, time.monotonic())
+        wait = changed_at + STATUS_SECONDS - time.monotonic()
         if wait > 0 and not arrived:
             return wait
         await self._writer.status(self._cache.cliques, clique, status)

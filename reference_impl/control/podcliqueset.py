@@ -182,11 +182,11 @@ class SetReconciler:
         """Create what is missing, correct what differs, delete what should not exist."""
         levels = self._topology(pcs)
         placements = [self._layouts.at(pcs, index) for index in range(pcs.spec.replicas)]
-        known = [placement for placement in placements if placement is not None]
-        if len(known) < len(placements):
+        known_placements = [placement for placement in placements if placement is not None]
+        if len(known_placements) < len(placements):
             return  # nothing may be deleted because of that; the next pass restores the map
         line, domains = self._layouts.line, self._features.mnnvl
-        target = desired.of_set(pcs, known.__getitem__, line, levels, domains=domains)
+        target = desired.of_set(pcs, known_placements.__getitem__, line, levels, domains=domains)
         await self._secondary.ensure(target)
         templates = children.standalone_templates(pcs)
         current = {template.name: revisions.of_template(pcs, template, self._policy) for template in templates}
@@ -294,8 +294,14 @@ class SetReconciler:
         """Deletions of children of the set that should not exist. A gang goes after its last pod, which wakes the set:
         an operator that is killed in between leaves no pods without a gang (COH-163)."""
         cache, namespace = self._cache, target.pcs.metadata.namespace
-        own: tuple[Informer[Any], ...] = (cache.gangs, cache.groups, cache.cliques, cache.services, cache.maps)
-        for informer in (*own, cache.autoscalers, cache.claims, cache.domains):
+        grove_informers: tuple[Informer[Any], ...] = (
+            cache.gangs,
+            cache.groups,
+            cache.cliques,
+            cache.services,
+            cache.maps,
+        )
+        for informer in (*grove_informers, cache.autoscalers, cache.claims, cache.domains):
             for item in target.surplus(informer.resource.kind, informer.indexed(OWNER, target.pcs.metadata.uid)):
                 if informer is not cache.gangs or not cache.has_members(namespace, item.metadata.name):
                     yield partial(self._writer.delete, informer, item)

@@ -102,7 +102,7 @@ class GangReconciler:
         """Write Initialized and the first phase; conditions of the scheduler are kept (OBJ-434)."""
         old = gang.status or PodGangStatus()
         condition = gangs.initialized_condition(is_complete, now())
-        if (known := conditions.find(old.conditions, gangs.INITIALIZED)) and known.status == condition.status:
+        if (current := conditions.find(old.conditions, gangs.INITIALIZED)) and current.status == condition.status:
             return
         status = msgspec.structs.replace(
             old, phase=old.phase or "Pending", conditions=conditions.put(old.conditions, condition)

@@ -144,7 +144,7 @@ class GroupReconciler:
         )
         if target.claims is not None:
             await self._claims(pcs, group, target.claims)
-        complete = {name for own in in_place.values() for name in own}
+        complete = {name for clique_names in in_place.values() for name in clique_names}
         present = {name: clique for name, clique in present.items() if name not in complete}
 
         def may_create(manifest: children.Manifest) -> bool:

@@ -29,14 +29,14 @@ class UpdateWatch:
             self.forget(key)
             return None
         present = time.monotonic()
-        known = self._observed.get(key)
-        if known is None:
+        observed = self._observed.get(key)
+        if observed is None:
             condition = conditions.find(item.status.conditions if item.status else None, update_condition.CONDITION)
             stuck = condition is not None and condition.status == "Unknown"
-            known = self._observed[key] = state, present - deadline if stuck else present
-        elif known[0] != state:
-            known = self._observed[key] = state, present
-        return max(0.0, known[1] + deadline - present)
+            observed = self._observed[key] = state, present - deadline if stuck else present
+        elif observed[0] != state:
+            observed = self._observed[key] = state, present
+        return max(0.0, observed[1] + deadline - present)
 
     def forget(self, key: Key) -> None:
         """Forget a component."""

@@ -89,9 +89,9 @@ class GangPlans:
         if gang is None or self.mode is None or (plan := self.of(gang)) is None:
             return count
         pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
-        own = [pod for pod in pods if pod.metadata.label(labels.PODCLIQUE) == clique]
-        most = standing.most_pods(plan.now, plan.minimums.get(clique, 1), own, self.mode)
-        return count if most is None else min(count, most)
+        clique_pods = [pod for pod in pods if pod.metadata.label(labels.PODCLIQUE) == clique]
+        limit = standing.most_pods(plan.now, plan.minimums.get(clique, 1), clique_pods, self.mode)
+        return count if limit is None else min(count, limit)
 
     def possible_clique(self, gang: PodGang | None, clique: PodClique) -> PodClique:
         """A clique with as many replicas as its gang may have now."""
@@ -108,10 +108,10 @@ class GangPlans:
         for pod in pods:
             by_gang.setdefault((pod.metadata.namespace, pod.metadata.label(labels.PODGANG)), []).append(pod)
         stale_pods: list[Pod] = []
-        for key, own in by_gang.items():
+        for key, gang_pods in by_gang.items():
             plan = self.of(self._cache.gangs.get(*key))
             if plan is not None and (group := plan.groups.get(clique)):
-                stale_pods += standing.stale(own, group)
+                stale_pods += standing.stale(gang_pods, group)
         return stale_pods
 
     def startable(self, pods: Iterable[Pod]) -> list[Pod]:
@@ -145,7 +145,7 @@ class WorkloadBackend:
         """`wake` is called with a gang whose plan has changed for its pods."""
         self._plans, self._cache, self._writer, self._wake = plans, cache, writer, wake
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._known: dict[Key, tuple[Any, ...]] = {}
+        self._plan_states: dict[Key, tuple[Any, ...]] = {}
         """Gang → the part of its last plan that its pods depend on."""
         self._warned: dict[Key, tuple[str, bool]] = {}
         """Gang → why it was refused, and whether its preferred topology was mentioned."""
@@ -204,7 +204,7 @@ class WorkloadBackend:
         gang = self._cache.gangs.get(*key)
         plan = self._plans.of(gang)
         if gang is None or plan is None or gang.metadata.deletion_timestamp is not None:
-            self._known.pop(key, None)
+            self._plan_states.pop(key, None)
             self._warned.pop(key, None)
             return None
         if gang.metadata.controller is None or self._cache.set_of(gang) is None:
@@ -214,8 +214,8 @@ class WorkloadBackend:
         await self._warn(gang, plan)
         plan = self._plans.of(self._cache.gangs.get(*key)) or plan
         state = (plan.in_place, plan.now, plan.refusal, tuple(plan.groups.items()))
-        if self._known.get(key) != state:
-            self._known[key] = state
+        if self._plan_states.get(key) != state:
+            self._plan_states[key] = state
             self._wake(key)
         return None
 
@@ -246,9 +246,9 @@ class WorkloadBackend:
 
 
 def _alike(old: WorkloadObject, item: WorkloadObject) -> bool:
-    left, right = old.metadata, item.metadata
-    return (left.labels, left.owner_references, left.deletion_timestamp) == (
-        right.labels,
-        right.owner_references,
-        right.deletion_timestamp,
+    old_meta, new_meta = old.metadata, item.metadata
+    return (old_meta.labels, old_meta.owner_references, old_meta.deletion_timestamp) == (
+        new_meta.labels,
+        new_meta.owner_references,
+        new_meta.deletion_timestamp,
     )

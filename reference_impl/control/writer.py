@@ -102,7 +102,7 @@ class Writer:
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
             existing = informer.decode(answer)
-            if not _ours(manifest, existing):
+            if not _correctable(manifest, existing):
                 raise reconcile_error.conflict(manifest["kind"], namespace, name)
         log.info("%s %s exists already", informer.resource.kind, name)
 
@@ -116,7 +116,7 @@ class Writer:
             return
         if existing.metadata.deletion_timestamp is not None:
             return
-        if not _ours(manifest, existing):
+        if not _correctable(manifest, existing):
             raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
         body = drift.correction(manifest, existing)
         # Its removal triggers the next reconcile.
@@ -159,10 +159,10 @@ class Writer:
         """Apply a JSON merge patch. With `guard` it fails if the object has changed since the cache saw it: the patch
         contains a list that other clients write as well. A missing object is no error."""
         meta = item.metadata
-        own: dict[str, Any] = {"uid": meta.uid}
+        preconditions: dict[str, Any] = {"uid": meta.uid}
         if guard:
-            own["resourceVersion"] = meta.resource_version
-        body = {**body, "metadata": {**body.get("metadata", {}), **own}}
+            preconditions["resourceVersion"] = meta.resource_version
+        body = {**body, "metadata": {**body.get("metadata", {}), **preconditions}}
         await self._send_patch(informer, item, body, "status" if status else None)
 
     async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
@@ -264,6 +264,6 @@ class Writer:
         informer.observe_deletion(item)
 
 
-def _ours(manifest: dict[str, Any], existing: Object) -> bool:
+def _correctable(manifest: dict[str, Any], existing: Object) -> bool:
     """Whether an object may be corrected by its manifest, or replaced."""
     return any(permits(manifest, existing) for permits in (ownership.owned, ownership.adoptable, ownership.replaceable))

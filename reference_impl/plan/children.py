@@ -144,7 +144,7 @@ def _clique(
     parents: Iterable[str],
     policy: Policy,
 ) -> Manifest:
-    own = {
+    clique_labels = {
         **labels.common(pcs.metadata.name, component, name),
         **extra,
         labels.TEMPLATE_HASH: revisions.of_template(pcs, template, policy).hash,
@@ -152,7 +152,7 @@ def _clique(
     metadata: Manifest = {
         "name": name,
         "namespace": pcs.metadata.namespace,
-        "labels": {**(template.labels or {}), **own},
+        "labels": {**(template.labels or {}), **clique_labels},
         "ownerReferences": [owner],
         "finalizers": [labels.CLIQUE_FINALIZER],
     }
@@ -186,13 +186,13 @@ def standalone_clique(
 ) -> Manifest:
     """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845)."""
     pod_spec = template.spec.pod_spec
-    own = _present(line.standalone_labels(names.replica(pcs.metadata.name, index)))
+    line_labels = _present(line.standalone_labels(names.replica(pcs.metadata.name, index)))
     return _clique(
         pcs,
         template,
         names.clique(pcs.metadata.name, index, template.name),
         "pcs-podclique",
-        {labels.REPLICA_INDEX: str(index), **own},
+        {labels.REPLICA_INDEX: str(index), **line_labels},
         set_reference(pcs),
         mnnvl.joined(pod_spec, pcs, template, None, index) if channels else pod_spec,
         startup.waits(pcs, template, index, startup.base(pcs)),
@@ -262,8 +262,8 @@ def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifes
     injected = {variable["name"] for variable in environment}
 
     def container(old: Manifest) -> Manifest:
-        own = [variable for variable in old.get("env") or () if variable.get("name") not in injected]
-        return {**old, "env": [*environment, *own]}
+        user_variables = [variable for variable in old.get("env") or () if variable.get("name") not in injected]
+        return {**old, "env": [*environment, *user_variables]}
 
     result = dict(pod_spec)
     for field in ("initContainers", "containers"):

@@ -44,8 +44,8 @@ def _planned(
             yield PlannedClaim(names.shared_claim(owner, entry.name), entry, tags)
         else:
             for index in present:
-                own = {**tags, index_label: str(index)}
-                yield PlannedClaim(names.replica_claim(owner, index, entry.name), entry, own)
+                index_tags = {**tags, index_label: str(index)}
+                yield PlannedClaim(names.replica_claim(owner, index, entry.name), entry, index_tags)
 
 
 def of_set(pcs: PodCliqueSet) -> list[PlannedClaim]:
@@ -72,9 +72,9 @@ def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) ->
     """The spec of a new claim: templates of the set take precedence over those of the cluster (OBJ-820). Raises
     ReconcileError if there is neither."""
     if not sharing.namespace:
-        for own in pcs.spec.template.resource_claim_templates or ():
-            if own.name == sharing.name:
-                return dict(own.template_spec.get("spec") or {})
+        for claim_template in pcs.spec.template.resource_claim_templates or ():
+            if claim_template.name == sharing.name:
+                return dict(claim_template.template_spec.get("spec") or {})
     namespace = sharing.namespace or pcs.metadata.namespace
     spec = external(namespace, sharing.name)
     if spec is None:
@@ -111,10 +111,10 @@ def of_pod(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str]] |
     if config is not None:
         of_group = [s for s in config.resource_sharing or () if _in_group(s, template)]
         fixed += _in_scope(tag(labels.SCALING_GROUP), of_group, tag(labels.SCALING_GROUP_REPLICA_INDEX))
-    own = template.resource_sharing or []
-    if not fixed and not own:
+    clique_sharing = template.resource_sharing or []
+    if not fixed and not clique_sharing:
         return None
-    return lambda index: [*fixed, *_in_scope(clique.metadata.name, own, str(index))]
+    return lambda index: [*fixed, *_in_scope(clique.metadata.name, clique_sharing, str(index))]
 
 
 def _in_scope(owner: str, sharing: Sequence[CliqueSharing], index: str) -> list[str]:

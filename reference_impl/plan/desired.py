@@ -147,9 +147,11 @@ def _replica(
         *(DesiredGang("PodGang", gang.name, gang) for gang in planned),
     ]
     for manifest in autoscalers.of_replica(pcs, index):
-        own = manifest["metadata"]["name"]
-        objects.append(DesiredAutoscaler(manifest["kind"], own, manifest, own in autoscaler_names))
-        autoscaler_names.add(own)
+        autoscaler_name = manifest["metadata"]["name"]
+        objects.append(
+            DesiredAutoscaler(manifest["kind"], autoscaler_name, manifest, autoscaler_name in autoscaler_names)
+        )
+        autoscaler_names.add(autoscaler_name)
     return DesiredReplica(index, tuple(objects))
 
 
@@ -175,8 +177,11 @@ def of_group(
     policy: Policy = STANDARD,
 ) -> DesiredMembers:
     """The desired state of these replicas of a scaling group. `channels` says whether ComputeDomains are enabled."""
-    own = claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
+    planned_claims = (
+        claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
+    )
     cliques = children.member_cliques(pcs, group, config, indices, placement, line, channels=channels, policy=policy)
     return DesiredMembers(
-        None if own is None else tuple(own), {manifest["metadata"]["name"]: manifest for manifest in cliques}
+        None if planned_claims is None else tuple(planned_claims),
+        {manifest["metadata"]["name"]: manifest for manifest in cliques},
     )

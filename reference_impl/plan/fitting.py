@@ -34,10 +34,10 @@ def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
 def fits(layout: Layout, components: Sequence[Component]) -> bool:
     """Whether the layout holds each member of all components once and nothing else, with standalone pods in anchors
     only, dependencies on what is there, and a place for replicas that scaling adds."""
-    known = {component.key for component in components}
+    component_keys = {component.key for component in components}
     return (
         not violations(layout, components)
-        and all(_restricted(entry, known) == entry for entry in layout)
+        and all(_restricted(entry, component_keys) == entry for entry in layout)
         and not any(entry.cliques for entry in layout if not entry.anchor)
         and tidy(layout) == layout
         and (bool(anchors(layout)) or not layout)
@@ -70,13 +70,15 @@ def fitted(
         work.assign_pods(component)
     if groups(components):
         work.for_scale_out()
-    known = {component.key for component in components}
-    return tidy(_restricted(entry, known) for entry in work.entries.values())
+    component_keys = {component.key for component in components}
+    return tidy(_restricted(entry, component_keys) for entry in work.entries.values())
 
 
-def _restricted(entry: Entry, known: set[Key]) -> Entry:
-    pods = {name: count for name, count in entry.cliques.items() if Key(Kind.CLIQUE, name) in known}
-    indices = {name: group_indices for name, group_indices in entry.groups.items() if Key(Kind.GROUP, name) in known}
+def _restricted(entry: Entry, component_keys: set[Key]) -> Entry:
+    pods = {name: count for name, count in entry.cliques.items() if Key(Kind.CLIQUE, name) in component_keys}
+    indices = {
+        name: group_indices for name, group_indices in entry.groups.items() if Key(Kind.GROUP, name) in component_keys
+    }
     return replace(entry, cliques=pods, groups=indices)
 
 
@@ -126,12 +128,12 @@ class _Fitting:
             if entry.role is Role.SCALE_OUT:
                 return entry.key
         (key,) = self._epochs(1)
-        own = [
+        anchor_keys = [
             candidate.key
             for candidate in self.entries.values()
             if candidate.anchor and candidate.generation == self._generation
         ]
-        self.entries[key] = Entry(key, self._generation, Role.SCALE_OUT, depends_on=tuple(own[:1]))
+        self.entries[key] = Entry(key, self._generation, Role.SCALE_OUT, depends_on=tuple(anchor_keys[:1]))
         return key
 
     def assign_pods(self, component: Component) -> None:

@@ -91,10 +91,10 @@ def _planned(
     minimums: dict[str, int] = {}
     for standalone in standalone_templates(pcs) if gang.entry.anchor else ():
         if (count := gang.cliques.get(standalone.name)) is not None:
-            own = names.clique(pcs.metadata.name, index, standalone.name)
-            templates[own] = standalone
+            clique_name = names.clique(pcs.metadata.name, index, standalone.name)
+            templates[clique_name] = standalone
             minimum = standalone.spec.minimum
-            minimums[own] = minimum if standalone.name in undivided else min(minimum, count)
+            minimums[clique_name] = minimum if standalone.name in undivided else min(minimum, count)
     of_groups: list[TopologyGroup] = []
     constraint = topology.translated(pcs.spec.template.topology_constraint)
     for config in group_configs(pcs):
@@ -129,8 +129,11 @@ def _planned(
 
 def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
     """Labels of a gang on both lines of the contract (OBJ-214, OBJ-230, OBJ-521)."""
-    own = {**labels.common(pcs.metadata.name, "podgang"), labels.SCHEDULER_NAME: set_scheduler(pcs, scheduler_name)}
-    return labels.mirrored(own, existing, pcs.metadata.labels)
+    grove_labels = {
+        **labels.common(pcs.metadata.name, "podgang"),
+        labels.SCHEDULER_NAME: set_scheduler(pcs, scheduler_name),
+    }
+    return labels.mirrored(grove_labels, existing, pcs.metadata.labels)
 
 
 def gang_annotations(

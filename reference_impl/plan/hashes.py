@@ -10,16 +10,16 @@ from functools import lru_cache
 
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, StartupType
 from reference_impl.plan.hashing.schemes import Template
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy, Window, of_set, of_template
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy, Window, of_set, of_template
 
 
 @lru_cache(4096)
-def _of_template(template: Template, policy: Policy) -> Known:
+def _of_template(template: Template, policy: Policy) -> CurrentHashes:
     return of_template(template, policy)
 
 
 @lru_cache(1024)
-def _of_set(templates: tuple[Template, ...], in_order: bool, policy: Policy) -> Known:
+def _of_set(templates: tuple[Template, ...], in_order: bool, policy: Policy) -> CurrentHashes:
     return of_set(templates, policy, in_order=in_order)
 
 
@@ -28,12 +28,12 @@ def _template(template: CliqueTemplate, priority_class: str | None) -> Template:
     return Template.of(template.name, template.labels, template.annotations, spec.pod_spec, priority_class)
 
 
-def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> Known:
+def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> CurrentHashes:
     """The hashes of a clique's template: values of `grove.io/pod-template-hash` of the clique and its pods."""
     return _of_template(_template(template, priority_class), policy)
 
 
-def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
+def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
     """The generation hashes of a set: values of `status.currentGenerationHash`. It changes if any template changes.
     The order of cliques matters only if it is the startup order."""
     set_template = pcs.spec.template
@@ -41,7 +41,7 @@ def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Known:
     return _of_set(templates, set_template.clique_startup_type == StartupType.IN_ORDER, policy)
 
 
-def known(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Window:
+def window(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Window:
     """All hashes that count as current in the stored state of a set."""
     set_template = pcs.spec.template
     templates = {

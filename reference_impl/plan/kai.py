@@ -46,11 +46,11 @@ def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
     """The queue of a gang: that of its set, or else the only one among the clique templates (OBJ-528). A gang without a
     set names its queue itself. Raises KaiMappingError."""
     if pcs is None:
-        if own := queue_of(gang.metadata.labels, gang.metadata.annotations):
-            return own
+        if gang_queue := queue_of(gang.metadata.labels, gang.metadata.annotations):
+            return gang_queue
         raise KaiMappingError(f"no KAI queue is configured on PodGang {'/'.join(gang.metadata.key)}")
-    if own := queue_of(pcs.metadata.labels, pcs.metadata.annotations):
-        return own
+    if set_queue := queue_of(pcs.metadata.labels, pcs.metadata.annotations):
+        return set_queue
     queues = {queue_name for c in pcs.spec.template.cliques if (queue_name := queue_of(c.labels, c.annotations))}
     set_name = f"PodCliqueSet {'/'.join(pcs.metadata.key)}"
     if not queues:
@@ -128,8 +128,8 @@ def marked(pod: Manifest) -> Manifest:
     if pod["spec"].get("schedulerName") != SCHEDULER:
         return pod
     meta: dict[str, Any] = pod["metadata"]
-    own = marks(meta["labels"].get(labels.PODGANG, ""), meta["labels"].get(labels.PODCLIQUE, ""))
-    return {**pod, "metadata": {**meta, **{key: {**meta.get(key, {}), **own[key]} for key in own}}}
+    kai_marks = marks(meta["labels"].get(labels.PODGANG, ""), meta["labels"].get(labels.PODCLIQUE, ""))
+    return {**pod, "metadata": {**meta, **{key: {**meta.get(key, {}), **kai_marks[key]} for key in kai_marks}}}
 
 
 def external_topology(binding: ClusterTopologyBinding) -> str:

@@ -53,11 +53,13 @@ def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
     return labels if name is None else {**labels, NAME: name}
 
 
-def mirrored(own: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None) -> dict[str, str]:
-    """Labels or annotations of a gang: its own with Grove's prefix, those of the set without Grove's prefix, then `own`
-    (OBJ-230). The annotation of `kubectl apply` is not copied."""
+def mirrored(
+    grove_entries: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None
+) -> dict[str, str]:
+    """Labels or annotations of a gang: its own with Grove's prefix, those of the set without that prefix, then
+    `grove_entries` (OBJ-230). The annotation of `kubectl apply` is not copied."""
     owned = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
     copied = {
         key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX) and key != LAST_APPLIED
     }
-    return {**owned, **copied, **own}
+    return {**owned, **copied, **grove_entries}

@@ -60,7 +60,9 @@ class Entry:
     def with_indices(self, group: str, indices: Iterable[int]) -> Entry:
         """The same entry with these replicas of the scaling group."""
         all_indices = {**self.groups, group: tuple(sorted(set(indices)))}
-        return replace(self, groups={name: own for name, own in all_indices.items() if own})
+        return replace(
+            self, groups={name: group_indices for name, group_indices in all_indices.items() if group_indices}
+        )
 
 
 Layout = tuple[Entry, ...]
@@ -139,15 +141,15 @@ def tidy(entries: Iterable[Entry]) -> Layout:
     oldest = next((entry.key for entry in present if entry.anchor and not entry.empty), None)
     newest_place = next((entry.key for entry in reversed(present) if entry.role is Role.SCALE_OUT), None)
     remaining = [entry for entry in present if not entry.empty or (oldest is not None and entry.key == newest_place)]
-    known = {entry.key for entry in remaining}
-    return tuple(_depending(entry, known, oldest) for entry in remaining)
+    remaining_keys = {entry.key for entry in remaining}
+    return tuple(_depending(entry, remaining_keys, oldest) for entry in remaining)
 
 
-def _depending(entry: Entry, known: set[str], oldest: str | None) -> Entry:
+def _depending(entry: Entry, remaining_keys: set[str], oldest: str | None) -> Entry:
     dependencies = tuple(
         key
         for key in entry.depends_on
-        if key in known and (order(key) < order(entry.key) or (key == oldest and not entry.anchor))
+        if key in remaining_keys and (order(key) < order(entry.key) or (key == oldest and not entry.anchor))
     )
     if not dependencies and not entry.anchor and oldest is not None:
         dependencies = (oldest,)

@@ -150,13 +150,13 @@ class Placement:
         """The gangs that have to be scheduled before the pods of a gang may be. An entry of another generation may
         belong to a version that never runs: it is not waited for. An entry that does not exist is awaited for good, or
         until the layout is repaired."""
-        own = self.gangs[gang].entry
+        gang_entry = self.gangs[gang].entry
         gang_names: list[str] = []
-        for key in own.depends_on:
+        for key in gang_entry.depends_on:
             entry = self._entries.get(key)
             if entry is None:
                 gang_names.append(key)
-            elif entry.generation == own.generation:
+            elif entry.generation == gang_entry.generation:
                 gang_names += self._of_entry.get(key, ())
         return gang_names
 

@@ -55,9 +55,9 @@ def in_place(
     complete: dict[int, list[str]] = {}
     for index in indices:
         gang = placement.gang_of(config, index)
-        own = [names.member_clique(group.metadata.name, index, name) for name in group.spec.clique_names]
-        if all(name in present and present[name].metadata.label(labels.PODGANG) == gang for name in own):
-            complete[index] = own
+        clique_names = [names.member_clique(group.metadata.name, index, name) for name in group.spec.clique_names]
+        if all(name in present and present[name].metadata.label(labels.PODGANG) == gang for name in clique_names):
+            complete[index] = clique_names
     return complete
 
 

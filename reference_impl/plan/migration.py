@@ -16,21 +16,21 @@ from reference_impl.api.models import (
     PodCliqueStatus,
     ScalingGroupStatus,
 )
-from reference_impl.plan.hashing.window import Known, Window
+from reference_impl.plan.hashing.window import CurrentHashes, Window
 from reference_impl.plan.maps import Stored
 
 Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
-def _ours(known: Known, stored: str | None) -> str | None:
+def _rewritten(current_hashes: CurrentHashes, stored: str | None) -> str | None:
     """The hash to store instead: ours for a current hash of another scheme, else the same."""
-    return known.written if known.foreign(stored) else stored
+    return current_hashes.written if current_hashes.foreign(stored) else stored
 
 
 def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
     """The status of a set with our generation hash."""
     return msgspec.structs.replace(
-        status, current_generation_hash=_ours(window.generation, status.current_generation_hash)
+        status, current_generation_hash=_rewritten(window.generation, status.current_generation_hash)
     )
 
 
@@ -38,20 +38,26 @@ def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStat
     """The status of a scaling group with our hashes."""
     return msgspec.structs.replace(
         status,
-        current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
+        current_pod_clique_set_generation_hash=_rewritten(
+            window.generation, status.current_pod_clique_set_generation_hash
+        ),
         update_progress=_progress(window.generation, status.update_progress),
     )
 
 
-def clique_status(window: Window, known: Known, status: PodCliqueStatus) -> PodCliqueStatus:
+def clique_status(window: Window, current_hashes: CurrentHashes, status: PodCliqueStatus) -> PodCliqueStatus:
     """The status of a clique with our hashes."""
     progress = _progress(window.generation, status.update_progress)
     if progress is not None:
-        progress = msgspec.structs.replace(progress, pod_template_hash=_ours(known, progress.pod_template_hash) or "")
+        progress = msgspec.structs.replace(
+            progress, pod_template_hash=_rewritten(current_hashes, progress.pod_template_hash) or ""
+        )
     return msgspec.structs.replace(
         status,
-        current_pod_clique_set_generation_hash=_ours(window.generation, status.current_pod_clique_set_generation_hash),
-        current_pod_template_hash=_ours(known, status.current_pod_template_hash),
+        current_pod_clique_set_generation_hash=_rewritten(
+            window.generation, status.current_pod_clique_set_generation_hash
+        ),
+        current_pod_template_hash=_rewritten(current_hashes, status.current_pod_template_hash),
         update_progress=progress,
     )
 
@@ -60,20 +66,28 @@ def replica_map(window: Window, stored: Stored) -> Stored:
     """A PodGangMap with our hashes: those of generations, and the template hashes recorded with each of them."""
 
     def templates(recorded: Mapping[str, str]) -> dict[str, str]:
-        known = window.templates
-        return {name: (_ours(known[name], hash) if name in known else hash) or "" for name, hash in recorded.items()}
+        current_hashes = window.templates
+        return {
+            name: (_rewritten(current_hashes[name], hash) if name in current_hashes else hash) or ""
+            for name, hash in recorded.items()
+        }
 
     return Stored(
-        tuple(replace(entry, generation=_ours(window.generation, entry.generation) or "") for entry in stored.layout),
-        {_ours(window.generation, generation) or "": templates(hashes) for generation, hashes in stored.hashes.items()},
+        tuple(
+            replace(entry, generation=_rewritten(window.generation, entry.generation) or "") for entry in stored.layout
+        ),
+        {
+            _rewritten(window.generation, generation) or "": templates(hashes)
+            for generation, hashes in stored.hashes.items()
+        },
     )
 
 
-def _progress(generation: Known, progress: Progress | None) -> Progress | None:
+def _progress(generation: CurrentHashes, progress: Progress | None) -> Progress | None:
     """A running update towards the present template continues (HASH-151)."""
     if progress is None:
         return None
     return msgspec.structs.replace(
         progress,
-        pod_clique_set_generation_hash=_ours(generation, progress.pod_clique_set_generation_hash) or "",
+        pod_clique_set_generation_hash=_rewritten(generation, progress.pod_clique_set_generation_hash) or "",
     )

@@ -40,14 +40,14 @@ def former_domains(pcs: PodCliqueSet) -> list[str]:
 def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -> Manifest:
     """The manifest of the ComputeDomain of a group in a replica (OBJ-220)."""
     name = names.compute_domain(pcs.metadata.name, index, group)
-    own = {labels.REPLICA_INDEX: str(index), labels.MNNVL_GROUP: group}
+    domain_labels = {labels.REPLICA_INDEX: str(index), labels.MNNVL_GROUP: group}
     return {
         "apiVersion": kubernetes.COMPUTE_DOMAINS.api_version,
         "kind": "ComputeDomain",
         "metadata": {
             "name": name,
             "namespace": pcs.metadata.namespace,
-            "labels": {**labels.common(pcs.metadata.name, "pcs-computedomain", name), **own},
+            "labels": {**labels.common(pcs.metadata.name, "pcs-computedomain", name), **domain_labels},
             "ownerReferences": [owner],
             "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER],
         },

@@ -40,7 +40,7 @@ def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
     create."""
     before = {place.identity: place.value for place in _quantities(stored)}
     for place in _quantities(pcs):
-        notation = _notation(place.value, before.get(place.identity), known=place.identity in before)
+        notation = _notation(place.value, before.get(place.identity), is_stored=place.identity in before)
         if notation == place.value:
             continue
         if notation is None:
@@ -49,11 +49,11 @@ def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
             yield {"op": "add", "path": place.pointer, "value": notation}
 
 
-def _notation(value: Any, stored: Any, *, known: bool) -> Any:
+def _notation(value: Any, stored: Any, *, is_stored: bool) -> Any:
     quantity = _read(value)
     if quantity is None:  # the schema refuses it
         return value
-    before = _read(stored) if known else None
+    before = _read(stored) if is_stored else None
     return stored if before is not None and before.nanos == quantity.nanos else quantities.written(quantity)
 
 

@@ -8,7 +8,7 @@ from reference_impl.api.models import PodClique, PodCliqueScalingGroup, PodCliqu
 from reference_impl.plan import children, labels
 from reference_impl.plan.reconcile_error import ReconcileError
 
-MOST = 10
+MAX_ERRORS = 10
 """The maximum number of errors of its parts that a set reports."""
 
 
@@ -25,7 +25,7 @@ def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]
                 (e.code, e.description.replace(part.metadata.name, f"*-{template}")) for e in part.status.last_errors
             )
             errors |= {(code, f"{about}: {text}") for code, text in texts}
-    return [ReconcileError(*error) for error in sorted(errors)[:MOST]]
+    return [ReconcileError(*error) for error in sorted(errors)[:MAX_ERRORS]]
 
 
 def _template(pcs: PodCliqueSet, part: PodClique | PodCliqueScalingGroup) -> str:

@@ -57,9 +57,9 @@ def difference(
     by_gang: dict[str, list[Pod]] = {}
     for pod in active:
         by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
-    for gang, own in by_gang.items():
-        if (extra := len(own) - shares.get(gang, 0)) > 0:
-            surplus += sorted(own, key=lambda pod: worth(pod, target))[:extra]
+    for gang, gang_pods in by_gang.items():
+        if (extra := len(gang_pods) - shares.get(gang, 0)) > 0:
+            surplus += sorted(gang_pods, key=lambda pod: worth(pod, target))[:extra]
     gangs_to_fill = [
         gang for gang, count in shares.items() if may_create(gang) for _ in range(count - len(by_gang.get(gang, ())))
     ]

@@ -13,7 +13,7 @@ _TEXT = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(.*)", re.DOTALL)
 _EXPONENT = re.compile(r"[eE]([+-]?\d+)")
 _SUFFIXES = {exponent: suffix for suffix, exponent in DECIMAL.items()}
 _BINARY_SUFFIXES = ("", *BINARY)
-_MOST = 2**63 - 1
+_MAXIMUM = 2**63 - 1
 _NANO = 10**9
 _LONGEST, _MOST_EXPONENT = 256, 999
 """Limits of a text and its exponent. Arithmetic with longer ones could take all time and memory."""
@@ -49,7 +49,7 @@ class Quantity:
         if precision < 0 or scale < _LOWEST_SCALE:
             return None
         value = int(self.whole + self.fraction) * multiplier
-        return (value, scale) if value <= _MOST else None
+        return (value, scale) if value <= _MAXIMUM else None
 
     @property
     def keeps_text(self) -> bool:
@@ -68,7 +68,7 @@ class Quantity:
         """The amount in billionths, rounded away from zero; a binary one is at most an int64 (HASH-067)."""
         digits = int(self.whole + self.fraction)
         if self.base == 2:
-            exact = min(-(-digits * _NANO * 2**self.exponent // 10 ** len(self.fraction)), _MOST * _NANO)
+            exact = min(-(-digits * _NANO * 2**self.exponent // 10 ** len(self.fraction)), _MAXIMUM * _NANO)
         elif (power := self.exponent - len(self.fraction) + 9) >= 0:
             exact = digits * 10**power
         else:

@@ -26,8 +26,8 @@ def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
 
 def last_errors(old: list[LastError] | None, problems: Sequence[ReconcileError], now: str) -> list[LastError] | None:
     """`status.lastErrors` for some errors; those that the old list has keep their time. None without an error."""
-    known = {(error.code, error.description): error for error in old or ()}
+    old_errors = {(error.code, error.description): error for error in old or ()}
     return [
-        known.get((problem.code, problem.description)) or LastError(problem.code, problem.description, now)
+        old_errors.get((problem.code, problem.description)) or LastError(problem.code, problem.description, now)
         for problem in problems
     ] or None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from reference_impl.api.models import CliqueTemplate, PodClique, PodCliqueSet
 from reference_impl.plan import hashes, labels
-from reference_impl.plan.hashing.window import STANDARD, Known, Policy
+from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = ST
 def of_pods(clique: PodClique, current: Revision | None) -> Revision:
     """The revision that the pods of a clique are compared with: the clique's own, which may be older than that of its
     template."""
-    own = clique.metadata.label(labels.TEMPLATE_HASH)
-    return current if current is not None and current.has(own) else _only(own)
+    clique_hash = clique.metadata.label(labels.TEMPLATE_HASH)
+    return current if current is not None and current.has(clique_hash) else _only(clique_hash)
 
 
-def _of(known: Known) -> Revision:
-    return Revision(known.written, known)
+def _of(current_hashes: CurrentHashes) -> Revision:
+    return Revision(current_hashes.written, current_hashes)
 
 
 def _only(hash: str) -> Revision:

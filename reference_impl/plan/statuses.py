@@ -38,8 +38,8 @@ def clique_status(
     scheduled = sum(pod.scheduled for pod in living)
     ready = sum(pod.ready for pod in living)
     current = update_progress.revision(pcs, clique, policy) if pcs is not None else None
-    own = revisions.of_pods(clique, current)
-    updated = sum(own.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
+    pod_revision = revisions.of_pods(clique, current)
+    updated = sum(pod_revision.has(pod.metadata.label(labels.TEMPLATE_HASH)) for pod in living)
     minimum = idle.minimum(clique)
     healthy = termination.healthy_pods(living)
     created = clique.metadata.creation_timestamp
@@ -64,7 +64,7 @@ def clique_status(
         status.hpa_pod_selector = _selector(
             clique.metadata.label(labels.PART_OF), labels.PODCLIQUE, clique.metadata.name
         )
-    if pcs is not None and own is current and updated == len(living) and not update_progress.running(clique):
+    if pcs is not None and pod_revision is current and updated == len(living) and not update_progress.running(clique):
         status.current_pod_template_hash = clique.metadata.label(labels.TEMPLATE_HASH)
         status.current_pod_clique_set_generation_hash = pcs.status.current_generation_hash if pcs.status else None
     return status

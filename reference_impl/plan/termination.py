@@ -46,12 +46,12 @@ class Due:
     """Replica index → uids of the breached objects."""
     wait: float | None = None
 
-    def note(self, index: int, uid: str, left: float) -> None:
-        """Record a breached object whose delay ends in `left` seconds."""
-        if left <= 0:
+    def note(self, index: int, uid: str, seconds: float) -> None:
+        """Record a breached object whose delay ends in so many seconds."""
+        if seconds <= 0:
             self.causes.setdefault(index, set()).add(uid)
-        elif self.wait is None or left < self.wait:
-            self.wait = left
+        elif self.wait is None or seconds < self.wait:
+            self.wait = seconds
 
 
 def delay(pcs: PodCliqueSet) -> float:
@@ -142,9 +142,9 @@ def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: Clique
         return due
     allowed = delay(pcs)
     for index, member in members(group, clique):
-        since = cause_of_clique(member)
-        if since is not None:
-            due.note(index, member.metadata.uid, since + allowed - now)
+        breached_at = cause_of_clique(member)
+        if breached_at is not None:
+            due.note(index, member.metadata.uid, breached_at + allowed - now)
     return due
 
 
@@ -156,9 +156,9 @@ def due_in_set(
     allowed = delay(pcs)
     causes = [(index_of(clique), clique.metadata.uid, cause_of_clique(clique)) for clique in cliques]
     causes += [(index_of(group), group.metadata.uid, cause_of_group(group)) for group in groups]
-    for index, uid, since in causes:
-        if since is not None and 0 <= index < pcs.spec.replicas:
-            due.note(index, uid, since + allowed - now)
+    for index, uid, breached_at in causes:
+        if breached_at is not None and 0 <= index < pcs.spec.replicas:
+            due.note(index, uid, breached_at + allowed - now)
     return due
 
 
@@ -172,7 +172,7 @@ def cause_of_clique(clique: PodClique) -> float | None:
         return None
     if scheduled.status != "True" and not _changed(clique.metadata.creation_timestamp, scheduled):
         return None
-    return _since(current)
+    return _breached_at(current)
 
 
 def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
@@ -184,7 +184,7 @@ def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
     breached = conditions.find(current, BREACHED)
     if breached is None or breached.reason == idle.WAKING or not _changed(group.metadata.creation_timestamp, breached):
         return None
-    return None if conditions.is_true(current, TERMINATING) else _since(current)
+    return None if conditions.is_true(current, TERMINATING) else _breached_at(current)
 
 
 def updating(group: PodCliqueScalingGroup) -> bool:
@@ -223,6 +223,6 @@ def _changed(created: str | None, condition: Condition) -> bool:
     return created_at is not None and changed_at is not None and changed_at > created_at
 
 
-def _since(current: list[Condition] | None) -> float | None:
+def _breached_at(current: list[Condition] | None) -> float | None:
     breached = conditions.find(current, BREACHED)
     return timestamps.seconds(breached.last_transition_time) if breached is not None else None

@@ -62,11 +62,11 @@ def further(
     """The old Ready pods that may be deleted beside those that a step takes, the oldest first: at most `budget` of the
     desired pods are not Ready then, whatever `minAvailable` is (GM-103)."""
     deleted_names = {pod.metadata.name for pod in (*next_step.forced, next_step.selected) if pod is not None}
-    left = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in deleted_names]
-    room = budget - (clique.spec.replicas - len(left))
+    remaining_pods = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in deleted_names]
+    room = budget - (clique.spec.replicas - len(remaining_pods))
     if budget <= 1 or room <= 0:
         return []
-    return sorted((pod for pod in left if outdated(pod, current)), key=age)[:room]
+    return sorted((pod for pod in remaining_pods if outdated(pod, current)), key=age)[:room]
 
 
 def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:

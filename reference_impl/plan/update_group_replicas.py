@@ -89,13 +89,13 @@ def further(next_step: GroupUpdateStep, replicas: list[Replica], budget: int) ->
     """The old available replicas that may be deleted beside those that a step takes, the lowest index first: at most
     `budget` of the desired replicas are not available then, whatever `minAvailable` is (GM-103)."""
     deleted_names = {clique.metadata.name for wave in next_step.waves for clique in wave}
-    left = [
+    remaining_replicas = [
         replica
         for replica in replicas
         if replica.ready and deleted_names.isdisjoint(clique.metadata.name for clique in replica.cliques)
     ]
-    room = budget - (len(replicas) - len(left))
-    return [replica for replica in left if replica.old][:room] if budget > 1 and room > 0 else []
+    room = budget - (len(replicas) - len(remaining_replicas))
+    return [replica for replica in remaining_replicas if replica.old][:room] if budget > 1 and room > 0 else []
 
 
 def _begun(pcs: PodCliqueSet, now: str) -> GroupUpdateProgress:

@@ -55,8 +55,8 @@ class ObservedSet:
 def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now: str) -> SetUpdateProgress | None:
     """The progress of the update of a set to this generation; None if there never was an update. The first generation
     of a set is no update; any other one than that in the status is (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
-    known, present = update_progress.generation(pcs), update_progress.of_set(pcs)
-    if known and not generation.has(known):
+    stored_generation, present = update_progress.generation(pcs), update_progress.of_set(pcs)
+    if stored_generation and not generation.has(stored_generation):
         present = begun(pcs, now)
     if present is None:
         return None

@@ -20,7 +20,7 @@ from reference_impl.scheduler.ranking import Ranking
 from reference_impl.scheduler.requests import Resources
 
 Requests = tuple[tuple[str, int], ...]
-_MANY = 1 << 60
+_UNLIMITED = 1 << 60
 
 
 class Capacity:
@@ -89,11 +89,11 @@ class Capacity:
             shape = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
             if guard:
                 _ = self.crowd  # counted before the first change
-                own = self._relations(pod)
+                relations = self._relations(pod)
                 for node, _, count, placed in self._journal:
-                    if placed is not None and own & self._relations(placed):
+                    if placed is not None and relations & self._relations(placed):
                         guard.update(placed, self.nodes[node], count)
-                for relation in (*own, id(pod)):
+                for relation in (*relations, id(pod)):
                     self._guards.setdefault(relation, []).append(guard)
         return shape
 
@@ -214,7 +214,7 @@ class Capacity:
             if pod is not None:
                 self._meet(pod, node, -count)
 
-    def since(self, mark: int) -> list[tuple[int, Requests, int]]:
+    def taken_since(self, mark: int) -> list[tuple[int, Requests, int]]:
         """Capacity that was taken since `mark`: node, requests of one pod, count."""
         return [(node, requests, count) for node, requests, count, _ in self._journal[mark:]]
 
@@ -300,17 +300,17 @@ class Shape:
         by_slots: dict[int, list[int]] = defaultdict(list)
         (scarce, amount), *remaining = self._scarce_first
         rankings = [(self._capacity.ranking(self.eligible, resource), n) for resource, n in remaining]
-        short: set[int] = set()
+        short_nodes: set[int] = set()
         for slots, nodes in self._capacity.ranking(self.eligible, scarce).multiples(amount):
             for ranking, n in rankings:
-                short.update(ranking.short(nodes, slots * n))
-            by_slots[slots] += [i for i in nodes if i not in short] if short else nodes
-        for i in short:
+                short_nodes.update(ranking.nodes_below(nodes, slots * n))
+            by_slots[slots] += [i for i in nodes if i not in short_nodes] if short_nodes else nodes
+        for i in short_nodes:
             if slots := self._count(i):
                 by_slots[slots].append(i)
         return by_slots
 
-    def short(self) -> Counter[str]:
+    def shortages(self) -> Counter[str]:
         """Resource → how many of the eligible nodes have too little of it for one pod."""
         return Counter({r: self._capacity.ranking(self.eligible, r).below(amount) for r, amount in self.requests})
 
@@ -321,7 +321,7 @@ class Shape:
 
     def _count(self, node: int) -> int:
         free = self._capacity.free[node]
-        fewest = _MANY
+        fewest = _UNLIMITED
         for resource, amount in self._scarce_first:  # a loop, because nothing is called more often
             slots = free.get(resource, 0) // amount
             if slots < fewest:

@@ -40,8 +40,8 @@ class Terms:
         """The terms that are about a pod."""
         if not self.keys:
             return frozenset()
-        if (known := self._profiles.get(pod.metadata.uid)) is not None:
-            return known
+        if (cached := self._profiles.get(pod.metadata.uid)) is not None:
+            return cached
         near = [self._by_label.get(label, {}) for label in (pod.metadata.labels or {}).items()]
         spaces = self._state.namespace_labels
         profile: Profile = frozenset(

@@ -223,7 +223,7 @@ class Pod(msgspec.Struct, dict=True):
         spec = self.spec
         parts: list[Any] = [spec.affinity, spec.topology_spread_constraints, self.host_ports, self.volumes]
         return self.node_signature + msgspec.json.encode(
-            [*parts, self.metadata.namespace, [name for name, own in self.claims if own]]
+            [*parts, self.metadata.namespace, [name for name, ephemeral in self.claims if ephemeral]]
         )
 
 

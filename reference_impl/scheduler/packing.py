@@ -60,13 +60,13 @@ class Packing:
         for at, node in enumerate(nodes):
             reached: dict[Counts, Trail] = {}
             patterns: dict[Counts, list[Counts]] = {}
-            for left, trail in trails.items():
-                most = tuple(map(min, left, slots[at]))
-                if most not in patterns:
-                    patterns[most] = self._patterns(node, most)
-                self.steps -= 1 + len(patterns[most])
-                for pattern in patterns[most]:
-                    rest = tuple(a - b for a, b in zip(left, pattern, strict=True))
+            for remaining, trail in trails.items():
+                limits = tuple(map(min, remaining, slots[at]))
+                if limits not in patterns:
+                    patterns[limits] = self._patterns(node, limits)
+                self.steps -= 1 + len(patterns[limits])
+                for pattern in patterns[limits]:
+                    rest = tuple(a - b for a, b in zip(remaining, pattern, strict=True))
                     if rest not in reached and self._hopeful(rest, behind[at + 1]):
                         reached[rest] = (trail, (node, pattern)) if any(pattern) else trail
                         if not any(rest):
@@ -103,48 +103,48 @@ class Packing:
         """For each number of filled nodes: the slots of the others, and their free amounts, by kind and resource."""
         counts, amounts = (0,) * len(self.items), [0] * len(self._resources)
         result = [(counts, amounts)]
-        for node, own in zip(reversed(nodes), reversed(slots), strict=True):
-            counts = tuple(map(sum, zip(counts, own, strict=True)))
+        for node, node_slots in zip(reversed(nodes), reversed(slots), strict=True):
+            counts = tuple(map(sum, zip(counts, node_slots, strict=True)))
             free = self.free[node]
             amounts = [n + max(0, free.get(name, 0)) for n, name in zip(amounts, self._resources, strict=True)]
             result.append((counts, amounts))
         return result[::-1]
 
-    def _hopeful(self, left: Counts, behind: tuple[Counts, list[int]]) -> bool:
+    def _hopeful(self, remaining: Counts, behind: tuple[Counts, list[int]]) -> bool:
         """Whether the nodes to come have the slots and the amounts that the items left request."""
         counts, amounts = behind
-        for n, m in zip(left, counts, strict=True):
+        for n, m in zip(remaining, counts, strict=True):
             if n > m:
                 return False
         for needed, amount in zip(self._requested, amounts, strict=True):
-            if sum(map(int.__mul__, left, needed)) > amount:
+            if sum(map(int.__mul__, remaining, needed)) > amount:
                 return False
         return True
 
-    def _patterns(self, node: int, most: Counts) -> list[Counts]:
-        """The ways to fill a node so that no further item fits, with at most `most` items of each kind."""
-        kinds = [k for k, n in enumerate(most) if n]
+    def _patterns(self, node: int, limits: Counts) -> list[Counts]:
+        """The ways to fill a node so that no further item fits, with at most `limits` items of each kind."""
+        kinds = [k for k, n in enumerate(limits) if n]
         if not kinds:
-            return [most]
+            return [limits]
         free = self.free[node]
         requests = [self.items[k].requests for k in kinds]
         patterns: list[list[int]] = []
 
         def fill(at: int, room: Mapping[str, int], chosen: list[int]) -> None:
-            own = requests[at]
-            fit = min([most[kinds[at]], *(room.get(name, 0) // n for name, n in own.items() if n)])
+            request = requests[at]
+            fit = min([limits[kinds[at]], *(room.get(name, 0) // n for name, n in request.items() if n)])
             if at == len(kinds) - 1:
                 patterns.append([*chosen, fit])
                 return
             for count in range(fit, -1, -1):
-                less = {name: amount - own.get(name, 0) * count for name, amount in room.items()}
-                fill(at + 1, less, [*chosen, count])
+                remaining = {name: amount - request.get(name, 0) * count for name, amount in room.items()}
+                fill(at + 1, remaining, [*chosen, count])
 
         fill(0, {name: free.get(name, 0) for name in self._resources}, [])
         self.steps -= len(patterns)
         result = []
         for pattern in _maximal(patterns):
-            counts = [0] * len(most)
+            counts = [0] * len(limits)
             for k, count in zip(kinds, pattern, strict=True):
                 counts[k] = count
             result.append(tuple(counts))

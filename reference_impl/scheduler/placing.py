@@ -55,14 +55,14 @@ def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
     """The pending pods by group and shape, large ones first."""
     needs: list[Need] = []
     for group, pods in pending:
-        own: dict[int, Need] = {}
+        needs_by_shape: dict[int, Need] = {}
         for pod in pods:
             shape = capacity.shape(pod)
-            own.setdefault(id(shape), Need(group, shape, [])).pods.append(pod)
+            needs_by_shape.setdefault(id(shape), Need(group, shape, [])).pods.append(pod)
         waiting_count = len(gang.groups[group].waiting)
-        for need in own.values():
-            need.hoped = max(need.count, waiting_count if len(own) == 1 else 0)
-        needs += own.values()
+        for need in needs_by_shape.values():
+            need.hoped = max(need.count, waiting_count if len(needs_by_shape) == 1 else 0)
+        needs += needs_by_shape.values()
     return sorted(needs, key=lambda need: (need.shape.size, need.count), reverse=True)
 
 
@@ -96,9 +96,9 @@ def _preferences(
     wider = _wider(gang, scope)
     pods = sum(needs[n].count for n in indices)
     for width in range(first + 1, min(WIDEST, pods, len(capacity.domains(scope.preferred))) + 1):
-        few = Restriction(scope.preferred, indices, settled, width)
-        yield from ([*_within(gang, scope, key, indices, capacity), few] for key in wider)
-        yield [few]
+        restriction = Restriction(scope.preferred, indices, settled, width)
+        yield from ([*_within(gang, scope, key, indices, capacity), restriction] for key in wider)
+        yield [restriction]
     yield from (_within(gang, scope, key, indices, capacity) for key in wider)
 
 

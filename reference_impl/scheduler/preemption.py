@@ -18,7 +18,7 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import Placement, place
 from reference_impl.scheduler.search import Budget
 
-FEW, TRIES = 16, 400
+EXHAUSTIVE_LIMIT, TRIES = 16, 400
 """Up to how many units sets of victims are tried one by one, fewest gangs first, and how many sets; above that, a
 minimal set is found by halving."""
 
@@ -72,7 +72,7 @@ def choose(
     if _place(gang, (*wholes, *extra_pods), capacity, budget, keep=False) is None:
         return None
     units = None
-    if len(wholes) + len(extra_pods) <= FEW:
+    if len(wholes) + len(extra_pods) <= EXHAUSTIVE_LIMIT:
         units = _fewest(gang, wholes, extra_pods, surplus, capacity, budget)
     if units is None:
         units = _halving(gang, wholes, extra_pods, surplus, capacity, budget)
@@ -115,7 +115,7 @@ def yielding(
     for other in donors:
         for i, group in enumerate(other.groups):
             surplus[(other.name, i)] = group.bound - group.minimum
-    units = _fewest(gang, [], extra_pods, surplus, capacity, budget) if len(extra_pods) <= FEW else None
+    units = _fewest(gang, [], extra_pods, surplus, capacity, budget) if len(extra_pods) <= EXHAUSTIVE_LIMIT else None
     if units is None:
         units = _halving(gang, [], extra_pods, surplus, capacity, budget)
     placement = _place(gang, units, capacity, budget, keep=True)
@@ -125,11 +125,11 @@ def yielding(
 def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
     """Capacity taken since `mark` and not released, by node: free capacity that has to be reserved."""
     total: dict[int, dict[str, int]] = {}
-    for node, requests, count in capacity.since(mark):
-        own = total.setdefault(node, {})
+    for node, requests, count in capacity.taken_since(mark):
+        node_amounts = total.setdefault(node, {})
         for resource, amount in requests:
-            own[resource] = own.get(resource, 0) + amount * count
-    positive = ((node, tuple((r, a) for r, a in own.items() if a > 0)) for node, own in total.items())
+            node_amounts[resource] = node_amounts.get(resource, 0) + amount * count
+    positive = ((node, tuple((r, a) for r, a in node_amounts.items() if a > 0)) for node, node_amounts in total.items())
     return [(node, requests) for node, requests in positive if requests]
 
 
@@ -223,10 +223,10 @@ def _halving(
     """A sufficient set without a sufficient proper subset, found in few tries. Units are sorted by cost: costly ones
     are dropped from the set first."""
     spare: list[Unit] = []
-    left = dict(surplus)
+    remaining = dict(surplus)
     for unit in extra_pods:
-        if left[unit.group] > 0:
-            left[unit.group] -= 1
+        if remaining[unit.group] > 0:
+            remaining[unit.group] -= 1
             spare.append(unit)
     units = [*sorted(spare, key=lambda u: u.cost), *sorted(wholes, key=lambda u: u.cost)]
 

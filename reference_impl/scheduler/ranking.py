@@ -29,7 +29,7 @@ class Ranking:
         self._catch_up()
         return bisect_left(self._amounts, amount)
 
-    def short(self, nodes: Sequence[int], amount: int) -> list[int]:
+    def nodes_below(self, nodes: Sequence[int], amount: int) -> list[int]:
         """Those of the nodes that have less."""
         if not self.below(amount):
             return []

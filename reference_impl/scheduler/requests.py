@@ -26,10 +26,10 @@ def requests(pod: Pod, *, bound: bool) -> Resources:
     more. Pod-level requests replace the sums. A bound pod holds what is allocated, too, while a resize is pending."""
 
     def pending(container: Container, status: ContainerStatus | None) -> Resources:
-        own = _own(container.resources)
+        requested = _container_requests(container.resources)
         if status is None or status.resources is None:
-            return own
-        return _pending(pod, own, (status.resources.requests, status.allocated_resources))
+            return requested
+        return _pending(pod, requested, (status.resources.requests, status.allocated_resources))
 
     return _complete(pod, _sum(pod, pending if bound else _desired), bound=bound)
 
@@ -42,7 +42,7 @@ def usage_from_1_37(pod: Pod) -> Resources:
     def allocated(container: Container, reported: ContainerStatus | None) -> Resources:
         if reported is not None and reported.allocated_resources is not None:
             return amounts(reported.allocated_resources)
-        return {} if infeasible else _own(container.resources)
+        return {} if infeasible else _container_requests(container.resources)
 
     def in_use(container: Container, reported: ContainerStatus | None) -> Resources:
         if reported is not None and reported.resources is not None and reported.resources.requests is not None:
@@ -61,7 +61,7 @@ def usage_from_1_37(pod: Pod) -> Resources:
     if not infeasible:
         sums.append(_sum(pod, _desired))
     for resources in sums:
-        _most(total, resources)
+        _raise_to(total, resources)
     return _complete(pod, total, bound=True)
 
 
@@ -76,15 +76,15 @@ def _sum(pod: Pod, amount: Amount) -> Resources:
     peak: Resources = {}
     for container in pod.spec.init_containers or ():
         if container.restart_policy == "Always":
-            own = amount(container, statuses.get(container.name))
-            _add(total, own)
-            _add(sidecars, own)
-            _most(peak, sidecars)
+            container_amounts = amount(container, statuses.get(container.name))
+            _add(total, container_amounts)
+            _add(sidecars, container_amounts)
+            _raise_to(peak, sidecars)
         else:
-            own = amount(container, None)  # it is not resized
-            _add(own, sidecars)
-            _most(peak, own)
-    _most(total, peak)
+            container_amounts = amount(container, None)  # it is not resized
+            _add(container_amounts, sidecars)
+            _raise_to(peak, container_amounts)
+    _raise_to(total, peak)
     return total
 
 
@@ -100,7 +100,7 @@ def _complete(pod: Pod, total: Resources, *, bound: bool) -> Resources:
 
 
 def _desired(container: Container, _: ContainerStatus | None) -> Resources:
-    return _own(container.resources)
+    return _container_requests(container.resources)
 
 
 def amounts(quantities: Quantities) -> Resources:
@@ -115,10 +115,12 @@ def whole(name: str, amount: int) -> int:
 
 def _pod_level(pod: Pod, resources: Requirements, *, bound: bool) -> Resources:
     """The pod-level requests of the resources that have such (KEP-2837)."""
-    own = amounts(resources.requests)
+    pod_requests = amounts(resources.requests)
     if bound and pod.status.resources is not None:
-        own = _pending(pod, own, (pod.status.resources.requests, pod.status.allocated_resources))
-    return {name: own[name] for name in resources.requests or () if _has_pod_level(name) and name in own}
+        pod_requests = _pending(pod, pod_requests, (pod.status.resources.requests, pod.status.allocated_resources))
+    return {
+        name: pod_requests[name] for name in resources.requests or () if _has_pod_level(name) and name in pod_requests
+    }
 
 
 def _has_pod_level(name: str) -> bool:
@@ -129,22 +131,22 @@ def _pending(pod: Pod, desired: Resources, reported: Iterable[Quantities]) -> Re
     """The largest of what is desired, in use and allocated (KEP-1287); a resize that never happens does not count."""
     result: Resources = {} if pod.resize_infeasible else dict(desired)
     for quantities in reported:
-        _most(result, amounts(quantities))
+        _raise_to(result, amounts(quantities))
     return result
 
 
-def _own(resources: Requirements) -> Resources:
+def _container_requests(resources: Requirements) -> Resources:
     if not resources.limits:
         return amounts(resources.requests)
     return amounts({**resources.limits, **(resources.requests or {})})
 
 
-def _add(total: Resources, more: Resources) -> None:
-    for name, amount in more.items():
+def _add(total: Resources, addend: Resources) -> None:
+    for name, amount in addend.items():
         total[name] = total.get(name, 0) + amount
 
 
-def _most(total: Resources, other: Resources) -> None:
+def _raise_to(total: Resources, other: Resources) -> None:
     for name, amount in other.items():
         if amount > total.get(name, 0):
             total[name] = amount

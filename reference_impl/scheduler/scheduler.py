@@ -197,8 +197,8 @@ class GangScheduler:
         # Base gangs are bound first, so that a scaled gang never runs without its base gang (GS-03).
         scaled = {name for name, (g, _) in gangs.items() if g.base}
         for turn in (False, True):
-            mine = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
-            if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in mine))):
+            bindings = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
+            if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in bindings))):
                 self._changed.set()
         if not all(await asyncio.gather(*(self._around.decide(decision) for decision in decisions))):
             self._changed.set()
@@ -210,7 +210,7 @@ class GangScheduler:
 
     def _overdue(self) -> set[str]:
         timestamp = asyncio.get_running_loop().time()
-        return {name for name, since in self._reserved_since.items() if timestamp >= since + KEEP_SECONDS}
+        return {name for name, reserved_at in self._reserved_since.items() if timestamp >= reserved_at + KEEP_SECONDS}
 
     def _keep(self, plan: cycle.Plan) -> None:
         """Record the gangs that room is reserved for, and run another cycle when their time is over."""

@@ -56,19 +56,19 @@ class Restriction:
 class Budget:
     """The remaining steps of searches."""
 
-    left: int = STEPS_PER_CYCLE
+    remaining: int = STEPS_PER_CYCLE
     gang: int = STEPS_PER_GANG
     exhausted: bool = False
 
     def begin(self) -> None:
         """Begin the search for another gang."""
-        self.gang = min(STEPS_PER_GANG, max(self.left, STEPS_AFTERWARDS))
+        self.gang = min(STEPS_PER_GANG, max(self.remaining, STEPS_AFTERWARDS))
         self.exhausted = False
 
     def spend(self, steps: int) -> None:
         """Use some steps."""
         self.gang -= steps
-        self.left -= steps
+        self.remaining -= steps
 
 
 Nodes = list[int] | None
@@ -105,8 +105,8 @@ class Search:
 
     def placement(self) -> list[tuple[Pod, int]]:
         """The placement pod by pod, after a successful `run`."""
-        left = {id(need): list(need.pods) for need in self.needs}
-        return [(left[id(need)].pop(0), node) for need, node, count in self.allocations for _ in range(count)]
+        remaining_pods = {id(need): list(need.pods) for need in self.needs}
+        return [(remaining_pods[id(need)].pop(0), node) for need, node, count in self.allocations for _ in range(count)]
 
     # Domains.
 
@@ -178,17 +178,17 @@ class Search:
         """One more domain: the tightest that also has capacity for the extra pods, then the largest."""
         (need, base, first), other_parts = parts[0], parts[1:]
         too_small = self._too_small(key, settled, [need for need, _, _ in parts])
-        most, least = need.hoped - base, need.count - base
+        maximum, minimum = need.hoped - base, need.count - base
         also = [(other.hoped - b, other.count - b, slots) for other, b, slots in other_parts]
-        domains_of_others = dict.fromkeys(self.capacity.domains(key), 0) if least <= 0 else {}
+        domains_of_others = dict.fromkeys(self.capacity.domains(key), 0) if minimum <= 0 else {}
         fitting = [
             (room, v)
             for v, room in {**domains_of_others, **first}.items()
-            if room >= least and v not in settled and v not in too_small
+            if room >= minimum and v not in settled and v not in too_small
         ]
         passed = set()
         for room, value in sorted(fitting):
-            if room >= most and all(slots.get(value, 0) >= hoped_count for hoped_count, _, slots in also):
+            if room >= maximum and all(slots.get(value, 0) >= hoped_count for hoped_count, _, slots in also):
                 passed.add(value)
                 yield settled | {value}
         for _, value in sorted((-room, value) for room, value in fitting):
@@ -230,13 +230,17 @@ class Search:
         nodes = self.capacity.domains(key)[next(iter(values))]
         keys = list(dict.fromkeys(r.key for r in self.restrictions[at + 1 :] if r.key != key))
         slots = [need.shape.slots for need in self.needs]
-        usable = [own if only is None else set(only) for own, only in zip(slots, allowed, strict=True)]
+        usable = [need_slots if only is None else set(only) for need_slots, only in zip(slots, allowed, strict=True)]
         return self._alike(nodes, keys, usable)
 
     def _alike(self, nodes: list[int], keys: list[str], usable: Sequence[Collection[int]]) -> object:
         if not keys:
             amounts = self.capacity.amounts
-            return tuple(sorted((amounts(i), sum([1 << n for n, own in enumerate(usable) if i in own])) for i in nodes))
+            return tuple(
+                sorted(
+                    (amounts(i), sum([1 << n for n, need_nodes in enumerate(usable) if i in need_nodes])) for i in nodes
+                )
+            )
         within: dict[str, list[int]] = defaultdict(list)
         values = self.capacity.values(keys[0])
         for i in nodes:
@@ -260,17 +264,17 @@ class Search:
         mark = self.capacity.mark()
         self.allocations.clear()
         for need, nodes in zip(self.needs, allowed, strict=True):
-            left = need.count
+            remaining = need.count
             slots = need.shape.slots
             order = None if nodes is None else iter(sorted((i for i in nodes if slots[i]), key=slots.__getitem__))
-            while left:
+            while remaining:
                 node = need.shape.tightest() if order is None else next(order, None)
                 if node is None:
                     self.capacity.undo(mark)
                     return False
-                count = min(need.shape.slots[node], left)
+                count = min(need.shape.slots[node], remaining)
                 self._take(need, node, count)
-                left -= count
+                remaining -= count
         return True
 
     def _exactly(self, at: int, allowed: list[Nodes]) -> bool | None:
@@ -304,8 +308,8 @@ class Search:
             need, only = self.needs[n], allowed[n]
             for resource, amount in need.shape.requests:
                 requests[resource] += amount * (need.count if whole else 1)
-            own = set(need.shape.eligible if only is None else only)
-            nodes = own if nodes is None else nodes & own
+            need_nodes = set(need.shape.eligible if only is None else only)
+            nodes = need_nodes if nodes is None else nodes & need_nodes
         for key in {r.key for r in single if r.needs[0] in part}:
             nodes = {i for i in nodes or () if self.capacity.domain(key, i)}
         return Item(requests, 1 if whole else self.needs[part[0]].count, nodes or set())

@@ -170,8 +170,8 @@ class Term:
 
     def __init__(self, owner: ObjectMeta, term: PodAffinityTerm) -> None:
         self.key = term.topology_key
-        own = not term.namespaces and term.namespace_selector is None
-        self.namespaces = {owner.namespace} if own else set(term.namespaces or ())
+        own_namespace = not term.namespaces and term.namespace_selector is None
+        self.namespaces = {owner.namespace} if own_namespace else set(term.namespaces or ())
         self.namespace_selector = term.namespace_selector
         self.selector = narrowed(term, owner.labels or {})
         parts = (sorted(self.namespaces), self.namespace_selector, self.selector)
@@ -194,8 +194,10 @@ def narrowed(term: PodAffinityTerm | SpreadConstraint, labels: Labels) -> LabelS
     if selector is None or not (term.match_label_keys or differing):
         return selector
     merged = list(selector.match_expressions or ())
-    known = {(e.key, e.operator) for e in merged if isinstance(term, PodAffinityTerm)}
+    present_keys = {(e.key, e.operator) for e in merged if isinstance(term, PodAffinityTerm)}
     for operator, keys in (("In", term.match_label_keys), ("NotIn", differing)):
-        own = (key for key in keys or () if key in labels and (key, operator) not in known)
-        merged += [msgspec.convert({"key": k, "operator": operator, "values": [labels[k]]}, Expression) for k in own]
+        label_keys = (key for key in keys or () if key in labels and (key, operator) not in present_keys)
+        merged += [
+            msgspec.convert({"key": k, "operator": operator, "values": [labels[k]]}, Expression) for k in label_keys
+        ]
     return LabelSelector(selector.match_labels, merged)

@@ -76,8 +76,8 @@ class Shortfall:
                     f"{self.needed} pods of {self.group}: {self.resource} is short"
                 )
             case "together":
-                where = f" in one {self.key}" if self.key else ""
-                return f"each group has capacity, but not all of them together{where}: {self.resource} is short"
+                place = f" in one {self.key}" if self.key else ""
+                return f"each group has capacity, but not all of them together{place}: {self.resource} is short"
             case "volumes":
                 return f"waits until volumes are bound to claims: {self.detail}"
             case "torn":
@@ -103,8 +103,8 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
         if not need.shape.eligible:
             return Shortfall("nodes", name, needed=need.count, detail=need.shape.ineligibility)
         if need.shape.total < need.count:
-            short = _most(need, need.shape.short())
-            return Shortfall("resource", name, short, needed=need.count, possible=need.shape.total)
+            resource = _scarcest(need, need.shape.shortages())
+            return Shortfall("resource", name, resource, needed=need.count, possible=need.shape.total)
     required = restrictions(gang, needs, capacity)
     if required is None:
         return _torn(gang, capacity)
@@ -155,23 +155,27 @@ def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
 
 def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity) -> Shortfall | None:
     """None if some domain fits each need by itself."""
-    own = [needs[n] for n in restriction.needs]
-    sums = [need.shape.sums(restriction.key) for need in own]
+    restricted_needs = [needs[n] for n in restriction.needs]
+    sums = [need.shape.sums(restriction.key) for need in restricted_needs]
     best: tuple[float, str] | None = None
     for value in restriction.settled or capacity.domains(restriction.key):
-        part = min(min(1.0, slots.get(value, 0) / need.count) for need, slots in zip(own, sums, strict=True))
+        part = min(
+            min(1.0, slots.get(value, 0) / need.count) for need, slots in zip(restricted_needs, sums, strict=True)
+        )
         if best is None or part > best[0]:
             best = (part, value)
     if best is None:
-        return Shortfall("domain", gang.groups[own[0].group].name, key=restriction.key)
+        return Shortfall("domain", gang.groups[restricted_needs[0].group].name, key=restriction.key)
     if best[0] >= 1:
         return None
-    need, slots = min(zip(own, sums, strict=True), key=lambda pair: pair[1].get(best[1], 0) / pair[0].count)
+    need, slots = min(
+        zip(restricted_needs, sums, strict=True), key=lambda pair: pair[1].get(best[1], 0) / pair[0].count
+    )
     nodes = [i for i in capacity.domains(restriction.key)[best[1]] if i in need.shape.slots]
     return Shortfall(
         "domain",
         gang.groups[need.group].name,
-        _short(need, nodes, capacity),
+        _scarcest_on(need, nodes, capacity),
         restriction.key,
         best[1],
         need.count,
@@ -187,12 +191,17 @@ def _torn(gang: Gang, capacity: Capacity) -> Shortfall:
     return Shortfall("effort")
 
 
-def _short(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
+def _scarcest_on(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
     free = [capacity.free[i] for i in nodes]
-    return _most(need, Counter({r: sum([own.get(r, 0) < amount for own in free]) for r, amount in need.shape.requests}))
+    return _scarcest(
+        need,
+        Counter(
+            {r: sum([free_amounts.get(r, 0) < amount for free_amounts in free]) for r, amount in need.shape.requests}
+        ),
+    )
 
 
-def _most(need: Need, short: Counter[str]) -> str:
+def _scarcest(need: Need, shortages: Counter[str]) -> str:
     """The resource that is short on most of the nodes; if none is, the one that limits the shape."""
-    resource, count = short.most_common(1)[0]
+    resource, count = shortages.most_common(1)[0]
     return resource if count else need.shape.scarce

@@ -91,5 +91,5 @@ def _keys(constraint: GangTopology | None) -> tuple[str, str]:
 def served(item: PodGang, scheduler_name: str) -> bool:
     """Whether this scheduler is responsible for a gang: the gang names it, and the operator has marked the gang as
     initialized (GS-08)."""
-    own = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
-    return own and item.metadata.deletion_timestamp is None and gangs.initialized(item)
+    is_responsible = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
+    return is_responsible and item.metadata.deletion_timestamp is None and gangs.initialized(item)

@@ -23,7 +23,7 @@ class Stepwise:
         self._search, self._needs, self._allowed = search, search.needs, allowed
         self._capacity = search.capacity
         self._index = {id(need): n for n, need in enumerate(self._needs)}
-        self._left = [need.count for need in self._needs]
+        self._remaining = [need.count for need in self._needs]
         self._ordered = not all(need.shape.guard is None or need.shape.guard.monotone for need in self._needs)
         self.obstacle: tuple[Need, int, Counter[str]] | None = None
         """The need that got stuck, how many pods of it were placed, and how many nodes each filter refuses."""
@@ -32,11 +32,11 @@ class Stepwise:
         """Search for a placement; returns whether there is one. To `explain` why not, the first try is enough."""
         search, budget, begin = self._search, self._search.budget, self._capacity.mark()
         search.allocations.clear()
-        deep, visited = sum(self._left) <= DEEPEST and not explain, set[object]()
+        deep, visited = sum(self._remaining) <= DEEPEST and not explain, set[object]()
         if deep and any(self._too_many(n) for n in range(len(self._needs))):
             return False
-        options, back = [self._options()], False
-        while any(self._left):
+        options, stepped_back = [self._options()], False
+        while any(self._remaining):
             option = next(options[-1], None)
             if option is None:
                 if explain:
@@ -44,10 +44,10 @@ class Stepwise:
                 options.pop()
                 if not options or not deep:
                     break
-                self._back()
-                back = True
+                self._step_back()
+                stepped_back = True
                 continue
-            if back:
+            if stepped_back:
                 budget.spend(STEP)
                 if budget.gang < 0:
                     budget.exhausted = True
@@ -57,7 +57,7 @@ class Stepwise:
                 frozenset(Counter((id(need), node) for need, node, _ in search.allocations).items()) if deep else None
             )
             if deep and state in visited:
-                self._back()
+                self._step_back()
                 continue
             visited.add(state)
             options.append(self._options())
@@ -70,7 +70,7 @@ class Stepwise:
     def _options(self) -> Iterator[tuple[int, int]]:
         """The next pods that can be placed: index of the need, and node. Of nodes that are alike, one is tried."""
         for n, need in enumerate(self._needs):
-            if not self._left[n]:
+            if not self._remaining[n]:
                 continue
             tried: set[object] = set()
             for node in self._nodes(n):
@@ -109,7 +109,7 @@ class Stepwise:
                 slots = need.shape.slots[node]
                 self._take(n, node)
                 room += 1 if self._refusal(need, node) else slots
-                self._back()
+                self._step_back()
                 if room >= need.count:
                     return False
         return True
@@ -118,15 +118,15 @@ class Stepwise:
         need = self._needs[n]
         self._capacity.take(node, need.shape.requests, 1, need.shape.pod)
         self._search.allocations.append((need, node, 1))
-        self._left[n] -= 1
+        self._remaining[n] -= 1
 
-    def _back(self) -> None:
+    def _step_back(self) -> None:
         need, _, _ = self._search.allocations.pop()
         self._capacity.undo(self._capacity.mark() - 1)
-        self._left[self._index[id(need)]] += 1
+        self._remaining[self._index[id(need)]] += 1
 
     def _note(self) -> None:
-        stuck = [need for need, left in zip(self._needs, self._left, strict=True) if left]
+        stuck = [need for need, remaining in zip(self._needs, self._remaining, strict=True) if remaining]
         need = next((n for n in stuck if n.shape.guard is not None), stuck[0])
         reasons = (
             self._refusal(need, node) if slots else "NodeResourcesFit: Insufficient resources"
@@ -134,6 +134,6 @@ class Stepwise:
         )
         self.obstacle = (
             need,
-            need.count - self._left[self._index[id(need)]],
+            need.count - self._remaining[self._index[id(need)]],
             Counter(reason for reason in reasons if reason),
         )

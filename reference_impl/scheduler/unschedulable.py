@@ -62,11 +62,11 @@ class Unschedulable:
         timestamp, before = asyncio.get_running_loop().time(), self._reasons
         self._reasons = {}
         for pod, reason in waiting_pods:
-            known = before.get(pod.metadata.key, ("", "", timestamp))
+            earlier = before.get(pod.metadata.key, ("", "", timestamp))
             # Reasons contain numbers that change with each pod that is bound elsewhere: only the last one is written.
-            same = known[0] == pod.metadata.uid and (known[1] == reason or not _reported(pod))
-            since = known[2] if same else timestamp
-            self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, since)
+            same = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _reported(pod))
+            start = earlier[2] if same else timestamp
+            self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, start)
         self._unposted = {key: unposted for key, unposted in self._unposted.items() if key in self._reasons}
         if self._reasons:
             self._changed.set()

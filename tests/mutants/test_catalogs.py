@@ -82,10 +82,10 @@ def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> Non
 
 
 def test_each_names_requirements_and_profiles_that_exist() -> None:
-    known, profiles = set(requirement.load().requirements), set(requirement.load().profiles)
+    requirement_ids, profiles = set(requirement.load().requirements), set(requirement.load().profiles)
     claims = {name: {*mutant.caught_by, *mutant.blocks} for name, mutant in MUTANTS.all().items()}
     claims |= {name: {*variant.passes, *variant.exempt} for name, variant in VARIANTS.all().items()}
-    assert {name: ids for name, ids in claims.items() if not ids or ids - known} == {}
+    assert {name: ids for name, ids in claims.items() if not ids or ids - requirement_ids} == {}
     assert all(mutant.caught_by for mutant in MUTANTS.all().values())
     assert {profile for variant in VARIANTS.all().values() for profile in variant.profiles} <= profiles
 
@@ -98,7 +98,7 @@ def test_no_variant_is_exempt_from_a_must() -> None:
 def test_each_requirement_has_been_seen_failing() -> None:
     claimed = {identity for mutant in MUTANTS.all().values() for identity in mutant.caught_by}
     assert requirement.load().requirements.keys() - claimed == UNCLAIMED.keys()
-    assert {identity for identity, why in UNCLAIMED.items() if why == TRACES} <= {*FAULTS, "INV-023"}
+    assert {identity for identity, reason in UNCLAIMED.items() if reason == TRACES} <= {*FAULTS, "INV-023"}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_those_of_the_other_role_are_left_alone(catalog: Catalog, monkeypatch: p
     applied: list[str] = []
     [switch] = catalog.named([next(iter(catalog.all()))])
     recording = type(switch)(**{**vars(switch), "role": "operator", "apply": lambda: applied.append(switch.name)})
-    monkeypatch.setitem(catalog._known, switch.name, recording)
+    monkeypatch.setitem(catalog._switches, switch.name, recording)
     catalog.arm([switch.name], "gang-scheduler")
     assert applied == []
     catalog.arm([switch.name], "operator")

@@ -43,18 +43,18 @@ def test_an_empty_file_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("a: [", "is not YAML"),
         ("[]", "is no result of mutants"),
         (f"apiVersion: x\nkind: MutantResults\ncode: {CODE}\noutcomes: []\n", "apiVersion"),
     ],
 )
-def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, text: str, why: str) -> None:
+def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "odd.yaml").write_text(text)
     with pytest.raises(UnreadableError) as refused:
         results.read(tmp_path / "odd.yaml")
-    assert why in str(refused.value) and "\n" not in str(refused.value) and "odd.yaml" in str(refused.value)
+    assert reason in str(refused.value) and "\n" not in str(refused.value) and "odd.yaml" in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -105,12 +105,12 @@ def test_the_code_is_all_that_decides_about_a_proof(tmp_path: Path) -> None:
     ],
 )
 def test_every_mutant_must_be_killed_and_pass_without(outcomes: list[Outcome], wrong: list[str]) -> None:
-    assert list(combine.problems(combine.once(outcomes), mutants("wrong"))) == wrong
+    assert list(combine.problems(combine.without_repeats(outcomes), mutants("wrong"))) == wrong
 
 
 def test_invariants_are_judged_in_every_control() -> None:
-    known = {"wrong": Mutant("wrong", "operator", "is wrong", lambda: None, ("INV-001", "AA-001"))}
-    assert list(combine.problems([KILLED, CONTROL], known)) == []
+    mutants_by_name = {"wrong": Mutant("wrong", "operator", "is wrong", lambda: None, ("INV-001", "AA-001"))}
+    assert list(combine.problems([KILLED, CONTROL], mutants_by_name)) == []
 
 
 def test_shards_of_other_code_are_not_combined() -> None:
@@ -152,9 +152,9 @@ def _trials(file: Path) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def test_a_wrong_path_is_one_line(tmp_path: Path) -> None:
-    for path, why in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "no result files")):
+    for path, reason in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "no result files")):
         done = combined(path)
-        assert done.exit_code == 2 and why in done.output
+        assert done.exit_code == 2 and reason in done.output
 
 
 def test_a_shard_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

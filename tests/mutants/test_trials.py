@@ -94,13 +94,15 @@ def test_a_variant_of_whole_profiles_may_fail_only_where_it_is_exempt() -> None:
     assert runs._wrong(replace(trial, profiles=()), entries, 1) == {"AA-004": "failed"}
 
 
-def variant(name: str, *passes: str, alone: str = "", exempt: tuple[str, ...] = ()) -> Variant:
-    return Variant(name, "operator", "differs", lambda: None, passes, exempt=exempt, alone=alone)
+def variant(name: str, *passes: str, conflict: str = "", exempt: tuple[str, ...] = ()) -> Variant:
+    return Variant(name, "operator", "differs", lambda: None, passes, exempt=exempt, conflict=conflict)
 
 
 def test_variants_are_armed_at_once_where_they_can_be() -> None:
     one, two = variant("one", "AA-001"), variant("two", "AA-002", "AA-001", exempt=("AA-003",))
-    trial, of_kubernetes = together([one, two, variant("slow", "AA-009", alone="it is slow"), variant("k", "WAPI-001")])
+    trial, of_kubernetes = together(
+        [one, two, variant("slow", "AA-009", conflict="it is slow"), variant("k", "WAPI-001")]
+    )
     assert (trial.switches, trial.ids, trial.exempt) == (("one", "two"), ("AA-001", "AA-002"), ("AA-003",))
     [whole] = together([one, variant("two", "AA-002", "AA-005")], whole=True)
     assert whole.ids == ("AA-001", "AA-002", "AA-005")
@@ -124,7 +126,7 @@ def test_variants_that_are_armed_at_once_can_judge_everything() -> None:
 
 
 def test_what_fails_in_a_run_of_many_is_looked_for_in_those_that_name_it() -> None:
-    variants = [variant("one", "AA-001"), variant("two", "AA-002"), variant("slow", "AA-001", alone="it is slow")]
+    variants = [variant("one", "AA-001"), variant("two", "AA-002"), variant("slow", "AA-001", conflict="it is slow")]
     [trial] = together(variants)
     for wrong, names in ({}, []), ({"AA-002": "failed"}, ["two"]), ({"AA-009": "failed"}, ["one", "two"]):
         proof = Proof(trial, wrong, (), 1.0, "")

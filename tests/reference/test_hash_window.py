@@ -30,7 +30,7 @@ def stored(pcs, scheme):
 
 
 def first(pcs, policy=STANDARD):
-    return hashes.known(pcs, policy).templates[pcs.spec.template.cliques[0].name]
+    return hashes.window(pcs, policy).templates[pcs.spec.template.cliques[0].name]
 
 
 @pytest.mark.parametrize("scheme", LEGACY, ids=str)
@@ -39,7 +39,7 @@ def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_writte
     pcs = workload()
     pcs.spec.template.clique_startup_type = order
     generation, template = stored(pcs, scheme)
-    window = hashes.known(pcs)
+    window = hashes.window(pcs)
     assert generation in window.generation and window.generation.foreign(generation) == scheme
     assert template in first(pcs) and first(pcs).foreign(template) == scheme
     assert window.generation.written == hashes.known_generation(pcs).written != generation
@@ -65,7 +65,7 @@ def test_a_hash_of_another_template_is_not_current(scheme):
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"][0]["image"] = "other"
     generation, template = stored(other, scheme)
-    assert generation not in hashes.known(pcs).generation
+    assert generation not in hashes.window(pcs).generation
     assert template not in first(pcs)
 
 
@@ -74,7 +74,7 @@ def test_a_legacy_hash_of_another_order_is_not_current_for_who_has_not_seen_that
     other.spec.template.cliques[0].spec.pod_spec["containers"].reverse()
     _, template = stored(other, SCHEMES["legacy-0.34"])
     assert template not in first(pcs)
-    earlier, window = hashes.known(other), hashes.known(pcs)
+    earlier, window = hashes.window(other), hashes.window(pcs)
     assert template in earlier.templates[pcs.spec.template.cliques[0].name]
     window.keep(earlier)
     assert template in window.templates[pcs.spec.template.cliques[0].name]
@@ -84,7 +84,7 @@ def test_a_change_that_means_something_forgets_what_was_current_before():
     pcs, other = workload(), workload()
     other.spec.template.cliques[0].spec.pod_spec["containers"][0]["image"] = "other"
     generation, template = stored(other, SCHEMES["legacy-0.34"])
-    earlier, window = hashes.known(other), hashes.known(pcs)
+    earlier, window = hashes.window(other), hashes.window(pcs)
     assert generation in earlier.generation
     window.keep(earlier)
     assert generation not in window.generation
@@ -105,5 +105,5 @@ def test_the_old_version_knows_only_its_own_hashes():
     policy = Policy(SCHEMES["legacy-0.34"], ())
     pcs = workload()
     generation, template = stored(pcs, CANONICAL)
-    assert generation not in hashes.known(pcs, policy).generation
+    assert generation not in hashes.window(pcs, policy).generation
     assert template not in first(pcs, policy)

@@ -16,17 +16,17 @@ from reference_impl.api.models import (
 )
 from reference_impl.plan import migration
 from reference_impl.plan.hashing.schemes import SCHEMES
-from reference_impl.plan.hashing.window import Known, Window
+from reference_impl.plan.hashing.window import CurrentHashes, Window
 
 LEGACY = SCHEMES["legacy-0.34"]
 
 
-def known(ours: str, legacy: str) -> Known:
-    return Known(ours, lambda: {legacy: LEGACY})
+def current_hashes(written: str, legacy_hash: str) -> CurrentHashes:
+    return CurrentHashes(written, lambda: {legacy_hash: LEGACY})
 
 
-TEMPLATE = known("ours", "legacy")
-WINDOW = Window(known("our-generation", "legacy-generation"), {"a": TEMPLATE})
+TEMPLATE = current_hashes("ours", "legacy")
+WINDOW = Window(current_hashes("our-generation", "legacy-generation"), {"a": TEMPLATE})
 STORED = [("legacy-generation", "our-generation"), ("our-generation", "our-generation"), ("old", "old"), (None, None)]
 
 

@@ -236,7 +236,7 @@ async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -
     document["metadata"] |= {"resourceVersion": "5000", "generation": 2}
     operator.cache.sets.observe(operator.cache.sets.decode(orjson.dumps(document)))
     await operator.migrate()
-    ours = {hash for known in hashes.known(pcs).templates.values() for hash in [known.written]}
+    ours = {hash for known in hashes.window(pcs).templates.values() for hash in [known.written]}
     pods = [d for (kind, _), d in objects.items() if kind == "Pod"]
     assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= ours
 

@@ -129,4 +129,4 @@ def _requests(pcs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _generation(pcs: dict[str, Any]) -> str:
-    return hashes.known(msgspec.convert(pcs, PodCliqueSet)).generation.written
+    return hashes.window(msgspec.convert(pcs, PodCliqueSet)).generation.written

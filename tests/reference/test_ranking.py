@@ -43,7 +43,7 @@ def test_slots_and_ranks_follow_each_change(seed):
         few = Counter(
             {name: sum(capacity.free[i].get(name, 0) < n for i in shape.eligible) for name, n in shape.requests}
         )
-        assert shape.short() == few
+        assert shape.shortages() == few
         if marks and random.random() < 0.3:
             capacity.undo(marks.pop(random.randrange(len(marks))))
             marks = [mark for mark in marks if mark <= capacity.mark()]

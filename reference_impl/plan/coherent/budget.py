@@ -39,8 +39,8 @@ def shortage(component: Component, places: Slots) -> str | None:
 
 def exhausted(components: Sequence[Component], places: Slots, counts: Mapping[Key, int]) -> str:
     """The reason why no member can be taken: the components whose budget is less than their count."""
-    short = [c for c in components if available(_chosen(c, places, counts)) > _spare(c, places)]
-    return "; ".join(_message(component, places) for component in short or components)
+    short_components = [c for c in components if available(_chosen(c, places, counts)) > _spare(c, places)]
+    return "; ".join(_message(component, places) for component in short_components or components)
 
 
 def available(slots: Sequence[Slot]) -> int:

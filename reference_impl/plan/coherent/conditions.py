@@ -34,12 +34,12 @@ def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     for good: a gang that has been scheduled or Ready once never holds back other gangs again (COH-Q13)."""
     old = gang.status or PodGangStatus()
     members, groups = by_clique(pods, gang.metadata.name), gang.spec.podgroups
-    own = {group.name: members.get(group.name, []) for group in groups}
+    group_pods = {group.name: members.get(group.name, []) for group in groups}
     scheduled = bool(groups) and all(
-        sum(pod.scheduled for pod in own[group.name]) >= group.min_replicas for group in groups
+        sum(pod.scheduled for pod in group_pods[group.name]) >= group.min_replicas for group in groups
     )
     ready = scheduled and all(
-        sum(pod.scheduled and pod.ready for pod in own[group.name]) >= group.min_replicas for group in groups
+        sum(pod.scheduled and pod.ready for pod in group_pods[group.name]) >= group.min_replicas for group in groups
     )
     merged = conditions.put(old.conditions, _condition(SCHEDULED, scheduled, now))
     merged = conditions.put(merged, _condition(READY, ready, now))
@@ -63,7 +63,7 @@ def _condition(kind: str, holds: bool, now: str) -> Condition:
     )
 
 
-def _dated(known: str | None, old: list[Condition] | None, kind: str, holds: bool, now: str) -> str | None:
+def _dated(stored_time: str | None, old: list[Condition] | None, kind: str, holds: bool, now: str) -> str | None:
     """The time of the latest change to True. A gang that had the condition before it came to a map gets the present
     time."""
-    return now if holds and (known is None or not conditions.is_true(old, kind)) else known
+    return now if holds and (stored_time is None or not conditions.is_true(old, kind)) else stored_time

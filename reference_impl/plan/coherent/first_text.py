@@ -39,35 +39,35 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
     return tuple(entry if entry.anchor else replace(entry, depends_on=anchors) for entry in keyed_entries)
 
 
-def iteration(components: Sequence[Component], left: Mapping[Key, int]) -> tuple[SubStepKind, dict[Key, int]]:
+def iteration(components: Sequence[Component], remaining: Mapping[Key, int]) -> tuple[SubStepKind, dict[Key, int]]:
     """The members that the next iteration moves: `minAvailable` members of each component, and all standalone pods with
     the last anchor; or else all that is left."""
-    if _whole(components, left):
+    if _whole(components, remaining):
         counts = {component.key: component.minimum for component in components}
-        rest = {key: left[key] - count for key, count in counts.items()}
+        rest = {key: remaining[key] - count for key, count in counts.items()}
         if not _whole(components, rest):
-            counts |= {key: count for key, count in left.items() if key.kind is Kind.CLIQUE}
+            counts |= {key: count for key, count in remaining.items() if key.kind is Kind.CLIQUE}
         return SubStepKind.ANCHOR, counts
-    pods_left = any(count for key, count in left.items() if key.kind is Kind.CLIQUE)
-    return SubStepKind.ANCHOR if pods_left else SubStepKind.LEFTOVER, dict(left)
+    pods_left = any(count for key, count in remaining.items() if key.kind is Kind.CLIQUE)
+    return SubStepKind.ANCHOR if pods_left else SubStepKind.LEFTOVER, dict(remaining)
 
 
-def _whole(components: Sequence[Component], left: Mapping[Key, int]) -> bool:
-    return all(left[component.key] >= component.minimum for component in components)
+def _whole(components: Sequence[Component], remaining: Mapping[Key, int]) -> bool:
+    return all(remaining[component.key] >= component.minimum for component in components)
 
 
 def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, epochs: Epochs) -> Step:
     """The next step of the update; the oldest gangs and the lowest indices are moved first."""
     components = [component for component in scope if component.replicas > 0]
-    own = progress.own_entries(layout, generation, components, observed)
-    if waiting := progress.not_ready(own, components, observed):
+    update_entries = progress.own_entries(layout, generation, components, observed)
+    if waiting := progress.not_ready(update_entries, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     places = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
     if not any(places.values()):
         return Complete()
     phase, counts = iteration(components, {key: len(component_slots) for key, component_slots in places.items()})
     batch = {key: component_slots[: counts[key]] for key, component_slots in places.items()}
-    result, touched = moved(layout, own, batch, None, generation, epochs, opens=phase is SubStepKind.ANCHOR)
+    result, touched = moved(layout, update_entries, batch, None, generation, epochs, opens=phase is SubStepKind.ANCHOR)
     return Advance(
         result, touched, phase, {key: len(component_slots) for key, component_slots in batch.items() if component_slots}
     )
@@ -75,5 +75,5 @@ def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, ge
 
 def _in_order(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
     age = {entry.key: position for position, entry in enumerate(layout)}
-    left = [slot for slot in slots(layout, key, observed, generation) if not slot.done]
-    return sorted(left, key=lambda slot: (slot.index, age[slot.entry]))
+    open_slots = [slot for slot in slots(layout, key, observed, generation) if not slot.done]
+    return sorted(open_slots, key=lambda slot: (slot.index, age[slot.entry]))

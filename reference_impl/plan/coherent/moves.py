@@ -12,13 +12,20 @@ from reference_impl.plan.layout import Entry, Layout, Role, tidy
 
 
 def moved(
-    layout: Layout, own: Layout, batch: Batch, join: Entry | None, generation: str, epochs: Epochs, *, opens: bool
+    layout: Layout,
+    update_entries: Layout,
+    batch: Batch,
+    join: Entry | None,
+    generation: str,
+    epochs: Epochs,
+    *,
+    opens: bool,
 ) -> tuple[Layout, tuple[str, ...]]:
     """The layout after a sub-step, and the entries that the sub-step waits for.
 
     If it `opens` a step, all members move into a new anchor. Otherwise standalone pods join the anchor `join`, and each
     replica of a scaling group gets a gang of its own. The entries of an update form a chain: each new one depends on
-    the newest one before it. `own` are the earlier entries of the update.
+    the newest one before it. `update_entries` are the earlier entries of the update.
     """
     drained = _drained(layout, batch)
     pods = {key.name: len(chosen) for key, chosen in batch.items() if key.kind is Kind.CLIQUE and chosen}
@@ -27,7 +34,7 @@ def moved(
         for key, chosen in batch.items()
         if key.kind is Kind.GROUP and chosen
     }
-    before = [entry.key for entry in own if not entry.empty]
+    before = [entry.key for entry in update_entries if not entry.empty]
     depends_on = tuple(before[-1:])
     if opens:
         (key,) = epochs(1)

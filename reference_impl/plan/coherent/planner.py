@@ -55,27 +55,27 @@ def next_step(
     """The next step of the update. `scope` are the components that it changes, with the present `maxUnavailable`, in
     the template's order; `generation` is the set's current generation hash."""
     components = [component for component in scope if component.replicas > 0]
-    own = progress.own_entries(layout, generation, components, observed)
-    if waiting := progress.not_ready(own, components, observed):
+    update_entries = progress.own_entries(layout, generation, components, observed)
+    if waiting := progress.not_ready(update_entries, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
-    if reason := progress.incomplete(own, components, observed):
-        return Wait(reason, progress.in_flight(own, components, observed))
+    if reason := progress.incomplete(update_entries, components, observed):
+        return Wait(reason, progress.in_flight(update_entries, components, observed))
     places = {component.key: slots(layout, component.key, observed, generation) for component in components}
-    left = {key: sum(not slot.done for slot in component_slots) for key, component_slots in places.items()}
-    if not any(left.values()):
-        short = [reason for component in components if (reason := budget.shortage(component, places))]
-        return Wait("; ".join(short)) if short else Complete()
-    done = {key: len(component_slots) - left[key] for key, component_slots in places.items()}
-    sub_step = steps.sub_step(components, done, left)
-    anchor = progress.open_anchor(own)
+    remaining = {key: sum(not slot.done for slot in component_slots) for key, component_slots in places.items()}
+    if not any(remaining.values()):
+        shortages = [reason for component in components if (reason := budget.shortage(component, places))]
+        return Wait("; ".join(shortages)) if shortages else Complete()
+    done = {key: len(component_slots) - remaining[key] for key, component_slots in places.items()}
+    sub_step = steps.sub_step(components, done, remaining)
+    anchor = progress.open_anchor(update_entries)
     if anchor is None and steps.takes_pods(sub_step.counts):
-        sub_step = steps.beginning(components, left)
+        sub_step = steps.beginning(components, remaining)
     opens = sub_step.phase is SubStepKind.ANCHOR
     batch = budget.affordable(components, places, sub_step.counts, whole=opens)
     if not any(batch.values()):
         return Wait(budget.exhausted(components, places, sub_step.counts))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
-    result, touched = moved(layout, own, batch, join, generation, epochs, opens=opens and join is None)
+    result, touched = moved(layout, update_entries, batch, join, generation, epochs, opens=opens and join is None)
     return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})
 
 

@@ -27,25 +27,25 @@ def own_entries(layout: Layout, generation: str, components: Sequence[Component]
     return tuple(reversed(list(takewhile(is_new, reversed(layout)))))
 
 
-def open_anchor(own: Layout) -> Entry | None:
+def open_anchor(update_entries: Layout) -> Entry | None:
     """The anchor that standalone pods join: the newest one that this update has created (COH-038)."""
-    return next((entry for entry in reversed(own) if entry.anchor), None)
+    return next((entry for entry in reversed(update_entries) if entry.anchor), None)
 
 
-def not_ready(own: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
+def not_ready(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
     """Entries of this update with gangs that have never been Ready. Only the newest sub-step can have any,
     since each one waits for the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
     return tuple(
         entry.key
-        for entry in own
+        for entry in update_entries
         if entry.key not in observed.been_ready and any(entry.count(component.key) for component in components)
     )
 
 
-def incomplete(own: Layout, components: Sequence[Component], observed: Observed) -> str | None:
+def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
     """The reason why an anchor that other pods have joined is not complete: all its pods of a clique have to be Ready
     (COH-151, COH-226)."""
-    anchor = open_anchor(own)
+    anchor = open_anchor(update_entries)
     if anchor is None:
         return None
     for component in cliques(components):
@@ -56,12 +56,12 @@ def incomplete(own: Layout, components: Sequence[Component], observed: Observed)
     return None
 
 
-def in_flight(own: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
+def in_flight(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
     """The entries that the next sub-step waits for, derived from what there is, so that it is the same after a
     restart (COH-069, COH-156)."""
-    if waiting := not_ready(own, components, observed):
+    if waiting := not_ready(update_entries, components, observed):
         return waiting
-    anchor = open_anchor(own)
-    if anchor is not None and incomplete(own, components, observed) is not None:
+    anchor = open_anchor(update_entries)
+    if anchor is not None and incomplete(update_entries, components, observed) is not None:
         return (anchor.key,)
     return ()

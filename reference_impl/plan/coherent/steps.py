@@ -47,7 +47,7 @@ def target(component: Component, steps: int) -> int:
     return component.minimum + (component.replicas - steps * component.minimum) // steps
 
 
-def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Mapping[Key, int]) -> SubStep:
+def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
     """The next sub-step, given how many members of each component are done and how many are left."""
     steps = step_count(components)
     targets = {component.key: target(component, steps) for component in components}
@@ -55,16 +55,16 @@ def sub_step(components: Sequence[Component], done: Mapping[Key, int], left: Map
     step = min(covered[key] // targets[key] for key in targets)
     within = {key: covered[key] - step * targets[key] for key in targets}
     if step == steps:
-        return SubStep(SubStepKind.LEFTOVER, {c.key: min(c.budget, left[c.key]) for c in components})
+        return SubStep(SubStepKind.LEFTOVER, {c.key: min(c.budget, remaining[c.key]) for c in components})
     if any(within[component.key] < component.minimum for component in components):
-        return beginning(components, left)
+        return beginning(components, remaining)
     missing = {key: max(0, targets[key] - within[key]) for key in targets}
-    return SubStep(SubStepKind.TAIL, {c.key: min(c.budget, missing[c.key], left[c.key]) for c in components})
+    return SubStep(SubStepKind.TAIL, {c.key: min(c.budget, missing[c.key], remaining[c.key]) for c in components})
 
 
-def beginning(components: Sequence[Component], left: Mapping[Key, int]) -> SubStep:
+def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
     """The first sub-step of a step."""
-    return SubStep(SubStepKind.ANCHOR, {c.key: min(c.minimum, left[c.key]) for c in components})
+    return SubStep(SubStepKind.ANCHOR, {c.key: min(c.minimum, remaining[c.key]) for c in components})
 
 
 def takes_pods(counts: Mapping[Key, int]) -> bool:

@@ -36,9 +36,9 @@ def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> 
 
 def with_layout(old: Stored | None, gangs: Layout, present: Templates) -> Stored:
     """A map with other gangs. It remembers the generations that they name, and the present one."""
-    known = {**(old.hashes if old is not None else {}), present.generation: present.hashes}
+    all_hashes = {**(old.hashes if old is not None else {}), present.generation: present.hashes}
     needed = {present.generation, *(entry.generation for entry in gangs)}
-    return Stored(gangs, {generation: known[generation] for generation in sorted(needed & known.keys())})
+    return Stored(gangs, {generation: all_hashes[generation] for generation in sorted(needed & all_hashes.keys())})
 
 
 def members_of(pcs: PodCliqueSet, key: Key) -> list[str]:
@@ -61,13 +61,13 @@ def _is_present(stored: Stored, entry: Entry, template: str, present: Templates)
     return revision.has(recorded)
 
 
-def fits(stored: Stored, entry: Entry, template: str, own: str, present: Templates) -> bool:
-    """Whether pods of a clique object whose template hash is `own` may be created in a gang of an entry: never those
-    of another version than the entry's (COH-210)."""
+def fits(stored: Stored, entry: Entry, template: str, template_hash: str, present: Templates) -> bool:
+    """Whether pods of a clique object with this template hash may be created in a gang of an entry: never those of
+    another version than the entry's (COH-210)."""
     revision, recorded = present.revisions.get(template), stored.hash(entry, template)
-    if recorded == own:
+    if recorded == template_hash:
         return True
-    return _is_present(stored, entry, template, present) and revision is not None and revision.has(own)
+    return _is_present(stored, entry, template, present) and revision is not None and revision.has(template_hash)
 
 
 def same(pcs: PodCliqueSet, stored: Stored, present: Templates) -> dict[Key, frozenset[str]]:

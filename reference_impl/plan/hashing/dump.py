@@ -89,8 +89,8 @@ class _Makers:
     def _leaves(self, struct: str, opening: str) -> list[_Leaf]:
         result: list[_Leaf] = []
         for struct_field in self._types.structs[struct]:
-            known = not struct_field.libraries or self._library in struct_field.libraries
-            if not known and not set(struct_field.libraries) & set(self._later):
+            supported = not struct_field.libraries or self._library in struct_field.libraries
+            if not supported and not set(struct_field.libraries) & set(self._later):
                 continue
             head = f"{' ' if result else opening}{struct_field.name}:({struct_field.type})"
             if struct_field.embedded and not struct_field.json:
@@ -99,7 +99,7 @@ class _Makers:
                 assert not last.optional, f"{struct}.{struct_field.name} must end with a field of all versions"
                 result += [*inner[:-1], _Leaf(last.json, last.head, last.printer, last.tail + "}")]
             else:
-                result.append(_Leaf(struct_field.json, head, self._printer(struct_field.type), optional=not known))
+                result.append(_Leaf(struct_field.json, head, self._printer(struct_field.type), optional=not supported))
         return result
 
     def _printer(self, type_name: str) -> _Printer:
@@ -183,16 +183,16 @@ def _struct(leaves: list[_Leaf]) -> _Printer:
 
     def write(value: Any, text: Text) -> None:
         pieces, place = text.pieces, 0
-        known = []
+        numbers = []
         for name, member in value.items():
             if member is not None:
                 number = places.get(name)
                 if number is None:
                     text.foreign += 1
                 else:
-                    known.append(number)
-        known.sort()
-        for number in known:
+                    numbers.append(number)
+        numbers.sort()
+        for number in numbers:
             leaf = leaves[number]
             pieces.append(between(place, number) + leaf.head)
             leaf.printer.write(value[leaf.json], text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from reference_impl.plan.quantities import Quantity, parse
 
-_MOST = 2**63 - 1
+_MAXIMUM = 2**63 - 1
 _WORD = 2**64
 
 
@@ -55,8 +55,8 @@ def _slow(quantity: Quantity) -> str:
         divisor = 10 ** max(0, scale - 9)
         unscaled, scale = -(-exact // divisor), 9
         if form == "BinarySI":
-            if unscaled > _MOST * 10**9:
-                unscaled, scale = _MOST, 0
+            if unscaled > _MAXIMUM * 10**9:
+                unscaled, scale = _MAXIMUM, 0
             elif unscaled < 10**9:
                 form = "DecimalSI"
     negative = "true" if quantity.sign == "-" and unscaled else "false"

@@ -29,7 +29,7 @@ _MOST_RECOGNISED = 64
 """The number of hashes of earlier orders of the same content that are still recognised."""
 
 
-class Known:
+class CurrentHashes:
     """The hashes of one template or set: the one that is written, and others with the scheme that yields them. They
     are computed only when a stored hash differs from the written one, which is rare."""
 
@@ -58,7 +58,7 @@ class Known:
         self.migrating = self.migrating or scheme is not None
         return scheme
 
-    def keep(self, earlier: Known) -> None:
+    def keep(self, earlier: CurrentHashes) -> None:
         """Keep recognising what `earlier` recognised, if only an order without meaning has changed since."""
         if earlier.written == self.written:
             recognised = earlier._recognised | earlier.foreign_hashes
@@ -70,13 +70,15 @@ class Known:
 class Window:
     """The hashes of a set: the generation hashes, and those of each clique template by name."""
 
-    generation: Known
-    templates: dict[str, Known]
+    generation: CurrentHashes
+    templates: dict[str, CurrentHashes]
 
     @property
     def migrating(self) -> bool:
         """Whether hashes of other schemes have been observed."""
-        return self.generation.migrating or any(known.migrating for known in self.templates.values())
+        return self.generation.migrating or any(
+            template_hashes.migrating for template_hashes in self.templates.values()
+        )
 
     def keep(self, earlier: Window) -> None:
         """Keep recognising what an earlier window of the set recognised, so that a reorder in the middle of a migration
@@ -84,26 +86,26 @@ class Window:
         if not earlier.migrating:
             return
         self.generation.keep(earlier.generation)
-        for name, known in self.templates.items():
+        for name, template_hashes in self.templates.items():
             if name in earlier.templates:
-                known.keep(earlier.templates[name])
+                template_hashes.keep(earlier.templates[name])
 
 
-def of_template(template: Template, policy: Policy) -> Known:
+def of_template(template: Template, policy: Policy) -> CurrentHashes:
     """The hashes of one template."""
-    return Known(
+    return CurrentHashes(
         schemes.of_template(template, policy.written),
         lambda: {schemes.of_template(template, scheme): scheme for scheme in _candidates([template], policy)},
     )
 
 
-def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> Known:
+def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> CurrentHashes:
     """The generation hashes of a set with these templates."""
 
     def by(scheme: Scheme) -> str:
         return schemes.of_set(templates, scheme, in_order=in_order)
 
-    return Known(by(policy.written), lambda: {by(scheme): scheme for scheme in _candidates(templates, policy)})
+    return CurrentHashes(by(policy.written), lambda: {by(scheme): scheme for scheme in _candidates(templates, policy)})
 
 
 def _candidates(templates: Sequence[Template], policy: Policy) -> list[Scheme]:

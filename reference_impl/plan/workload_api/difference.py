@@ -88,10 +88,12 @@ def controls(gang: PodGang, existing: WorkloadObject) -> bool:
 
 def _of_an_earlier_gang(gang: PodGang, kind: str, existing: WorkloadObject) -> None:
     """Raise MappingError unless the object is left of an earlier gang of this name, and about to be collected."""
-    owner, own = existing.metadata.controller, gang.metadata
-    if owner is None or (owner.kind, owner.name) != (PODGANGS.kind, own.name):
-        place = f"{own.namespace}/{existing.metadata.name}"
-        raise MappingError(f"{kind} {place} exists and is not controlled by PodGang {own.namespace}/{own.name}")
+    owner, gang_meta = existing.metadata.controller, gang.metadata
+    if owner is None or (owner.kind, owner.name) != (PODGANGS.kind, gang_meta.name):
+        place = f"{gang_meta.namespace}/{existing.metadata.name}"
+        raise MappingError(
+            f"{kind} {place} exists and is not controlled by PodGang {gang_meta.namespace}/{gang_meta.name}"
+        )
 
 
 def _change(manifest: Manifest, existing: WorkloadObject) -> Change | None:

@@ -35,9 +35,9 @@ def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> St
     """The state of a gang with these minimums and pods. That it was placed once is read from its status, which the
     operator writes (WL-H21)."""
     bound = dict.fromkeys(least, 0)
-    for clique, own in gangs.by_clique(pods, gang.metadata.name).items():
+    for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
         if clique in bound:
-            bound[clique] = sum(pod.scheduled and pod.active for pod in own)
+            bound[clique] = sum(pod.scheduled and pod.active for pod in clique_pods)
     whole = bool(bound) and all(bound[clique] >= count for clique, count in least.items())
     placed_once = gang.status is not None and gang.status.last_scheduled is not None
     started = whole or (placed_once and any(bound.values()))
@@ -63,9 +63,9 @@ def counts(gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], p
     """Clique → `minCount` of its PodGroup: its minimum less what is bound outside of the group, such as pods that are
     older than the back-end or than the shape of the gang (WL-H19)."""
     outside = dict.fromkeys(least, 0)
-    for clique, own in gangs.by_clique(pods, gang.metadata.name).items():
+    for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
         if clique in outside:
-            outside[clique] = sum(pod.scheduled and pod.active and pod.group != groups[clique] for pod in own)
+            outside[clique] = sum(pod.scheduled and pod.active and pod.group != groups[clique] for pod in clique_pods)
     return {clique: max(1, count - outside[clique]) for clique, count in least.items()}
 
 

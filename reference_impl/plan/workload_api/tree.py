@@ -80,8 +80,8 @@ def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None,
             parents[name] = config.name
         leaves = tuple(_leaf(groups[name], minimums) for name in config.pod_group_names)
         children.append(TreeNode(config.name, required(config.topology_constraint), leaves))
-    alone = tuple(_leaf(group, minimums) for name, group in groups.items() if name not in parents)
-    root = TreeNode(gang.metadata.name, required(spec.topology_constraint), alone, tuple(children))
+    ungrouped_leaves = tuple(_leaf(group, minimums) for name, group in groups.items() if name not in parents)
+    root = TreeNode(gang.metadata.name, required(spec.topology_constraint), ungrouped_leaves, tuple(children))
     if form is Form.FLAT:
         return Tree(_flat(root), priority_class)
     for node in (root, *root.children):

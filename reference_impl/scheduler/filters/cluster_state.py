@@ -67,8 +67,8 @@ class ClusterState:
         users: dict[tuple[str, str], int] = defaultdict(int)
         for pods in self.pods_on.values():
             for pod in pods:
-                for name, own in pod.claims:
-                    if not own:
+                for name, ephemeral in pod.claims:
+                    if not ephemeral:
                         users[pod.metadata.namespace, name] += 1
         return users
 
@@ -86,8 +86,8 @@ class ClusterState:
                 present.append(pod)
             else:
                 present.remove(pod)
-        for name, own in pod.claims:
-            if not own:
+        for name, ephemeral in pod.claims:
+            if not ephemeral:
                 used[pod.metadata.namespace, name] += count
 
     @cached_property

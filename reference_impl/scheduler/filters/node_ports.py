@@ -17,9 +17,9 @@ class NodePorts(Plugin):
         return bool(self.pod.host_ports)
 
     def refusal(self, node: Node) -> str:
-        own = self.pod.host_ports
-        for other in self.state.pods_on.get(node.metadata.name, ()) if own else ():
-            if any(_conflict(mine, its) for mine in own for its in other.host_ports):
+        ports = self.pod.host_ports
+        for other in self.state.pods_on.get(node.metadata.name, ()) if ports else ():
+            if any(_conflict(port, other_port) for port in ports for other_port in other.host_ports):
                 return "node didn't have free ports for the requested pod ports"
         return ""
 

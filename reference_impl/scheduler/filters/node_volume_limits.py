@@ -36,9 +36,9 @@ class NodeVolumeLimits(Plugin):
         attached = set()
         for other in state.pods_on.get(node.metadata.name, ()):
             attached |= _handles(other, state, csi_node)
-        more = Counter(driver for driver, _ in fresh - attached)
+        added = Counter(driver for driver, _ in fresh - attached)
         present = Counter(driver for driver, _ in attached | _attachments(node, state))
-        if any(driver in limits and present[driver] + count > limits[driver] for driver, count in more.items()):
+        if any(driver in limits and present[driver] + count > limits[driver] for driver, count in added.items()):
             return "node exceeds max volume count"
         return ""
 
@@ -46,10 +46,10 @@ class NodeVolumeLimits(Plugin):
 def _handles(pod: Pod, state: ClusterState, csi_node: CsiNode | None) -> set[Handle]:
     """The CSI volumes of a pod."""
     handles: set[Handle] = set()
-    for name, own in pod.claims:
+    for name, ephemeral in pod.claims:
         claim = state.claim.get((pod.metadata.namespace, name))
-        owner = claim.metadata.controller if claim and own else None
-        if claim is not None and (not own or (owner and owner.uid == pod.metadata.uid)):
+        owner = claim.metadata.controller if claim and ephemeral else None
+        if claim is not None and (not ephemeral or (owner and owner.uid == pod.metadata.uid)):
             handle = _handle(claim, state, csi_node)
             if handle and all(handle):
                 handles.add(handle)

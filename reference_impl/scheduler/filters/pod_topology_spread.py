@@ -42,7 +42,7 @@ class PodTopologySpread(Plugin):
             value = (node.metadata.labels or {}).get(constraint.spec.topology_key)
             if value is None:
                 return "node didn't match pod topology spread constraints (missing required label)"
-            if constraint.counts.get(value, 0) + constraint.own - constraint.fewest > constraint.spec.max_skew:
+            if constraint.counts.get(value, 0) + constraint.self_matches - constraint.fewest > constraint.spec.max_skew:
                 return "node didn't match pod topology spread constraints"
         return ""
 
@@ -69,7 +69,7 @@ class _Constraint:
         self.selector = narrowed(spec, pod.metadata.labels or {})
         self.everything = self.selector is not None and self.selector.empty
         """kube-scheduler counts no pods for an empty selector."""
-        self.own = int(selects(self.selector, pod.metadata.labels))
+        self.self_matches = int(selects(self.selector, pod.metadata.labels))
         self.counts: dict[str, int] = defaultdict(int)
         self._fewest: int | None = None
 

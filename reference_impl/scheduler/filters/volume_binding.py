@@ -30,9 +30,9 @@ class VolumeBinding(Plugin):
         self._blocked = ""
         self._bound: list[PersistentVolumeClaim] = []
         self._delayed: list[PersistentVolumeClaim] = []
-        for name, own in pod.claims:
+        for name, ephemeral in pod.claims:
             claim = state.claim.get((pod.metadata.namespace, name))
-            self._blocked = self._blocked or _unusable(pod, name, claim, own=own)
+            self._blocked = self._blocked or _unusable(pod, name, claim, ephemeral=ephemeral)
             if claim is None:
                 continue
             storage_class = state.storage_class.get(claim.storage_class)
@@ -107,9 +107,9 @@ class VolumeBinding(Plugin):
         return "", choice
 
 
-def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, own: bool) -> str:
+def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, ephemeral: bool) -> str:
     if claim is None:
-        if own:
+        if ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
         return f'persistentvolumeclaim "{name}" not found'
     if claim.status.phase == "Lost":
@@ -117,7 +117,7 @@ def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, own: 
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
     owner = claim.metadata.controller
-    if own and (owner is None or owner.uid != pod.metadata.uid):
+    if ephemeral and (owner is None or owner.uid != pod.metadata.uid):
         return f'persistentvolumeclaim "{name}" was not created for pod (pod is not owner)'
     return ""
 
@@ -134,9 +134,9 @@ def _match(
     size, best = thousandths(claim.size), None
     for volume in volumes:
         spec, ref = volume.spec, volume.spec.claim_ref
-        mine = ref is not None and (ref.namespace, ref.name) == claim.metadata.key
-        mine = mine and ref is not None and ref.uid in ("", claim.metadata.uid)
-        if volume.metadata.name in used_volumes or (ref is not None and not mine):
+        is_reserved = ref is not None and (ref.namespace, ref.name) == claim.metadata.key
+        is_reserved = is_reserved and ref is not None and ref.uid in ("", claim.metadata.uid)
+        if volume.metadata.name in used_volumes or (ref is not None and not is_reserved):
             continue
         capacity = thousandths((spec.capacity or {}).get("storage", 0))
         attributes = (spec.volume_attributes_class_name or "", claim.spec.volume_attributes_class_name or "")
@@ -144,7 +144,7 @@ def _match(
             continue
         if volume.metadata.deletion_timestamp is not None:
             continue
-        if mine:
+        if is_reserved:
             return volume if _usable(volume, node) else None
         if volume.status.phase != "Available" or not set(claim.spec.access_modes) <= set(spec.access_modes):
             continue
@@ -176,10 +176,11 @@ def _enough(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Nod
     if driver is None or not driver.spec.storage_capacity or "storage" not in (claim.spec.resources.requests or {}):
         return True
     size = thousandths(claim.size)
-    mine = (c for c in state.storage_capacities if c.storage_class_name == storage_class.metadata.name)
+    capacities = (c for c in state.storage_capacities if c.storage_class_name == storage_class.metadata.name)
     return any(
         limit is not None and thousandths(limit) >= size and selects(topology, node.metadata.labels)
         for limit, topology in (
-            (c.capacity if c.maximum_volume_size is None else c.maximum_volume_size, c.node_topology) for c in mine
+            (c.capacity if c.maximum_volume_size is None else c.maximum_volume_size, c.node_topology)
+            for c in capacities
         )
     )

@@ -16,9 +16,9 @@ class VolumeRestrictions(Plugin):
         self._disks = [volume for volume in pod.volumes if volume.exclusive]
         self._missing = ""
         self._single: list[tuple[str, str]] = []
-        for name, own in pod.claims:
-            claim = None if own else state.claim.get((pod.metadata.namespace, name))
-            if claim is None and not own:
+        for name, ephemeral in pod.claims:
+            claim = None if ephemeral else state.claim.get((pod.metadata.namespace, name))
+            if claim is None and not ephemeral:
                 self._missing = self._missing or f'persistentvolumeclaim "{name}" not found'
             elif claim is not None and "ReadWriteOncePod" in claim.spec.access_modes:
                 self._single.append(claim.metadata.key)
@@ -32,7 +32,7 @@ class VolumeRestrictions(Plugin):
             return self._missing
         if self._disks:
             for other in self.state.pods_on.get(node.metadata.name, ()):
-                if any(_conflict(mine, its) for mine in self._disks for its in other.volumes):
+                if any(_conflict(disk, other_disk) for disk in self._disks for other_disk in other.volumes):
                     return "node had no available disk"
         if any(self.state.used_claims.get(key, 0) > 0 for key in self._single):
             return "PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"

@@ -20,8 +20,8 @@ class VolumeZone(Plugin):
         super().__init__(pod, state)
         self._missing = ""
         self._required: list[tuple[str, set[str]]] = []
-        for name, own in pod.claims:
-            claim = None if own else state.claim.get((pod.metadata.namespace, name))
+        for name, ephemeral in pod.claims:
+            claim = None if ephemeral else state.claim.get((pod.metadata.namespace, name))
             if claim is None or not claim.spec.volume_name:
                 continue  # VolumeBinding refuses what cannot be bound later
             volume = state.volume.get(claim.spec.volume_name)
