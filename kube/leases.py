@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 JITTER = 1.2
 """A waiting candidate polls after its retry period plus up to this fraction of it, as client-go does."""
 RELEASE_SECONDS = 2.0
-"""How long releasing the lease may take on a clean stop; after that it expires by itself."""
+"""The time that releasing the lease may take on a clean stop; after that it expires by itself."""
 
 
 class LeadershipLost(Exception):

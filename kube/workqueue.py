@@ -129,7 +129,7 @@ class WorkQueue(Generic[K]):
             self._hand_out(key)
 
     def __len__(self) -> int:
-        """How many keys could be taken now, without those that settle and those that are being processed."""
+        """The number of keys that could be taken now, without those that settle and those that are being processed."""
         return len(self._ready)
 
     def idle(self, seconds: float = 0.0) -> bool:

@@ -13,7 +13,7 @@ from reference_impl.api.schema import crd
 
 
 class GangLayout(StrEnum):
-    """How a coherent update forms gangs: an anchor for each step, or one anchor only (ours, COH-R01)."""
+    """The way in which a coherent update forms gangs: an anchor for each step, or one anchor only (ours, COH-R01)."""
 
     PER_STEP = "PerStep"
     SINGLE_ANCHOR = "SingleAnchor"
@@ -26,8 +26,8 @@ class CoherentOptions(Model):
 
 
 class RollingUpdate(Model):
-    """How many pods of a clique, or replicas of a scaling group, may be unavailable in an update, and within which time
-    it has to move (COH-061, GM-100)."""
+    """The number of pods of a clique, or replicas of a scaling group, that may be unavailable in an update, and the
+    time within which it has to progress (COH-061, GM-100)."""
 
     max_unavailable: Int | None = None
     progress_deadline: str | None = None

@@ -115,7 +115,7 @@ class GangPlans:
         return stale_pods
 
     def startable(self, pods: Iterable[Pod]) -> list[Pod]:
-        """Those of these pods whose gate may go as far as the back-end is concerned: all objects of their gang are in
+        """The pods, of the given ones, whose gate the back-end permits to remove: all objects of their gang are in
         place, and they are in the right PodGroup."""
         ready = list(pods)
         if self.mode is None or not ready:

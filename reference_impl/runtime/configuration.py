@@ -19,7 +19,7 @@ SCHEDULERS = ("kai-scheduler", DEFAULT_SCHEDULER, "volcano", "lpx-scheduler")
 
 
 BACKENDS = (kai.SCHEDULER,)
-"""Those for which the operator can write objects of their own."""
+"""The schedulers for which the operator can write objects of their own."""
 
 
 class InvalidConfigurationError(Exception):

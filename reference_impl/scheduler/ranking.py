@@ -30,7 +30,7 @@ class Ranking:
         return bisect_left(self._amounts, amount)
 
     def nodes_below(self, nodes: Sequence[int], amount: int) -> list[int]:
-        """Those of the nodes that have less."""
+        """The nodes, of the given ones, that have less."""
         if not self.below(amount):
             return []
         free = self._free_amounts
