@@ -51,8 +51,8 @@ FORMS = {
 def secrets_of(key: str) -> list[str]:
     """Return what must not be seen: the lines of the key, plain and in base64."""
     lines = [line for line in key.splitlines()[1:-1] if len(line) > 32 and ":" not in line]
-    once = base64.b64encode(key.encode()).decode()
-    return [*lines, *textwrap.wrap(once, 76)[1:-1], once[80:140]]
+    encoded = base64.b64encode(key.encode()).decode()
+    return [*lines, *textwrap.wrap(encoded, 76)[1:-1], encoded[80:140]]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -32,7 +32,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     disk.write(path, "old")
     assert path.read_text() == "old" and path.stat().st_mode & 0o777 == 0o600
 
-    def full(self: Path, text: str, **how: str) -> int:
+    def full(self: Path, text: str, **options: str) -> int:
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(Path, "write_text", full)

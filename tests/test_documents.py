@@ -88,11 +88,11 @@ def test_of_several_mistakes_the_first_by_line_is_told(read) -> None:
 
 
 def test_of_many_known_names_some_are_told() -> None:
-    known = [f"thing-{number:03d}" for number in range(500)]
-    hint = suggestion("xyz", known)
+    names = [f"thing-{number:03d}" for number in range(500)]
+    hint = suggestion("xyz", names)
     assert hint.startswith("known are 500, among them thing-000, ") and len(hint) < 100
-    assert suggestion("xyz", known[:3]) == "known: thing-000, thing-001, thing-002"
-    assert suggestion("thing-4O0", known).startswith('did you mean "thing-4')
+    assert suggestion("xyz", names[:3]) == "known: thing-000, thing-001, thing-002"
+    assert suggestion("thing-4O0", names).startswith('did you mean "thing-4')
 
 
 def test_a_missing_file_and_a_file_that_is_no_text_are_told(tmp_path: Path) -> None:

@@ -223,8 +223,8 @@ DECODERS = {
 
 def test_all_decoders_are_known() -> None:
     """A module that decodes YAML or JSON by itself reads no file from outside, or is the gate."""
-    known = {path.relative_to(PROJECT).as_posix() for path in PROJECT.rglob("*.py") if _decodes(path)}
-    assert known == {f"{name}.py" for names in DECODERS.values() for name in names.split()}
+    decoding_files = {path.relative_to(PROJECT).as_posix() for path in PROJECT.rglob("*.py") if _decodes(path)}
+    assert decoding_files == {f"{name}.py" for names in DECODERS.values() for name in names.split()}
 
 
 _DECODE = ("load", "safe_load", "decode", "Decoder", "compose", "parse")

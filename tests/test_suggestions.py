@@ -13,7 +13,7 @@ FILES = ["gang/test_orders.py", "gang_maps/test_order.py", "gang_maps/test_x.py"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "known", "near"),
+    ("wrong", "names", "near"),
     [
         ("CORE-01", IDS, "CORE-001"),
         ("CORE-1", IDS, "CORE-001"),
@@ -27,9 +27,9 @@ FILES = ["gang/test_orders.py", "gang_maps/test_order.py", "gang_maps/test_x.py"
         ("", IDS, ""),
     ],
 )
-def test_a_beginning_comes_before_distance(wrong: str, known: list[str], near: str) -> None:
-    assert nearest(wrong, known) == near
-    assert suggestion(wrong, known) == (f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(known))}")
+def test_a_beginning_comes_before_distance(wrong: str, names: list[str], near: str) -> None:
+    assert nearest(wrong, names) == near
+    assert suggestion(wrong, names) == (f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(names))}")
 
 
 def test_a_missing_folder_is_named_and_a_file_beside_is_suggested(

@@ -62,8 +62,8 @@ def seconds(gangs: int) -> float:
         ]
         for gang in range(gangs)
     }
-    items = {gang: podgang(gang, mine) for gang, mine in pods.items()}
-    everything = [member for mine in pods.values() for member in mine]
+    items = {gang: podgang(gang, gang_pods) for gang, gang_pods in pods.items()}
+    everything = [member for gang_pods in pods.values() for member in gang_pods]
     took = []
     for _ in range(REPEATS):
         begin = time.process_time()

@@ -62,21 +62,21 @@ def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
     random = Random(seed)
     result: list[gangs.Gang] = []
     while len(result) < count:
-        (groups, how), name = random.choices(SHAPES, WEIGHTS)[0], f"g{len(result)}"
-        result.append(_gang(name, groups, how, priority=random.choice((0, 0, 10))))
+        (groups, constraints), name = random.choices(SHAPES, WEIGHTS)[0], f"g{len(result)}"
+        result.append(_gang(name, groups, constraints, priority=random.choice((0, 0, 10))))
         if len(result) % 9 == 0 and len(result) < count:
-            result.append(_gang(f"g{len(result)}", groups, how, result[-1].priority, base=name))
+            result.append(_gang(f"g{len(result)}", groups, constraints, result[-1].priority, base=name))
     return result
 
 
-def _gang(name: str, groups: Groups, how: dict[str, Any], priority: int, base: str = "") -> gangs.Gang:
+def _gang(name: str, groups: Groups, constraints: dict[str, Any], priority: int, base: str = "") -> gangs.Gang:
     pod_groups = [
         gangs.Group(f"{name}-{group}", minimum, [_pod(f"{name}-{group}-{i}", asks, priority) for i in range(pods)])
         for group, minimum, pods, asks in groups
     ]
     names = [group.name for group in pod_groups]
-    levels = [(names, how.get("required", ""), how.get("preferred", ""))]
-    levels += [([one], how["replicas"], "") for one in names if "replicas" in how]
+    levels = [(names, constraints.get("required", ""), constraints.get("preferred", ""))]
+    levels += [([one], constraints["replicas"], "") for one in names if "replicas" in constraints]
     return gangs.Gang(name, pod_groups, gangs.scopes(names, *levels), priority, base, LEVELS)
 
 
@@ -89,10 +89,10 @@ def measured(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
     """The least CPU time of some cycles, each of which begins with what the watch caches hold."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
-        there, waiting = fleet(node_count), workload(gang_count)
+        nodes, waiting = fleet(node_count), workload(gang_count)
         gc.collect()
         begin = time.process_time()
-        plan = cycle.plan(waiting, Capacity(there, {}))
+        plan = cycle.plan(waiting, Capacity(nodes, {}))
         best = min(best, time.process_time() - begin)
     return best, plan
 
@@ -104,9 +104,11 @@ def main() -> int:
         times: dict[int, float] = {}
         for count in SIZES:
             times[count], plan = measured(count, nodes_for(count))
-            why = ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(s.kind for s in plan.waiting.values()).items()))
+            reasons = ", ".join(
+                f"{kind} {n}" for kind, n in sorted(Counter(s.kind for s in plan.waiting.values()).items())
+            )
             waiting = len(plan.waiting)
-            print(f"{count:6}{nodes_for(count):7}{times[count]:7.2f} s{len(plan.bindings):12}{waiting:15}  {why}")
+            print(f"{count:6}{nodes_for(count):7}{times[count]:7.2f} s{len(plan.bindings):12}{waiting:15}  {reasons}")
         exponent = math.log(times[SIZES[-1]] / times[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
         print(f"{label}: exponent {exponent:.2f}\n")
         if times[SIZES[-1]] > LIMIT_SECONDS:

@@ -33,7 +33,7 @@ PYTHON = {
 def program(arguments: list[str]) -> str:
     """Return what a process is called in the table."""
     name, line = Path(arguments[0]).name, " ".join(arguments)
-    return next((what for part, what in PYTHON.items() if part in line), name) if "python" in line else name
+    return next((label for part, label in PYTHON.items() if part in line), name) if "python" in line else name
 
 
 class Costs:
@@ -50,8 +50,8 @@ class Costs:
         for process in psutil.process_iter():
             with suppress(psutil.Error, IndexError):
                 if process not in self._programs:
-                    ours = any(self._state in value for value in process.environ().values())
-                    self._programs[process] = program(process.cmdline()) if ours else ""
+                    of_run = any(self._state in value for value in process.environ().values())
+                    self._programs[process] = program(process.cmdline()) if of_run else ""
                 if self._programs[process]:
                     times = process.cpu_times()
                     self._seconds[process] = times.user + times.system
@@ -80,8 +80,8 @@ def main() -> int:
     sums = costs.by_program()
     total = sum(seconds for _, seconds in sums)
     print(f"\n{time.monotonic() - begin:.0f} s, {total:.0f} s of CPU")
-    for what, seconds in sums:
-        print(f"{seconds:8.1f} s {seconds / total:6.1%}  {what}")
+    for label, seconds in sums:
+        print(f"{seconds:8.1f} s {seconds / total:6.1%}  {label}")
     return run.returncode
 
 

@@ -14,9 +14,9 @@ from conformance.suite.registry.requirement import Level, Requirement
 def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str]]:
     """Yield each MUST that a document contradicts, or that quotes what contradicts another requirement, by its place or
     by its words, each with the problem."""
-    known = list(entries)
-    contradictions = [(quotation, entry.id) for entry in known for quotation in entry.basis.contradictions]
-    for entry in known:
+    requirements = list(entries)
+    contradictions = [(quotation, entry.id) for entry in requirements for quotation in entry.basis.contradictions]
+    for entry in requirements:
         if entry.level is not Level.MUST:
             continue
         if entry.basis.contradictions:

@@ -39,23 +39,23 @@ class Problem:
     """A citation that leads nowhere."""
 
     place: str
-    what: str
+    description: str
     hint: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.what}" + (f" (hint: {self.hint})" if self.hint else "")
+        return f"{self.place}: {self.description}" + (f" (hint: {self.hint})" if self.hint else "")
 
 
 def problems(root: Path = data.PROJECT) -> list[Problem]:
     """All citations of the repository that lead nowhere."""
-    known = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
+    row_ids = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
     result = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
     result += [*authority(requirement.load(), basis.load_documents()), *disagreements(requirement.load())]
     result += [*memos(requirement.load()), *subjects(requirement.load())]
     for path in files(root):
         text, place = path.read_text("utf-8"), path.relative_to(root).as_posix()
-        result += unknown_ids(place, text, ids, known)
+        result += unknown_ids(place, text, ids, row_ids)
         result += sections(place, text, functools.partial(_document, root, path))
         if path.suffix == ".md":
             result += links(place, text, path)
@@ -68,25 +68,25 @@ def files(root: Path) -> list[Path]:
     return sorted(path for path in _below(root) if path.suffix in SUFFIXES or path.name == "Makefile")
 
 
-def unknown_ids(place: str, text: str, ids: re.Pattern[str], known: set[str]) -> Iterator[Problem]:
+def unknown_ids(place: str, text: str, ids: re.Pattern[str], row_ids: set[str]) -> Iterator[Problem]:
     """Yield a problem for each id of the form of the specification that has no row."""
     for match in ids.finditer(text):
-        if match[0] not in known and not PUBLIC.fullmatch(match[0]):
-            yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], known))
+        if match[0] not in row_ids and not PUBLIC.fullmatch(match[0]):
+            yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], row_ids))
 
 
 def sections(place: str, text: str, document: Callable[[str], str | None]) -> Iterator[Problem]:
     """Sections that a text names, `objects.md, section 4.5` or `design.md, section "Verdicts"`, and that its document
     does not have. `document` gives the text of a document by its name, None for one that is not ours."""
     for match in NAMED_SECTION.finditer(text):
-        at, there = _at(place, text, match), document(match["document"])
-        if there is None:
+        at, content = _at(place, text, match), document(match["document"])
+        if content is None:
             yield Problem(at, f"unknown document {match['document']}", "name a page of docs/ or docs/spec/")
             continue
         if match["sections"] is None:
             yield Problem(at, "a section without a name", 'write its number, or its title in "quotes"')
             continue
-        titles, numbers = _headings(there)
+        titles, numbers = _headings(content)
         for name in re.findall(r'"[^"]+"|[A-E\d][\d.]*', match["sections"]):
             section = name.strip('".')
             if section not in (titles if name.startswith('"') else numbers):
@@ -104,9 +104,9 @@ def links(place: str, text: str, path: Path) -> Iterator[Problem]:
         if not file.exists():
             yield Problem(at, f"no file {target}", "")
         elif anchor and file.suffix == ".md":
-            there = anchors(file.read_text("utf-8"))
-            if anchor not in there:
-                yield Problem(at, f"{target or 'this page'} has no anchor #{anchor}", _nearest(anchor, there))
+            file_anchors = anchors(file.read_text("utf-8"))
+            if anchor not in file_anchors:
+                yield Problem(at, f"{target or 'this page'} has no anchor #{anchor}", _nearest(anchor, file_anchors))
 
 
 def tables(place: str, text: str) -> Iterator[Problem]:
@@ -195,8 +195,8 @@ def _twice(root: Path) -> Iterator[Problem]:
     for path in sorted((root / specification.FOLDER).glob("*.md")):
         for row in specification.rows(path):
             if row.id in rows:
-                where = f"{specification.FOLDER}/{row.file}:{row.line}"
-                yield Problem(where, f"duplicate id {row.id}", f"link to {rows[row.id].link}")
+                place = f"{specification.FOLDER}/{row.file}:{row.line}"
+                yield Problem(place, f"duplicate id {row.id}", f"link to {rows[row.id].link}")
             rows[row.id] = row
 
 
@@ -242,8 +242,8 @@ def _at(place: str, text: str, match: re.Match[str]) -> str:
     return f"{place}:{text.count(chr(10), 0, match.start()) + 1}"
 
 
-def _nearest(wrong: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(wrong, sorted(known), n=1, cutoff=0.5)
+def _nearest(wrong: str, candidates: Iterable[str]) -> str:
+    near = difflib.get_close_matches(wrong, sorted(candidates), n=1, cutoff=0.5)
     return f'did you mean "{near[0]}"?' if near else ""
 
 

@@ -57,19 +57,19 @@ def test_rows_and_paragraphs_with_an_anchor_are_read(page: Path) -> None:
 
 @pytest.mark.parametrize("id", ["XY-1", "XY-001", "XY-RU-01", "XY-05", "XY-S02", "ZZ-01, XY-5b"])
 def test_whatever_looks_like_an_id_needs_a_row(page: Path, id: str) -> None:
-    known = {row.id for row in specification.rows(page)}
-    (problem,) = lint.unknown_ids("a.py", f"\n\n# {id}", specification.pattern(known), known)
+    row_ids = {row.id for row in specification.rows(page)}
+    (problem,) = lint.unknown_ids("a.py", f"\n\n# {id}", specification.pattern(row_ids), row_ids)
     assert str(problem).startswith("a.py:3: unknown id XY-")
 
 
 def test_ids_of_others_are_left_alone(page: Path) -> None:
-    known = {row.id for row in specification.rows(page)}
+    row_ids = {row.id for row in specification.rows(page)}
     text = "XY-01 XY-05b (XY-02) ZZ-01 AXY-9 XY-name XY-01-b XY"
-    assert list(lint.unknown_ids("a.py", text, specification.pattern(known), known)) == []
+    assert list(lint.unknown_ids("a.py", text, specification.pattern(row_ids), row_ids)) == []
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "description"),
     [
         ("PAGE, section 2.1", None),
         ("`PAGE` sections 2.1 and 2.1", None),
@@ -81,15 +81,15 @@ def test_ids_of_others_are_left_alone(page: Path) -> None:
         ("other-PAGE, section 1", "unknown document other-page.md"),
     ],
 )
-def test_sections_are_named_by_number_or_title(text: str, what: str | None) -> None:
+def test_sections_are_named_by_number_or_title(text: str, description: str | None) -> None:
     problems = list(
         lint.sections("a.py", text.replace("PAGE", "page.md"), lambda name: PAGE if name == "page.md" else None)
     )
-    assert [problem.what for problem in problems] == ([what] if what else [])
+    assert [problem.description for problem in problems] == ([description] if description else [])
 
 
 @pytest.mark.parametrize(
-    ("link", "what"),
+    ("link", "description"),
     [
         ("page.md#xy-01", None),
         ("#21-first-things", None),
@@ -99,10 +99,10 @@ def test_sections_are_named_by_number_or_title(text: str, what: str | None) -> N
         ("#xy-09", "this page has no anchor #xy-09"),
     ],
 )
-def test_links_lead_to_files_and_anchors(page: Path, link: str, what: str | None) -> None:
+def test_links_lead_to_files_and_anchors(page: Path, link: str, description: str | None) -> None:
     page.write_text(PAGE + f"\nsee [there]({link}), not `[there](nowhere.md)`\n")
     problems = list(lint.links("page.md", page.read_text(), page))
-    assert [problem.what for problem in problems] == ([what] if what else [])
+    assert [problem.description for problem in problems] == ([description] if description else [])
 
 
 def test_every_row_of_a_table_has_its_cells() -> None:
@@ -159,7 +159,7 @@ def test_a_must_that_a_document_contradicts_is_found() -> None:
     rests = basis.Basis(basis.BasisKind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),))
     entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=rests)
     (problem,) = lint.disagreements(Registry({"core": "The core."}, {"AA-001": entry}, {}))
-    assert problem.what == "a MUST that a document contradicts"
+    assert problem.description == "a MUST that a document contradicts"
 
 
 def test_an_id_has_one_row(tmp_path: Path) -> None:

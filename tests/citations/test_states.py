@@ -101,10 +101,10 @@ def test_an_open_proposal_carries_a_must_as_a_seed_only() -> None:
 
 def test_facts_of_upstream() -> None:
     """Documents that were once marked wrongly have the state that the history of their repository shows."""
-    known = basis.load_documents()
-    pull = known["pull-566"]
+    documents = basis.load_documents()
+    pull = documents["pull-566"]
     assert (pull.state, pull.commit, pull.reverted_by) == (DocumentState.REVERTED, "94a0105c", "21c24c67")
-    assert (known["grep-393-640"].state, known["grep-393-640"].commit) == (DocumentState.MERGED, "205c8795")
-    assert {known[id].state for id in ("issue-777", "issue-815", "grep-401")} == {DocumentState.CLOSED}
-    assert (known["grep-393-831"].state, known["grep-393-831"].commit) == (DocumentState.OPEN, "")
-    assert known["rolling-update-design"].state is DocumentState.UNPUBLISHED
+    assert (documents["grep-393-640"].state, documents["grep-393-640"].commit) == (DocumentState.MERGED, "205c8795")
+    assert {documents[id].state for id in ("issue-777", "issue-815", "grep-401")} == {DocumentState.CLOSED}
+    assert (documents["grep-393-831"].state, documents["grep-393-831"].commit) == (DocumentState.OPEN, "")
+    assert documents["rolling-update-design"].state is DocumentState.UNPUBLISHED

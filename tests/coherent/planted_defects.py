@@ -11,7 +11,7 @@ import pytest
 from mutants.registry import MUTANTS
 from tests.coherent.histories.live import stage
 from tests.coherent.histories.model import GeneratedHistory
-from tests.coherent.test_histories import COUNTED, GAPS, LEFT
+from tests.coherent.test_histories import COUNTED, GAPS, KEPT_OLD_PODS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
     [
         ("progress-by-count", COUNTED, "the set is at rest: not seen"),
         ("scale-in-leaves-gaps", GAPS, "INV-022 broken"),
-        ("pods-left-to-collector", LEFT, "INV-019 broken"),
+        ("pods-left-to-collector", KEPT_OLD_PODS, "INV-019 broken"),
     ],
 )
 def test_planted_defects_are_found(

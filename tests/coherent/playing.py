@@ -44,7 +44,7 @@ class Played:
         self.running, self.generation, self.turns = False, "v0", [0]
         self._pods: dict[str, dict[str, Any]] = {}
         self._created = 0
-        self._known: set[str] = set()
+        self._served_gangs: set[str] = set()
 
     def play(self) -> Played:
         """The whole trace, from the creation of the set on."""
@@ -136,24 +136,24 @@ class Played:
         self.layout[self.index] = layout
         self.map(layout)
         for entry in layout:
-            self.gang(entry, ready=self._name(entry) in self._known)
+            self.gang(entry, ready=self._name(entry) in self._served_gangs)
         for entry in before:
             if entry.key not in {other.key for other in layout}:
                 self.story.delete("podgangs", self._name(entry))
         for entry in before:
             self._shrink(entry, next((other for other in layout if other.key == entry.key), None))
         waiting = [pod for entry in layout for pod in self._grow(entry)]
-        anchors = [entry for entry in layout if entry.anchor and self._name(entry) not in self._known]
+        anchors = [entry for entry in layout if entry.anchor and self._name(entry) not in self._served_gangs]
         order = waiting if "tail-first" not in self.faults else waiting[::-1]
         for pod in order:
             self._pod(pod, node="n")
         for entry in anchors:
-            self._known.add(self._name(entry))
+            self._served_gangs.add(self._name(entry))
         for pod in waiting:
             if "never-ready" not in self.faults and self.generation not in self.frozen:
                 self._pod(pod, node="n", ready=True)
         for entry in layout:
-            self._known.add(self._name(entry))
+            self._served_gangs.add(self._name(entry))
             self.gang(entry, ready="gang-not-ready" not in self.faults and entry.generation not in self.frozen)
 
     def map(self, layout: Layout) -> None:
@@ -235,9 +235,9 @@ class Played:
         self._pod(name, gated=True)
         return name
 
-    def _pod(self, name: str, **how: Any) -> None:
+    def _pod(self, name: str, **options: Any) -> None:
         pod = self._pods[name]
-        pod["ready"] = how.get("ready", False)
+        pod["ready"] = options.get("ready", False)
         owner = ("podcliques", pod["clique"]) if self._owners else None
         fields = {"gang": pod["gang"], "clique": pod["clique"], "extra": pod["tags"], "owner": owner}
-        self.story.pod(name, after=0.01, **fields, **how)
+        self.story.pod(name, after=0.01, **fields, **options)

@@ -89,7 +89,7 @@ def test_entries_may_be_written_one_by_one() -> None:
 
 def test_pods_that_join_an_earlier_anchor_are_seen() -> None:
     joined = [
-        [(name, own, {"m5": 4, "m6": 3}.get(name, pods), replicas) for name, own, pods, replicas in write]
+        [(name, generation, {"m5": 4, "m6": 3}.get(name, pods), replicas) for name, generation, pods, replicas in write]
         for write in WRITES[4:]
     ]
     assert updated_entry_by_entry([*WRITES[:4], *joined]) == ["gangs that pods have joined"]
@@ -106,9 +106,9 @@ def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str =
     story.record(sets.MAPS, "s-0", {"metadata": {"labels": tags}, "spec": spec})
     story.record(sets.CLIQUES, "s-0-f", {"metadata": {"labels": tags}})
     story.pod("s-0-f-a", gang="s-0-1", clique="s-0-f", extra=tags, owner=(sets.CLIQUES, "s-0-f"))
-    own = {**tags, labels.SET_INDEX: index, labels.GENERATION_HASH: "1", "scheduling.grove.io/anchor": "true"}
+    gang_labels = {**tags, labels.SET_INDEX: index, labels.GENERATION_HASH: "1", "scheduling.grove.io/anchor": "true"}
     group = {"name": "s-0-f", "podReferences": [{"namespace": "space", "name": pod_name} for pod_name in referred]}
-    story.record(sets.GANGS, "s-0-1", {"metadata": {"labels": own}, "spec": {"podgroups": [group]}})
+    story.record(sets.GANGS, "s-0-1", {"metadata": {"labels": gang_labels}, "spec": {"podgroups": [group]}})
     for gang in further:
         story.record(sets.GANGS, gang, {"metadata": {"labels": tags}, "spec": {"podgroups": []}})
     steps = {name: step(name, story) for name in ("deployed", "at rest", f"{ALL}: at rest")}
@@ -219,7 +219,7 @@ def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[s
         return Reply(201, {"spec": {"template": {"cliques": parts[:2], "podCliqueScalingGroups": parts[2:]}}})
 
     scene = test_served.AskedAboutCoherentUpdates()
-    scene.unset = {COHERENT: reply(2, None, 2), **{strategy: reply(*own) for strategy, own in defaults.items()}}
+    scene.unset = {COHERENT: reply(2, None, 2), **{strategy: reply(*budgets) for strategy, budgets in defaults.items()}}
     return failed(test, id, scene, Story(), {})
 
 

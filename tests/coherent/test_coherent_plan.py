@@ -100,12 +100,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_wrong_steps_are_found(what: str) -> None:
+@pytest.mark.parametrize("problem", WRONG)
+def test_wrong_steps_are_found(problem: str) -> None:
     components = [Component(Key("clique", "F"), 4, 2, 2), Component(Key("group", "P"), 2, 1, 1)]
-    before = traces.layout(["B0*@v0: F4 P[0,1]"] if "gains" not in what else ["B0*@v0: F2 P[0]", "M1*@v1: F2"])
-    problems = change.problems(change.LayoutChange(before, traces.layout(WRONG[what])), "v1", components, before={"B0"})
-    assert what in "; ".join(problems)
+    before = traces.layout(["B0*@v0: F4 P[0,1]"] if "gains" not in problem else ["B0*@v0: F2 P[0]", "M1*@v1: F2"])
+    problems = change.problems(
+        change.LayoutChange(before, traces.layout(WRONG[problem])), "v1", components, before={"B0"}
+    )
+    assert problem in "; ".join(problems)
 
 
 def test_a_batch_beyond_the_budget_is_found_unless_it_was_unavailable() -> None:
@@ -148,10 +150,10 @@ SIZES = st.tuples(st.integers(1, 6), st.integers(0, 4), st.integers(0, 3))
 def sets(draw: st.DrawFn) -> list[Component]:
     components = []
     for number in range(draw(st.integers(1, 4))):
-        minimum, more, budget = draw(SIZES)
+        minimum, extra, budget = draw(SIZES)
         kind = draw(st.sampled_from(["clique", "group"]))
         key = Key("clique" if kind == "clique" else "group", f"c{number}")
-        components.append(Component(key, minimum * draw(st.integers(1, 4)) + more, minimum, minimum + budget))
+        components.append(Component(key, minimum * draw(st.integers(1, 4)) + extra, minimum, minimum + budget))
     return components
 
 
@@ -163,9 +165,9 @@ def test_every_reading_replaces_everything_once_and_within_the_budget(components
             assert sum(replaced) == component.replicas
             assert max(replaced) <= component.unavailable
         opened = [batch for batch in batches if batch.opens]
-        alone = not any(component.key.kind == "group" for component in components)
+        without_groups = not any(component.key.kind == "group" for component in components)
         steps = min(component.replicas // component.minimum for component in components)
-        assert len(opened) in ({1, steps} if alone else {steps})
+        assert len(opened) in ({1, steps} if without_groups else {steps})
         assert all(batch.counts == {component.key: component.minimum for component in components} for batch in opened)
 
 

@@ -128,10 +128,10 @@ FAULTS: dict[str, tuple[str, Played]] = {
 
 @pytest.mark.parametrize("id", FAULTS)
 def test_each_rule_is_seen_broken(id: str) -> None:
-    what, played = FAULTS[id]
+    reason, played = FAULTS[id]
     result = verdicts(played.play())[id]
     assert result.holds is False
-    assert what in result.reason
+    assert reason in result.reason
 
 
 def test_the_budget_and_the_serving_unit_are_judged_apart() -> None:
@@ -206,8 +206,8 @@ def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_whic
     spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
     story.record("podgangmaps", "s-0", {"metadata": {"labels": tags}, "spec": spec})
     story.pod("pod", gang="s-0-a", clique="s-0-f", extra={**tags, labels.TEMPLATE_HASH: "x"}, gated=True)
-    own = {**tags, labels.EPOCH: epoch, labels.GANG_ROLE: labels.ANCHOR_ROLE}
-    story.record("podgangs", "s-0-a", {"metadata": {"labels": own}, "spec": {"podgroups": []}})
+    gang_labels = {**tags, labels.EPOCH: epoch, labels.GANG_ROLE: labels.ANCHOR_ROLE}
+    story.record("podgangs", "s-0-a", {"metadata": {"labels": gang_labels}, "spec": {"podgroups": []}})
     [result] = [candidate for candidate in invariants.judge(story.history, ["INV-020"]) if candidate.id == "INV-020"]
     assert result.holds is holds, result
 
@@ -295,11 +295,11 @@ def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> No
     def collected_late(played: Played) -> None:
         delete(played, "B0", "F", 1)
 
-    late = Played(GROUPS, after={1: collected_late}, owners=True)
-    assert verdicts(late.play())["INV-015"].holds is False
-    late = Played(GROUPS, after={1: collected_late}, owners=True)
-    late.before_updates = deleted_early
-    result = verdicts(late.play())["INV-015"]
+    late_collection = Played(GROUPS, after={1: collected_late}, owners=True)
+    assert verdicts(late_collection.play())["INV-015"].holds is False
+    late_collection = Played(GROUPS, after={1: collected_late}, owners=True)
+    late_collection.before_updates = deleted_early
+    result = verdicts(late_collection.play())["INV-015"]
     assert result.holds is True, result
 
 

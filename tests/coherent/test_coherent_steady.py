@@ -52,6 +52,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("after", "sizes", "what"), WRONG)
-def test_what_scaling_must_not_do_is_found(after: list[str], sizes: tuple[int, int, int], what: str) -> None:
-    assert what in "; ".join(problems(AFTER_UPDATE, after, sizes))
+@pytest.mark.parametrize(("after", "sizes", "problem"), WRONG)
+def test_what_scaling_must_not_do_is_found(after: list[str], sizes: tuple[int, int, int], problem: str) -> None:
+    assert problem in "; ".join(problems(AFTER_UPDATE, after, sizes))

@@ -54,7 +54,7 @@ HISTORIES = int(os.environ.get("HISTORIES", "100"))
 P = Part("p", group=True, replicas=4, minimum=1, budget=1)
 COUNTED = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
 GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
-LEFT = GeneratedHistory((P,), 1, (PauseCollector(), Change(("p",), 2), Settle()))
+KEPT_OLD_PODS = GeneratedHistory((P,), 1, (PauseCollector(), Change(("p",), 2), Settle()))
 """Histories that show the planted defects."""
 
 
@@ -138,10 +138,10 @@ async def test_planted_defects_are_found_in_memory(planted: bool, monkeypatch: p
 
 
 async def test_pods_that_are_left_to_the_garbage_collector_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await played([LEFT]) == [[]]
+    assert await played([KEPT_OLD_PODS]) == [[]]
     monkeypatch.setattr(Writer, "release", interrupted.left_to_collector)
     monkeypatch.setattr(Adoption, "_adopt", lifecycle.adopt_nothing)
-    [errors] = await played([LEFT])
+    [errors] = await played([KEPT_OLD_PODS])
     assert any(error.startswith("INV-019 broken") for error in errors)
     assert any(error.startswith("INV-024 broken") for error in errors)
 

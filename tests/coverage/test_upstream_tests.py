@@ -51,10 +51,10 @@ def test_every_test_that_the_specification_describes_is_listed() -> None:
 
 
 def test_what_is_listed_twice_retired_or_unknown_is_told() -> None:
-    known = of(
+    listed = of(
         {"name": "Test_A", "asks": "", "ids": ["AA-001", "AA-002"]}, {"name": "Test_A", "asks": "", "ids": ["B"]}
     )
-    assert upstream.problems(known, REGISTRY) == [
+    assert upstream.problems(listed, REGISTRY) == [
         "Test_A: is listed twice",
         "Test_A: AA-002 is retired",
         "Test_A: B is no requirement",

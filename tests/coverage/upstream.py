@@ -21,29 +21,29 @@ def read(path: Path | None = None) -> Mapping[str, Any]:
     return documents.read(path or folder / "upstream_tests.yaml", folder / "upstream_tests.schema.json").value
 
 
-def tests(known: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def tests(listed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the tests of all files."""
-    return [test for file in known["files"] for test in file["tests"]]
+    return [test for file in listed["files"] for test in file["tests"]]
 
 
-def problems(known: Mapping[str, Any], registry: Registry) -> list[str]:
+def problems(listed: Mapping[str, Any], registry: Registry) -> list[str]:
     """Return one sentence for each test that is listed twice, and for each id that is no requirement."""
-    names = Counter(test["name"] for test in tests(known))
+    names = Counter(test["name"] for test in tests(listed))
     duplicates = [f"{name}: is listed twice" for name, times in names.items() if times > 1]
     return duplicates + [
         f"{test['name']}: {id} is {'retired' if id in registry.retired else 'no requirement'}"
-        for test in tests(known)
+        for test in tests(listed)
         for id in test.get("ids", ())
         if id not in registry.requirements
     ]
 
 
-def text(known: Mapping[str, Any], registry: Registry) -> str:
+def text(listed: Mapping[str, Any], registry: Registry) -> str:
     """Render the page."""
-    every = tests(known)
+    every = tests(listed)
     counts = Counter(map(_judged, every))
-    commit = known["commit"]
-    tree, source = (f"{known['repository']}/{kind}/{commit}/{known['folder']}" for kind in ("tree", "blob"))
+    commit = listed["commit"]
+    tree, source = (f"{listed['repository']}/{kind}/{commit}/{listed['folder']}" for kind in ("tree", "blob"))
     lines = [
         "# Upstream's end-to-end tests",
         "",
@@ -58,7 +58,7 @@ def text(known: Mapping[str, Any], registry: Registry) -> str:
         "*In full* means that requirements say what the test asserts, and that a scene plays what it does. How long",
         "something may take and how many nodes there are is no part of it, nor are the words of messages.",
     ]
-    for file in known["files"]:
+    for file in listed["files"]:
         lines += ["", f"## {file['path']}", ""]
         note = coverage._line(file.get("note", ""))
         lines += [f"[Source]({source}/{file['path']}).{' ' if note else ''}{note}", ""]

@@ -32,8 +32,8 @@ LABEL = {"example.com/gang": "grove"}
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[str]:
     """A cluster of two nodes, with the reference, the policy and the bridge."""
-    up, apply, export, bridge = commands(PAGE, "A gang scheduler of Grove")
-    run(up, tmp_path)
+    start, apply, export, bridge = commands(PAGE, "A gang scheduler of Grove")
+    run(start, tmp_path)
     try:
         run(apply, tmp_path)
         path = run(export.removeprefix("export KUBECONFIG=$(").removesuffix(")"), tmp_path).strip()

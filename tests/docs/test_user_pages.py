@@ -87,12 +87,12 @@ def run(command: str, state: Path) -> str:
 
 @pytest.mark.cluster
 def test_the_playground_of_the_readme_shows_a_set_with_its_gangs_and_running_pods(tmp_path: Path) -> None:
-    up, get, down = commands(README, "I want a fake GPU cluster")
-    run(up, tmp_path)
+    start, get, stop = commands(README, "I want a fake GPU cluster")
+    run(start, tmp_path)
     try:
         until = Retrying(retry=retry_if_result(lambda output: output.count("1/1") < 8), wait=wait_fixed(0.5))
         output = until.copy(stop=stop_after_delay(60))(run, get, tmp_path)
         for name in ("podcliqueset.grove.io/serving", "podgang.scheduler.grove.io/serving-0", "pod/serving-0-router"):
             assert name in output
     finally:
-        run(down, tmp_path)
+        run(stop, tmp_path)

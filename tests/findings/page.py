@@ -47,8 +47,15 @@ def text() -> str:
 def _runs(runs: Iterable[Run]) -> Iterator[str]:
     yield from ("| run | operator | claimed | started | suite | digest of the verdict |", "|---|---|---|---|---|---|")
     for number, run in enumerate(runs, 1):
-        who = f"{run.implementation} {run.version}"
-        cells = (number, who, ", ".join(run.features), run.started, f"`{run.suite[:30]}…`", f"`{run.digest[:19]}…`")
+        operator = f"{run.implementation} {run.version}"
+        cells = (
+            number,
+            operator,
+            ", ".join(run.features),
+            run.started,
+            f"`{run.suite[:30]}…`",
+            f"`{run.digest[:19]}…`",
+        )
         yield f"| {' | '.join(map(str, cells))} |"
 
 
@@ -57,10 +64,10 @@ def _profiles(runs: Sequence[Run], registry: Registry) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     merged = matrix.merged(runs)
     for profile in registry.profiles:
-        known = (id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged)
-        own = {id: merged[id] for id in known}
-        counts = [sum(outcome is column for outcome in own.values()) or "–" for column in COLUMNS]
-        failed = [_leveled(id, registry) for id, outcome in own.items() if outcome is Outcome.FAILED]
+        judged_ids = (id for id, entry in registry.requirements.items() if entry.profile == profile and id in merged)
+        outcomes = {id: merged[id] for id in judged_ids}
+        counts = [sum(outcome is column for outcome in outcomes.values()) or "–" for column in COLUMNS]
+        failed = [_leveled(id, registry) for id, outcome in outcomes.items() if outcome is Outcome.FAILED]
         if counts[:3] != ["–"] * 3:
             yield f"| {profile} | {' | '.join(map(str, counts))} | {', '.join(failed)} |"
 
@@ -72,9 +79,9 @@ def _leveled(id: str, registry: Registry) -> str:
 
 def _findings(entries: Iterable[Finding], registry: Registry) -> Iterator[str]:
     yield from ("| what | requirements |", "|---|---|")
-    for page, own in groupby(entries, lambda finding: finding.page):
+    for page, page_findings in groupby(entries, lambda finding: finding.page):
         yield f"| **{_title(page)}** | |"
-        for finding in own:
+        for finding in page_findings:
             ids = ", ".join(_leveled(id, registry) for id in finding.ids)
             yield f"| [{finding.title}]({page.name}#{finding.anchor}) | {ids} |"
 

@@ -25,7 +25,7 @@ from tests.findings.recipe import RECORD, Recipe, recipes, recorded, shows
 
 NAME = "findings"
 CLUSTER = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
-ALONE = re.compile(r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -")
+EXCLUSIVE = re.compile(r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -")
 LONGEST = 420
 END = "@@ end of a command"
 
@@ -41,7 +41,7 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
     slug = f"{recipe.finding.ids[0].lower()}-{os.getpid()}"
     place = folder / slug
     place.mkdir()
-    own = environment | {"KUBECONFIG": shutil.copy(environment["KUBECONFIG"], place / "kubeconfig")}
+    variables = environment | {"KUBECONFIG": shutil.copy(environment["KUBECONFIG"], place / "kubeconfig")}
     commands = (*recipe.prepared, *recipe.commands)
     lines = ["exec 2>&1", f"kubectl create namespace {slug} || exit"]
     lines += [f"kubectl config set-context --current --namespace {slug}"]
@@ -49,7 +49,7 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
     with (place / "output").open("w+") as output:
         try:
             script = "\n".join([*lines, f"echo '{END}'"])
-            subprocess.run(["bash", "-c", script], cwd=place, env=own, stdout=output, timeout=LONGEST)
+            subprocess.run(["bash", "-c", script], cwd=place, env=variables, stdout=output, timeout=LONGEST)
         except subprocess.TimeoutExpired:
             yield f"not done within {LONGEST} s"
         output.seek(0)
@@ -58,7 +58,7 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
         if command.output and not shows(command.output, actual):
             yield "\n".join([f"$ {command.text}", "page:", *command.output, "seen:", actual])
     for end in ("annotate pods --all conformance.grove.io/hold-deletion-", f"delete namespace {slug} --wait=false"):
-        subprocess.run(["kubectl", *end.split()], env=own, stdout=subprocess.DEVNULL)
+        subprocess.run(["kubectl", *end.split()], env=variables, stdout=subprocess.DEVNULL)
 
 
 def main() -> int:
@@ -89,12 +89,12 @@ def main() -> int:
 
 def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
     """Run recipes, those that need the cluster for themselves last; yield whether each failed."""
-    up = find(name)
-    path = f"{up.kubectl.parent}:{os.environ['PATH']}"
-    environment = os.environ | {"KUBECONFIG": str(up.kubeconfig), "PATH": path}
+    running = find(name)
+    path = f"{running.kubectl.parent}:{os.environ['PATH']}"
+    environment = os.environ | {"KUBECONFIG": str(running.kubeconfig), "PATH": path}
     folder = Path(tempfile.mkdtemp(prefix="recipes-"))
     sys.stdout.write(f"outputs: {folder}\n")
-    apart = [recipe for recipe in selected if any(ALONE.search(command.text) for command in recipe.commands)]
+    apart = [recipe for recipe in selected if any(EXCLUSIVE.search(command.text) for command in recipe.commands)]
     for group, at_once in (([recipe for recipe in selected if recipe not in apart], parallel), (apart, 1)):
         with ThreadPoolExecutor(at_once) as pool:
             results = pool.map(lambda recipe: list(play(recipe, folder, environment)), group)
@@ -109,12 +109,12 @@ def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
 
 def keep(recipe: Recipe) -> None:
     """Record that a recipe showed what its page says."""
-    known = recorded() | {recipe.name: recipe.digest}
+    digests = recorded() | {recipe.name: recipe.digest}
     content = {
         "apiVersion": "conformance.grove.io/v1alpha1",
         "kind": "RecipesRun",
         "date": datetime.now(UTC).date().isoformat(),
-        "recipes": dict(sorted(known.items())),
+        "recipes": dict(sorted(digests.items())),
     }
     RECORD.write_text(yaml.safe_dump(content, sort_keys=False, width=116), "utf-8")
 

@@ -28,10 +28,10 @@ def test_the_index_is_up_to_date() -> None:
 
 
 def test_every_finding_has_a_recipe_that_was_run_as_it_stands() -> None:
-    known = recipe.recorded()
+    digests = recipe.recorded()
     every = [entry for path in page.PAGES for entry in recipe.recipes(path) if not without_recipe(entry.finding)]
     assert [entry.name for entry in every if not any(command.output for command in entry.commands)] == []
-    assert [entry.name for entry in every if known.get(entry.name) != entry.digest] == [], (
+    assert [entry.name for entry in every if digests.get(entry.name) != entry.digest] == [], (
         "run: python -m tests.findings.run --stale …"
     )
 

@@ -40,8 +40,8 @@ def bookmark(version: int | str) -> bytes:
     return event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version)}})
 
 
-def status(code: int, reason: str = "", message: str = "no", **more: Any) -> bytes:
-    return orjson.dumps({"kind": "Status", "code": code, "reason": reason, "message": message, **more})
+def status(code: int, reason: str = "", message: str = "no", **fields: Any) -> bytes:
+    return orjson.dumps({"kind": "Status", "code": code, "reason": reason, "message": message, **fields})
 
 
 def error(code: int, reason: str = "", message: str = "no") -> bytes:
@@ -58,9 +58,9 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def page(*items: dict[str, Any], version: int | str, more: str = "") -> Answer:
-    """A page of a list; `more` is the continue token of the next one."""
-    meta = {"resourceVersion": str(version)} | ({"continue": more} if more else {})
+def page(*items: dict[str, Any], version: int | str, continue_token: str = "") -> Answer:
+    """A page of a list; `continue_token` is that of the next one."""
+    meta = {"resourceVersion": str(version)} | ({"continue": continue_token} if continue_token else {})
     return Answer(orjson.dumps({"kind": "PodList", "metadata": meta, "items": list(items)}))
 
 
@@ -92,7 +92,7 @@ class Scripted:
     def __init__(self, script: Iterable[Answer | Stream]) -> None:
         self._script = list(script)
         self._changed = asyncio.Condition()
-        self._over = asyncio.Event()
+        self._finished = asyncio.Event()
         self.requests: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.cut: list[int] = []
@@ -113,10 +113,10 @@ class Scripted:
     def watched_from(self) -> list[str]:
         return [query["resourceVersion"] for query in self.queries if "watch" in query]
 
-    async def until(self, what: Callable[[Scripted], bool]) -> None:
-        """Return once `what` is true of the requests."""
+    async def until(self, condition: Callable[[Scripted], bool]) -> None:
+        """Return once the condition holds for the requests."""
         async with asyncio.timeout(LIMIT), self._changed:
-            await self._changed.wait_for(lambda: what(self))
+            await self._changed.wait_for(lambda: condition(self))
 
     async def until_asked(self, count: int) -> None:
         await self.until(lambda server: len(server.requests) >= count)
@@ -148,7 +148,7 @@ class Scripted:
         for piece in answer.pieces:
             await (piece.wait() if isinstance(piece, asyncio.Event) else response.write(piece))
         if answer.then == "hold":
-            await self._over.wait()
+            await self._finished.wait()
         elif answer.then == "cut":
             assert request.transport is not None
             request.transport.abort()
@@ -167,7 +167,7 @@ class Scripted:
         try:
             yield self
         finally:
-            self._over.set()
+            self._finished.set()
             await runner.cleanup()
 
 
@@ -203,8 +203,8 @@ class Diary:
         """Record an event, as the handler of an informer."""
         self._note(kind, f"{now.metadata.name}/{now.metadata.uid}@{now.metadata.resource_version}")
 
-    def _note(self, kind: str, what: str) -> None:
-        self.entries.append((kind, what))
+    def _note(self, kind: str, entry: str) -> None:
+        self.entries.append((kind, entry))
 
         async def notify() -> None:
             async with self._changed:

@@ -58,11 +58,11 @@ def informer() -> Informer[Pod]:
 
 
 async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> None:
-    there = page(pod("a", 1), pod("b", 2), version=2)
+    first_page = page(pod("a", 1), pod("b", 2), version=2)
     now = page(pod("a", 5), pod("c", 3, "uid-other"), pod("d", 6), version=7)
     # The watch is at version 4: it has delivered that c came and went, and that b went, not yet what came after.
     stream = held_open(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
-    async with serving(there, stream, now) as (_, client):
+    async with serving(first_page, stream, now) as (_, client):
         cache, diary = Informer(client, PODS, decode), Diary()
         cache.add_handler(diary.record)
         async with running(cache.run()):
@@ -84,18 +84,18 @@ class Book:
 
     def __call__(self, kind: str, before: Pod | None, now: Pod) -> None:
         key = now.metadata.key
-        known = self.items.get(key)
-        assert before is known
+        stored = self.items.get(key)
+        assert before is stored
         self.calls.append((kind, f"{now.metadata.uid}@{now.metadata.resource_version}"))
         if kind == "ADDED":
-            assert known is None
+            assert stored is None
         else:
-            assert known is not None
-            assert known.metadata.uid == now.metadata.uid
+            assert stored is not None
+            assert stored.metadata.uid == now.metadata.uid
         if kind == "DELETED":
             del self.items[key]
         else:
-            assert known is None or known.metadata.resource_version != now.metadata.resource_version, "told twice"
+            assert stored is None or stored.metadata.resource_version != now.metadata.resource_version, "told twice"
             self.items[key] = now
 
 
@@ -121,7 +121,7 @@ def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) 
 
 
 @pytest.mark.parametrize(
-    "late",
+    "stale_event",
     [
         ("MODIFIED", pod("a", 9)),
         ("MODIFIED", pod("a", 10)),
@@ -132,8 +132,8 @@ def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) 
         ("DELETED", pod("a", 9)),
     ],
 )
-def test_what_is_older_than_what_is_known_is_ignored(book: Book, late: tuple[str, dict[str, Any]]) -> None:
-    cache = fed(book, ("ADDED", pod("a", 10)), late)
+def test_what_is_older_than_what_is_known_is_ignored(book: Book, stale_event: tuple[str, dict[str, Any]]) -> None:
+    cache = fed(book, ("ADDED", pod("a", 10)), stale_event)
     assert book.calls == [("ADDED", "uid-a@10")]
     assert len(cache) == 1
 
@@ -292,8 +292,8 @@ class World:
             self.now[name] = {**state, "uid": uid}
 
     def write(self, name: str, state: dict[str, Any]) -> None:
-        known = self.now.get(name)
-        self.happen("MODIFIED" if known else "ADDED", name, state, known["uid"] if known else f"uid{len(self.log)}")
+        stored = self.now.get(name)
+        self.happen("MODIFIED" if stored else "ADDED", name, state, stored["uid"] if stored else f"uid{len(self.log)}")
 
     def delete(self, name: str) -> None:
         if name in self.now:
@@ -305,7 +305,7 @@ class World:
             self.delete(name)
             self.happen("ADDED", name, state, uid)
 
-    def known(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
+    def expected(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
         """Return the objects that the cache must show after all events in the order in which they happened. Without the
         answers to our own writes it is the collection as it was at the version of the last delivery."""
         state: dict[str, dict[str, Any]] = {}
@@ -340,17 +340,17 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
             # Our own writes may be newer than a list that was under way when they were answered.
             world.delivered = max(world.delivered, len(world.log) - behind)
             cache._reflector._move(str(world.delivered + 1))
-            cache.replaced([read(item) for item in world.known(answers=False).values()])
+            cache.replaced([read(item) for item in world.expected(answers=False).values()])
         case ("replay", number) if number < world.delivered:
             kind, item = world.log[number]
             # A watch never tells of an object again after its end.
-            if item["metadata"]["name"] in world.known():
+            if item["metadata"]["name"] in world.expected():
                 cache.changed(kind, read(item))
         case ("answer", number) if number < len(world.log) and world.log[number][0] != "DELETED":
             world.answered.add(number)
             cache.observe(read(world.log[number][1]))
-        case ("our deletion", name) if name in world.known():
-            cache.observe_deletion(read(world.known()[name]))
+        case ("our deletion", name) if name in world.expected():
+            cache.observe_deletion(read(world.expected()[name]))
 
 
 @settings(max_examples=400, deadline=None)
@@ -361,7 +361,7 @@ def test_the_cache_shows_all_that_it_heard_in_order(steps: list[tuple[Any, ...]]
     for action in steps:
         before = len(book.calls)
         step(world, cache, action)
-        expected = world.known()
+        expected = world.expected()
         actual = {item.metadata.name: item for item in cache}
         assert {name: item.metadata.resource_version for name, item in actual.items()} == {
             name: item["metadata"]["resourceVersion"] for name, item in expected.items()

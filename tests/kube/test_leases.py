@@ -127,13 +127,13 @@ def test_a_lease_without_anything_in_it_is_nobodys(lease: dict[str, Any]) -> Non
 def test_who_comes_first_makes_the_lease_and_keeps_it() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        assert not mine.leads
-        await mine.acquire()
-        assert mine.leads and leases.record.holder == "me"
-        holding = asyncio.create_task(mine.hold())
+        candidate = elector(leases)
+        assert not candidate.leads
+        await candidate.acquire()
+        assert candidate.leads and leases.record.holder == "me"
+        holding = asyncio.create_task(candidate.hold())
         await asyncio.sleep(100)
-        assert mine.leads
+        assert candidate.leads
         holding.cancel()
         assert leases.requests[:2] == ["get", "create"] and set(leases.requests[2:]) == {"replace"}
         assert 45 <= len(leases.requests) <= 55, "one request each retry period"
@@ -166,16 +166,16 @@ def test_a_dead_leader_is_followed_within_its_lease_and_a_live_one_never() -> No
 def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrote() -> None:
     async def scenario() -> None:
         leases = Leases(Record("", 1))
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         began = clock()
         other = asyncio.create_task(elector(leases, "other").acquire())
         await asyncio.sleep(1)
-        await mine.release()
+        await candidate.release()
         assert leases.lease is not None and leases.lease["spec"]["holderIdentity"] is None
         assert leases.lease["spec"]["strategy"] == "own"
         with pytest.raises(LeadershipLost):
-            mine.check()
+            candidate.check()
         await other
         assert clock() - began <= 2.2 * 2 and leases.record.holder == "other"
 
@@ -185,14 +185,14 @@ def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrot
 def test_a_lease_is_released_after_a_renewal_whose_answer_was_not_awaited() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
-        holding = asyncio.create_task(mine.hold())
+        candidate = elector(leases)
+        await candidate.acquire()
+        holding = asyncio.create_task(candidate.hold())
         leases.slow = 1
         await asyncio.sleep(TERMS.retry + 0.5)
         assert leases.version == 2, "the renewal is stored, and its answer is on the way"
         holding.cancel()
-        await mine.release()
+        await candidate.release()
         assert leases.record.holder == ""
 
     leap(scenario())
@@ -201,11 +201,11 @@ def test_a_lease_is_released_after_a_renewal_whose_answer_was_not_awaited() -> N
 def test_a_lease_is_released_although_a_cancelled_renewal_is_still_done() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
-        late = [Record("me", 15, renewed="later")]
-        leases.fault = lambda verb: leases.write(late.pop()) if verb == "replace" and late else None
-        await mine.release()
+        candidate = elector(leases)
+        await candidate.acquire()
+        late_records = [Record("me", 15, renewed="later")]
+        leases.fault = lambda verb: leases.write(late_records.pop()) if verb == "replace" and late_records else None
+        await candidate.release()
         assert leases.record.holder == "" and leases.requests.count("replace") == 2
 
     leap(scenario())
@@ -214,10 +214,10 @@ def test_a_lease_is_released_although_a_cancelled_renewal_is_still_done() -> Non
 def test_a_lease_that_somebody_else_has_is_left_alone() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         leases.write(HELD)
-        await mine.release()
+        await candidate.release()
         assert leases.record.holder == HELD.holder and "replace" not in leases.requests
 
     leap(scenario())
@@ -235,8 +235,8 @@ def test_who_never_led_releases_nothing() -> None:
 def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         began = clock()
 
         def broken(verb: str) -> None:
@@ -244,9 +244,9 @@ def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
 
         leases.fault = broken
         with pytest.raises(LeadershipLost, match=r"lease ns/l was not renewed within 10 s"):
-            await mine.hold()
+            await candidate.hold()
         assert clock() - began <= TERMS.deadline < TERMS.lease
-        assert not mine.leads
+        assert not candidate.leads
 
     leap(scenario())
 
@@ -254,11 +254,11 @@ def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
 def test_an_api_server_that_says_nothing_is_no_excuse() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         began, leases.hang = clock(), True
         with pytest.raises(LeadershipLost):
-            await mine.hold()
+            await candidate.hold()
         assert clock() - began <= TERMS.deadline
 
     leap(scenario())
@@ -267,8 +267,8 @@ def test_an_api_server_that_says_nothing_is_no_excuse() -> None:
 def test_a_passing_trouble_is_no_end() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         troubles = iter([True, True, True])
 
         def now_and_then(verb: str) -> None:
@@ -276,9 +276,9 @@ def test_a_passing_trouble_is_no_end() -> None:
                 raise ApiError(503, "", "busy", {}, None)
 
         leases.fault = now_and_then
-        holding = asyncio.create_task(mine.hold())
+        holding = asyncio.create_task(candidate.hold())
         await asyncio.sleep(60)
-        assert not holding.done() and mine.leads
+        assert not holding.done() and candidate.leads
         holding.cancel()
 
     leap(scenario())
@@ -287,12 +287,12 @@ def test_a_passing_trouble_is_no_end() -> None:
 def test_a_leader_whose_lease_somebody_has_taken_goes_at_once() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         leases.write(HELD)
         began = clock()
         with pytest.raises(LeadershipLost, match="held by other"):
-            await mine.hold()
+            await candidate.hold()
         assert clock() - began <= TERMS.retry
         assert leases.record == HELD
 
@@ -302,12 +302,14 @@ def test_a_leader_whose_lease_somebody_has_taken_goes_at_once() -> None:
 def test_a_touch_by_somebody_else_costs_one_more_look() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
+        candidate = elector(leases)
+        await candidate.acquire()
         leases.write(leases.record)
-        holding = asyncio.create_task(mine.hold())
+        holding = asyncio.create_task(candidate.hold())
         await asyncio.sleep(3)
-        assert mine.leads and not holding.done() and leases.requests == ["get", "create", "replace", "get", "replace"]
+        assert (
+            candidate.leads and not holding.done() and leases.requests == ["get", "create", "replace", "get", "replace"]
+        )
         holding.cancel()
 
     leap(scenario())
@@ -330,11 +332,11 @@ def test_two_that_come_at_once_do_not_both_lead() -> None:
 def test_a_process_that_slept_too_long_must_not_write() -> None:
     async def scenario() -> None:
         leases = Leases()
-        mine = elector(leases)
-        await mine.acquire()
-        mine.check()
+        candidate = elector(leases)
+        await candidate.acquire()
+        candidate.check()
         await asyncio.sleep(TERMS.deadline)  # no renewal, as after SIGSTOP
         with pytest.raises(LeadershipLost):
-            mine.check()
+            candidate.check()
 
     leap(scenario())

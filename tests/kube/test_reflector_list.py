@@ -34,7 +34,11 @@ class Pod(msgspec.Struct):
 
 
 async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
-    pages = (page(pod("a", 1), version=7, more="t1"), page(pod("b", 2), version=7, more="t2"), page(version=7))
+    pages = (
+        page(pod("a", 1), version=7, continue_token="t1"),
+        page(pod("b", 2), version=7, continue_token="t2"),
+        page(version=7),
+    )
     async with reflecting(*pages, held_open(), label_selector="app=x", field_selector="spec.nodeName=n") as run:
         server, diary, naps = run
         await server.until_asked(4)
@@ -54,9 +58,9 @@ async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
 
 async def test_an_expired_continue_token_restarts_the_list_without_telling_half_of_it() -> None:
     script = (
-        page(pod("a", 1), version=7, more="t1"),
+        page(pod("a", 1), version=7, continue_token="t1"),
         refusal(410, "Expired"),
-        page(pod("b", 2), version=9, more="t2"),
+        page(pod("b", 2), version=9, continue_token="t2"),
         page(pod("c", 3), version=9),
         held_open(),
     )

@@ -73,9 +73,9 @@ async def test_bytes_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None
     deadlines: dict[asyncio.Timeout, list[float]] = {}
     reschedule = asyncio.Timeout.reschedule
 
-    def spy(self: asyncio.Timeout, when: float | None) -> None:
-        deadlines.setdefault(self, []).append(when or 0.0)
-        reschedule(self, when)
+    def spy(self: asyncio.Timeout, deadline: float | None) -> None:
+        deadlines.setdefault(self, []).append(deadline or 0.0)
+        reschedule(self, deadline)
 
     monkeypatch.setattr(asyncio.Timeout, "reschedule", spy)
     async with reflecting(page(version=5), held_open(event("ADDED", pod("a", 6))), inactivity=7777.0) as (
@@ -140,10 +140,10 @@ async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(len(script))
     assert server.kinds == listed
-    grown, again = naps.waits[:3], naps.waits[3]
+    grown, first_wait = naps.waits[:3], naps.waits[3]
     assert grown == sorted(set(grown))
     assert grown[2] == 4 * grown[0]
-    assert again == grown[0]
+    assert first_wait == grown[0]
 
 
 @pytest.mark.usefixtures("no_jitter")

@@ -206,13 +206,13 @@ def test_several_workers_are_never_on_one_key_and_no_addition_is_lost(settle: fl
         busy: set[int] = set()
         added: dict[int, float] = {}
         worked: dict[int, float] = {}
-        most = 0
+        maximum = 0
 
         async def reconcile(key: int) -> None:
-            nonlocal most
+            nonlocal maximum
             assert key not in busy
             busy.add(key)
-            most = max(most, len(busy))
+            maximum = max(maximum, len(busy))
             worked[key] = now()
             await asyncio.sleep(0.003 * (key + 1))
             busy.discard(key)
@@ -225,7 +225,7 @@ def test_several_workers_are_never_on_one_key_and_no_addition_is_lost(settle: fl
             await asyncio.sleep(0.001 * (number % 4))
         await asyncio.sleep(1)
         assert not busy
-        assert most == 3
+        assert maximum == 3
         assert all(worked[key] >= added[key] for key in added)
         task.cancel()
         await asyncio.wait([task])
@@ -310,7 +310,7 @@ class Model:
         self.settle, self.clock = settle, 0
         self.ready: list[str] = []
         self.working: set[str] = set()
-        self.again: set[str] = set()
+        self.dirty: set[str] = set()
         self.due: dict[str, tuple[int, int]] = {}
         self.failures: dict[str, int] = {}
         self.count = 0
@@ -323,7 +323,7 @@ class Model:
 
     def put(self, key: str) -> None:
         if key in self.working:
-            self.again.add(key)
+            self.dirty.add(key)
         elif key not in self.ready:
             self.ready.append(key)
 
@@ -358,8 +358,8 @@ async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> 
         case ("done", key) if key in model.working:
             queue.done(key)
             model.working.discard(key)
-            if key in model.again:
-                model.again.discard(key)
+            if key in model.dirty:
+                model.dirty.discard(key)
                 model.ready.append(key)
         case ("pass", seconds):
             # In steps of a second, so that the model's order of timers is that of the clock.

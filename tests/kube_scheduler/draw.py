@@ -30,10 +30,10 @@ class Draw:
     def one(self, options: Sequence[T]) -> T:
         return options[self.number(0, len(options) - 1)]
 
-    def some(self, options: Sequence[T], least: int, most: int) -> list[T]:
-        """Choose `least` to `most` different options."""
+    def some(self, options: Sequence[T], minimum: int, maximum: int) -> list[T]:
+        """Choose `minimum` to `maximum` different options."""
         rest = list(options)
-        return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(min(len(rest), self.number(least, most)))]
+        return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(min(len(rest), self.number(minimum, maximum)))]
 
     def weighted(self, options: Mapping[T, float]) -> T:
         """Choose a key by the weights in the values."""

@@ -48,11 +48,11 @@ class StorageDraw:
         terms = [{"matchLabelExpressions": zones}]
         if draw.chance(0.3):
             terms.append({"matchLabelExpressions": [{"key": HOSTNAME, "values": ["n1", "n2"]}]})
-        late = {"volumeBindingMode": "WaitForFirstConsumer"}
+        delayed = {"volumeBindingMode": "WaitForFirstConsumer"}
         yield {"metadata": {"name": "immediate"}, "provisioner": self._drivers[0], "volumeBindingMode": "Immediate"}
-        yield {"metadata": {"name": "late"}, "provisioner": self._drivers[0], **late}
-        yield {"metadata": {"name": "zonal"}, "provisioner": self._drivers[1], "allowedTopologies": terms, **late}
-        yield {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **late}
+        yield {"metadata": {"name": "late"}, "provisioner": self._drivers[0], **delayed}
+        yield {"metadata": {"name": "zonal"}, "provisioner": self._drivers[1], "allowedTopologies": terms, **delayed}
+        yield {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **delayed}
 
     def _csi_node(self, name: str) -> Manifest:
         drivers: list[Manifest] = []

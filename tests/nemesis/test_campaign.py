@@ -123,10 +123,10 @@ def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
     plans = [FaultPlan("create", "conflict", point) for point in POINTS]
     shaky = PlanTrial(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
     chance = PlanTrial(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)
-    more = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
-    done = ScenarioResults(scenario.load("create"), tried=[shaky, chance, more])
+    with_finding = msgspec.structs.replace(chance, lines=(BY_ITSELF, BY_THE_FAULT))
+    done = ScenarioResults(scenario.load("create"), tried=[shaky, chance, with_finding])
     assert ScenarioResults(scenario.load("create"), tried=[chance], unprovoked={BY_ITSELF}).findings() == []
     ends = [msgspec.structs.replace(attempt, way=False) for attempt in (shaky, chance)]
     assert ScenarioResults(scenario.load("create"), tried=ends).findings() == [ends[1]]
-    assert done.by_chance() == {BY_ITSELF} and done.findings() == [more]
+    assert done.by_chance() == {BY_ITSELF} and done.findings() == [with_finding]
     assert [done.unstable(attempt) for attempt in done.tried] == [True, True, False]

@@ -42,9 +42,13 @@ def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
     document = results.report(ABOUT, [played(tried(3, 3))], complete=True)
     results.write(tmp_path, document, {})
     [file] = (tmp_path / "plans").iterdir()
-    again = results.read_plan(file)
-    assert results.plan_of(again) == PLAN
-    assert (again["implementation"], again["settings"], again["role"]) == ("mine", {"binary": "x"}, "operator")
+    stored_plan = results.read_plan(file)
+    assert results.plan_of(stored_plan) == PLAN
+    assert (stored_plan["implementation"], stored_plan["settings"], stored_plan["role"]) == (
+        "mine",
+        {"binary": "x"},
+        "operator",
+    )
 
 
 def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Path) -> None:

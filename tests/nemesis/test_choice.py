@@ -7,7 +7,7 @@ from conformance.nemesis.catalog import Fault, all_faults
 from conformance.nemesis.points import FaultPlan, FaultPoint, PointCounter
 from conformance.nemesis.proxy.calls import Call
 
-KILLED, LATE = Fault("killed", "", "write", True, ""), Fault("late", "", "event", True, "")
+KILLED, DELAYED = Fault("killed", "", "write", True, ""), Fault("late", "", "event", True, "")
 
 
 def write(name: str, resource: str = "pods", occurrence: int = 1) -> FaultPoint:
@@ -31,7 +31,7 @@ def test_a_patch_that_sets_another_field_comes_before_any_comes_twice() -> None:
 
 def test_a_fault_strikes_only_where_it_can() -> None:
     points = [write("a"), FaultPoint("create", "event", "ADDED", "pods", "", "a")]
-    assert choice.plans("x", points, [KILLED, LATE]) == [
+    assert choice.plans("x", points, [KILLED, DELAYED]) == [
         FaultPlan("x", "killed", points[0]),
         FaultPlan("x", "late", points[1]),
     ]

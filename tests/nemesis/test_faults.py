@@ -81,7 +81,7 @@ def request(method: str, path: str, query: str = "", body: str = "") -> ProxyReq
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SLOW", "LATE_ANSWER", "STALE", "HELD", "PAUSED"):
         monkeypatch.setattr(faults, name, 0.05)
 
@@ -111,18 +111,18 @@ def test_a_write_is_struck_once(fault: str, answer: str, log: list[str]) -> None
 def test_a_fault_is_over_when_the_role_has_been_started_again() -> None:
     async def play() -> None:
         stage = Stage("killed-after")
-        down, up = asyncio.Event(), asyncio.Event()
+        stopped, started = asyncio.Event(), asyncio.Event()
 
         async def start() -> None:
-            down.set()
-            await up.wait()
+            stopped.set()
+            await started.wait()
 
         stage.striking.role.start = start  # type: ignore[method-assign]
         busy = [stage.striking.busy]
         writing = asyncio.create_task(stage.write())
-        await down.wait()
+        await stopped.wait()
         busy.append(stage.striking.busy)
-        up.set()
+        started.set()
         assert await writing == "nothing"
         assert [*busy, stage.striking.busy] == [False, True, False]  # no step ends while the role is down
 

@@ -23,14 +23,14 @@ def view(*objects: dict[str, Any]) -> View:
     return result
 
 
-def pod(name: str, namespace: str, index: str, **more: Any) -> dict[str, Any]:
+def pod(name: str, namespace: str, index: str, **fields: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "uid": name, "labels": {"index": index, "gang": f"{namespace}-g"}}
     item = {
         "metadata": metadata,
         "spec": {"nodeName": f"node-of-{name}"},
         "status": {"startTime": "2026-01-01T00:00:00Z"},
     }
-    return {"resource": "pods", "item": {**item, **more}}
+    return {"resource": "pods", "item": {**item, **fields}}
 
 
 def gang(name: str, namespace: str, pods: list[str]) -> dict[str, Any]:

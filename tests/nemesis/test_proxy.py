@@ -47,7 +47,7 @@ class Upstream:
 
 
 @asynccontextmanager
-async def through(
+async def proxied(
     tmp_path: Path, interference: Interference
 ) -> AsyncIterator[tuple[Upstream, Callable[..., Awaitable[Any]], str]]:
     """Yield an API server, a client whose requests pass through a proxy, and the proxy's address."""
@@ -68,7 +68,7 @@ async def through(
 
 def test_a_write_and_its_answer_pass_as_they_are(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with through(tmp_path, Interference()) as (upstream, request, proxy):
+        async with proxied(tmp_path, Interference()) as (upstream, request, proxy):
             body = b'{"metadata": {"name": "p"}}' + b" " * (2 << 20)
             path = f"{PODS}?fieldManager=a%20b"
             answer = await request("POST", f"{proxy}{path}", data=io.BytesIO(body), headers={"X-Own": "1"})
@@ -87,7 +87,7 @@ def test_a_write_can_be_refused_before_it_is_sent(tmp_path: Path) -> None:
             return ProxyReply(409, {"Content-Type": "application/json"}, b'{"reason": "Conflict"}')
 
     async def scenario() -> None:
-        async with through(tmp_path, Refusing()) as (upstream, request, proxy):
+        async with proxied(tmp_path, Refusing()) as (upstream, request, proxy):
             answer = await request("DELETE", f"{proxy}{PODS}/p")
             assert (answer.status, await answer.json()) == (409, {"reason": "Conflict"}) and not upstream.requests
             assert (await request("GET", f"{proxy}{PODS}/p")).status == 200, "reads pass"
@@ -102,7 +102,7 @@ def test_a_write_can_be_done_and_never_answered(tmp_path: Path) -> None:
             raise Cut
 
     async def scenario() -> None:
-        async with through(tmp_path, Losing()) as (upstream, request, proxy):
+        async with proxied(tmp_path, Losing()) as (upstream, request, proxy):
             with pytest.raises(aiohttp.ClientError):
                 await request("POST", f"{proxy}{PODS}", data=b"{}")
             assert [method for method, *_ in upstream.requests] == ["POST"]
@@ -118,7 +118,7 @@ def test_a_watch_is_passed_on_event_by_event(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         for interference, names in ((Interference(), "abc"), (Leaving(), "ac")):
-            async with through(tmp_path, interference) as (_, request, proxy):
+            async with proxied(tmp_path, interference) as (_, request, proxy):
                 answer = await request("GET", f"{proxy}{PODS}?watch=1")
                 lines = (await answer.read()).splitlines()
                 assert [json.loads(line)["object"]["metadata"]["name"] for line in lines] == list(names)
@@ -134,7 +134,7 @@ def test_a_watch_can_be_closed_before_an_event(tmp_path: Path) -> None:
             await deliver(event)
 
     async def scenario() -> None:
-        async with through(tmp_path, Closing()) as (_, request, proxy):
+        async with proxied(tmp_path, Closing()) as (_, request, proxy):
             answer = await request("GET", f"{proxy}{PODS}?watch=1")
             first = await answer.content.readline()
             assert json.loads(first)["object"]["metadata"]["name"] == "a"
@@ -150,7 +150,7 @@ def test_a_watch_can_be_answered_instead(tmp_path: Path) -> None:
             return ProxyReply(410)
 
     async def scenario() -> None:
-        async with through(tmp_path, Expired()) as (upstream, request, proxy):
+        async with proxied(tmp_path, Expired()) as (upstream, request, proxy):
             assert (await request("GET", f"{proxy}{PODS}?watch=1")).status == 410 and not upstream.requests
 
     asyncio.run(scenario())
@@ -158,7 +158,7 @@ def test_a_watch_can_be_answered_instead(tmp_path: Path) -> None:
 
 def test_a_client_of_http_2_falls_back(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with through(tmp_path, Interference()) as (_, _request, proxy):
+        async with proxied(tmp_path, Interference()) as (_, _request, proxy):
             context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
             context.set_alpn_protocols(["h2", "http/1.1"])
             _, writer = await asyncio.open_connection(HOST, int(proxy.rpartition(":")[2]), ssl=context)

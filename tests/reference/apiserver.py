@@ -20,18 +20,20 @@ from reference_impl.api import crds
 from reference_impl.plan import defaults
 from reference_impl.runtime.configuration import Configuration, Network, Profile, Scheduler, Topology
 
-OWN = "own-scheduler"
+SCHEDULER_NAME = "own-scheduler"
 LEVELS = {"top": ["zone", "rack", "host"]}
 SETTINGS = Configuration(
     topology_aware_scheduling=Topology(enabled=True),
     network=Network(auto_mnnvl_enabled=True),
-    scheduler=Scheduler(profiles=(Profile(name=OWN), Profile(name="kai-scheduler")), default_profile_name=OWN),
+    scheduler=Scheduler(
+        profiles=(Profile(name=SCHEDULER_NAME), Profile(name="kai-scheduler")), default_profile_name=SCHEDULER_NAME
+    ),
 )
-OFF = msgspec.structs.replace(
+FEATURES_OFF = msgspec.structs.replace(
     SETTINGS,
     topology_aware_scheduling=Topology(),
     network=Network(),
-    scheduler=Scheduler(profiles=(Profile(name=OWN),), default_profile_name=OWN),
+    scheduler=Scheduler(profiles=(Profile(name=SCHEDULER_NAME),), default_profile_name=SCHEDULER_NAME),
 )
 _FILES = {"PodCliqueSet": "podcliquesets", "ClusterTopologyBinding": "clustertopologybindings"}
 _REASONS = {"required": "Required", "enum": "NotSupported"}

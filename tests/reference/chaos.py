@@ -126,8 +126,8 @@ class CrashRun:
             async with client:
                 if role == "operator":
                     image = "registry.example/wait:1"
-                    how: dict[str, Any] = {"init_image": image, "features": FEATURES, "line": line}
-                    await Operator(client, scheduler_name=SCHEDULER, **how).run()
+                    options: dict[str, Any] = {"init_image": image, "features": FEATURES, "line": line}
+                    await Operator(client, scheduler_name=SCHEDULER, **options).run()
                 else:
                     await GangScheduler(client, name=SCHEDULER).run()
 
@@ -155,7 +155,7 @@ class CrashRun:
         died = asyncio.create_task(mortal.dead.wait())
         await asyncio.wait({ended, died, *self.tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
         if died.done():
-            await self._again()
+            await self._restart()
         for role, task in self.tasks.items():
             if task.done():
                 await task
@@ -164,13 +164,13 @@ class CrashRun:
         died.cancel()
         mortal.k = 0
         if mortal.dead.is_set() and self.clients[self.victim] is mortal:
-            await self._again()
+            await self._restart()
         differences = list(unlike(right.setdefault(chapter.name, final), final))
         assert not differences, f"{self._about(chapter.name)}: {differences[:10]}"
         chapter.judge(self)
         return mortal.writes
 
-    async def _again(self) -> None:
+    async def _restart(self) -> None:
         """End the dead victim, and start a new one."""
         self.armed = 0
         task = self.tasks.pop(self.victim)
@@ -190,8 +190,8 @@ class CrashRun:
             assert answer, f"{self._about(chapter.name)}: it has not come to its end: {answer}"
         return normal(self.history.view(), self.namespace)
 
-    def _about(self, what: str) -> str:
-        return f"{what}, {self.namespace}: death of the {self.victim} at write {self.k}"
+    def _about(self, event: str) -> str:
+        return f"{event}, {self.namespace}: death of the {self.victim} at write {self.k}"
 
 
 @dataclass
@@ -281,8 +281,8 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
 
     def named(text: str) -> str:
         """Without the times in names of gangs: only their order is the same."""
-        known = pods.get(text, text).replace(namespace, "HERE")
-        return GANG_TIME.sub(lambda match: f"#{times.index(match[0])}" if match[0] in times else match[0], known)
+        text_here = pods.get(text, text).replace(namespace, "HERE")
+        return GANG_TIME.sub(lambda match: f"#{times.index(match[0])}" if match[0] in times else match[0], text_here)
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -307,9 +307,9 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
 def _numbered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Pod or its hostname → the hostname that it has where the pods of a clique are numbered in the order of their
     gangs. Which pod goes to which gang depends on which is older, and creation timestamps have whole seconds."""
-    own = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in documents]
-    in_order = sorted(own, key=lambda item: item[:3])
-    hostnames = sorted((clique, hostname) for clique, _, hostname, _ in own)
+    entries = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in documents]
+    in_order = sorted(entries, key=lambda item: item[:3])
+    hostnames = sorted((clique, hostname) for clique, _, hostname, _ in entries)
     new = [(pod, was, hostname) for (_, _, was, pod), (_, hostname) in zip(in_order, hostnames, strict=True)]
     return {text: hostname for pod, was, hostname in new for text in (pod["metadata"]["name"], was)}
 

@@ -54,25 +54,25 @@ def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int
 def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Placement:
     """The gangs of a replica on the line of names. `live`: the replicas of its scaling groups, by default those of the
     template."""
-    alone = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
+    cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [
         components.group(config.name, config.replicas if live is None else live, config.min_available)
         for config in children.group_configs(pcs)
     ]
-    return Placement(NAMES, names.replica(pcs.metadata.name, index), lines.derived([*alone, *groups], ""))
+    return Placement(NAMES, names.replica(pcs.metadata.name, index), lines.derived([*cliques, *groups], ""))
 
 
-def standalone(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **how: Any) -> dict[str, Any]:
+def standalone(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **options: Any) -> dict[str, Any]:
     """The manifest of a standalone clique on the line of names."""
-    return children.standalone_clique(pcs, index, template, NAMES, **how)
+    return children.standalone_clique(pcs, index, template, NAMES, **options)
 
 
-def members(pcs: PodCliqueSet, group: PodCliqueScalingGroup, **how: Any) -> list[dict[str, Any]]:
+def members(pcs: PodCliqueSet, group: PodCliqueScalingGroup, **options: Any) -> list[dict[str, Any]]:
     """The manifests of the cliques of the first scaling group on the line of names."""
     replicas, index = group.spec.replicas, int(group.metadata.label(labels.REPLICA_INDEX))
     config = children.group_configs(pcs)[0]
     gang_placement = placement(pcs, index, replicas)
-    return list(children.member_cliques(pcs, group, config, range(replicas), gang_placement, NAMES, **how))
+    return list(children.member_cliques(pcs, group, config, range(replicas), gang_placement, NAMES, **options))
 
 
 def balanced(clique: PodClique, current: list[Pod]) -> tuple[list[int], list[Pod]]:
@@ -88,36 +88,36 @@ def clique(manifest: dict[str, Any], uid: str = "u-clique") -> PodClique:
     return msgspec.convert({**manifest, "metadata": metadata}, PodClique)
 
 
-def pod(owner: PodClique, index: int, **how: Any) -> Pod:
-    """A pod of a clique. `how`: node, gated, ready, terminating, phase, gang."""
-    own = {**(owner.metadata.labels or {}), labels.PODCLIQUE: owner.metadata.name}
-    if "gang" in how:
-        own[labels.PODGANG] = how["gang"]
+def pod(owner: PodClique, index: int, **options: Any) -> Pod:
+    """A pod of a clique. `options`: node, gated, ready, terminating, phase, gang."""
+    pod_labels = {**(owner.metadata.labels or {}), labels.PODCLIQUE: owner.metadata.name}
+    if "gang" in options:
+        pod_labels[labels.PODGANG] = options["gang"]
     reference = OwnerReference(kind="PodClique", name=owner.metadata.name, uid=owner.metadata.uid, controller=True)
     metadata = ObjectMeta(
         name=f"{owner.metadata.name}-{index:05}",
         namespace=NAMESPACE,
         uid=f"{owner.metadata.uid}-{index}",
         resource_version="1",
-        labels=own,
+        labels=pod_labels,
         owner_references=[reference],
-        deletion_timestamp="2026-01-01T00:00:00Z" if how.get("terminating") else None,
+        deletion_timestamp="2026-01-01T00:00:00Z" if options.get("terminating") else None,
     )
-    gates = [Gate(labels.GATE)] if how.get("gated") else None
-    spec = PodSpecView(how.get("node", ""), f"{owner.metadata.name}-{index}", gates)
-    conditions = [PodCondition("Ready", "True")] if how.get("ready") else []
-    return Pod(metadata, spec, PodStatusView(how.get("phase", "Pending"), conditions))
+    gates = [Gate(labels.GATE)] if options.get("gated") else None
+    spec = PodSpecView(options.get("node", ""), f"{owner.metadata.name}-{index}", gates)
+    conditions = [PodCondition("Ready", "True")] if options.get("ready") else []
+    return Pod(metadata, spec, PodStatusView(options.get("phase", "Pending"), conditions))
 
 
-def node(name: str, gpus: int, **how: Any) -> model.Node:
-    """A ready node. `how`: labels, taints, unschedulable, ready."""
+def node(name: str, gpus: int, **options: Any) -> model.Node:
+    """A ready node. `options`: labels, taints, unschedulable, ready."""
     return msgspec.convert(
         {
-            "metadata": {"name": name, "labels": how.get("labels", {})},
-            "spec": {"taints": how.get("taints", []), "unschedulable": how.get("unschedulable", False)},
+            "metadata": {"name": name, "labels": options.get("labels", {})},
+            "spec": {"taints": options.get("taints", []), "unschedulable": options.get("unschedulable", False)},
             "status": {
                 "allocatable": {"nvidia.com/gpu": str(gpus), "cpu": "96", "pods": "110"},
-                "conditions": [{"type": "Ready", "status": "True" if how.get("ready", True) else "False"}],
+                "conditions": [{"type": "Ready", "status": "True" if options.get("ready", True) else "False"}],
             },
         },
         model.Node,

@@ -31,7 +31,7 @@ class Mortal(Client):
         self.dead = asyncio.Event()
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
-        answer = await super().request(method, self._own(path), **options)
+        answer = await super().request(method, self._namespaced(path), **options)
         if method != "GET":
             self.writes += 1
             if self.k and self.writes >= self.k:
@@ -41,10 +41,10 @@ class Mortal(Client):
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
-        async with super().stream(self._own(path), params) as reader:
+        async with super().stream(self._namespaced(path), params) as reader:
             yield reader
 
-    def _own(self, path: str) -> str:
+    def _namespaced(self, path: str) -> str:
         match = _COLLECTION.fullmatch(path)
         if not self.namespace or match is None or match[2] in _EVERYWHERE:
             return path

@@ -63,8 +63,10 @@ class Rolling:
     def of(self, clique: str) -> list[Pod]:
         """The pods of a clique by index."""
         owner = self.cliques.get(clique)
-        own = [p for p in self.pods.values() if owner is not None and p.metadata.controller.uid == owner.metadata.uid]
-        return sorted(own, key=pods.index_of)
+        clique_pods = [
+            p for p in self.pods.values() if owner is not None and p.metadata.controller.uid == owner.metadata.uid
+        ]
+        return sorted(clique_pods, key=pods.index_of)
 
     def names(self, clique: str) -> list[str]:
         return [member.metadata.name for member in self.of(clique)]

@@ -24,7 +24,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=12,
 )
-FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
+FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.SCHEDULER_NAME,), bindings=apiserver.LEVELS)
 
 
 class Cluster:
@@ -54,7 +54,7 @@ def hooks(cluster=None, **settings):
 
 async def admission_response(path, request, cluster=None):
     capacity = hooks(cluster)
-    [hook] = [hook for known, hook in capacity.by_path.items() if path in known]
+    [hook] = [hook for paths, hook in capacity.by_path.items() if path in paths]
     return (await capacity.review(hook, orjson.dumps({"request": request})))["response"]
 
 

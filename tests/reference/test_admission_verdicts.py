@@ -14,9 +14,9 @@ from conformance.grove.admission.violation import AdmissionFacts
 from conformance.tests.admission.judging import complaint
 from tests.reference import apiserver
 
-WORDS = {"binding": "top", "scheduler": apiserver.OWN}
+WORDS = {"binding": "top", "scheduler": apiserver.SCHEDULER_NAME}
 ON = {"topology", "mnnvl", "kai", "authorizer"}
-FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.OWN,), bindings=apiserver.LEVELS)
+FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.SCHEDULER_NAME,), bindings=apiserver.LEVELS)
 CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
 """Rules that only an API server checks."""
 GENERATED = 2000
@@ -43,7 +43,7 @@ def test_manifests_with_all_features(manifest):
 
 @pytest.mark.parametrize("manifest", [p for p in _of(set()) if p.values[0].lacks])
 def test_manifests_that_are_about_missing_features(manifest):
-    reply = _reply(manifest, apiserver.OFF)
+    reply = _reply(manifest, apiserver.FEATURES_OFF)
     assert complaint(manifest, reply, WORDS) == "", str(reply)
 
 

@@ -78,8 +78,8 @@ async def test_orphans_of_another_template_are_updated():
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_loses_its_controller_gets_it_back(kind: str):
     async with world(the_set(**SIZES), 4) as w:
-        before, own = uids(w, *KINDS), uids(w, kind)
-        await strip(w, lambda item: item["metadata"]["uid"] in own)
+        before, uids_of_kind = uids(w, *KINDS), uids(w, kind)
+        await strip(w, lambda item: item["metadata"]["uid"] in uids_of_kind)
         await adopted(w, before, "Coherent")
 
 
@@ -149,6 +149,6 @@ def test_only_what_nothing_living_controls_is_adopted(
 def test_owners_that_are_no_controllers_stay() -> None:
     other = OwnerReference(api_version="v1", kind="ConfigMap", name="c", uid="u")
     candidate = PodClique(metadata=meta("s-0-f", "x", "05", other))
-    own = {"kind": "PodCliqueSet", "name": "s", "uid": "living", "controller": True}
-    [existing, added] = ownership.adoption(own, candidate)["metadata"]["ownerReferences"]
-    assert (existing["uid"], added) == ("u", own)
+    controller = {"kind": "PodCliqueSet", "name": "s", "uid": "living", "controller": True}
+    [existing, added] = ownership.adoption(controller, candidate)["metadata"]["ownerReferences"]
+    assert (existing["uid"], added) == ("u", controller)

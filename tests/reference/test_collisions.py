@@ -30,8 +30,8 @@ def clique(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def group(name: str, *members: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "cliqueNames": list(members), **more}
+def group(name: str, *members: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "cliqueNames": list(members), **fields}
 
 
 def a_set(cliques: list[dict[str, Any]], *groups: dict[str, Any]) -> dict[str, Any]:

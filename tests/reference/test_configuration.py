@@ -62,12 +62,12 @@ def test_durations_of_an_election_that_is_off_do_not_matter(tmp_path):
 
 def test_outside_of_a_cluster_somebody_has_to_say_where_the_lease_is(tmp_path):
     settings = configuration.LeaderElection(enabled=True)
-    own = tmp_path / "namespace"
-    assert leadership.namespace_of(settings, own) == ""
-    own.write_text("mine\n")
-    assert leadership.namespace_of(settings, own) == "mine"
+    namespace_file = tmp_path / "namespace"
+    assert leadership.namespace_of(settings, namespace_file) == ""
+    namespace_file.write_text("mine\n")
+    assert leadership.namespace_of(settings, namespace_file) == "mine"
     given = configuration.LeaderElection(enabled=True, resource_namespace="given")
-    assert leadership.namespace_of(given, own) == "given"
+    assert leadership.namespace_of(given, namespace_file) == "given"
 
 
 def test_a_file_that_is_not_there_ends_the_command(tmp_path):

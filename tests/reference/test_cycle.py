@@ -118,8 +118,8 @@ def test_cordoned_and_unready_nodes_are_left_alone():
 
 
 def test_init_containers_count_by_their_peak_and_sidecars_all_the_time():
-    def cpu(amount, **more):
-        return {"resources": {"requests": {"cpu": amount}}, **more}
+    def cpu(amount, **fields):
+        return {"resources": {"requests": {"cpu": amount}}, **fields}
 
     pod = gpu_pod(
         "p", 0, containers=[cpu("1"), cpu("500m")], initContainers=[cpu("1", restartPolicy="Always"), cpu("2")]

@@ -25,9 +25,9 @@ def pcs() -> PodCliqueSet:
 
 def placed(pcs: PodCliqueSet) -> Placement:
     """The gangs of the line MAPS."""
-    alone = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
+    cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [components.group(c.name, c.replicas, c.min_available) for c in children.group_configs(pcs)]
-    layout = first([*alone, *groups], "g", lambda count: [str(T + number) for number in range(count)])
+    layout = first([*cliques, *groups], "g", lambda count: [str(T + number) for number in range(count)])
     return Placement(MAPS, names.replica("llm", 0), layout)
 
 
@@ -65,22 +65,24 @@ def test_pods_and_members_get_the_gang_of_the_layout(pcs: PodCliqueSet) -> None:
 
 
 def test_a_standalone_clique_names_no_gang_and_its_pods_do(pcs: PodCliqueSet) -> None:
-    own = router(pcs)
-    assert changed(gang_migration.clique_change(MAPS, pcs, own, placed(pcs))) == {labels.PODGANG: None}
-    assert changed(gang_migration.pod_change(MAPS, pcs, own, pod(own, 0), placed(pcs))) == {labels.PODGANG: ANCHOR}
+    clique = router(pcs)
+    assert changed(gang_migration.clique_change(MAPS, pcs, clique, placed(pcs))) == {labels.PODGANG: None}
+    assert changed(gang_migration.pod_change(MAPS, pcs, clique, pod(clique, 0), placed(pcs))) == {
+        labels.PODGANG: ANCHOR
+    }
 
 
 def test_what_is_assigned_already_is_left_alone(pcs: PodCliqueSet) -> None:
-    own = router(pcs)
-    assert gang_migration.pod_change(MAPS, pcs, own, pod(own, 0, gang=ANCHOR), placed(pcs)) == {}
-    assert gang_migration.pod_change(MAPS, pcs, own, pod(own, 0, terminating=True), placed(pcs)) == {}
+    clique = router(pcs)
+    assert gang_migration.pod_change(MAPS, pcs, clique, pod(clique, 0, gang=ANCHOR), placed(pcs)) == {}
+    assert gang_migration.pod_change(MAPS, pcs, clique, pod(clique, 0, terminating=True), placed(pcs)) == {}
 
 
 def test_the_annotation_of_kai_follows_in_the_same_write(pcs: PodCliqueSet) -> None:
-    own = router(pcs)
-    marked = pod(own, 0)
+    clique = router(pcs)
+    marked = pod(clique, 0)
     marked.metadata.annotations = {kai.POD_GROUP: "llm-0", "example.com/note": "mine"}
-    change = gang_migration.pod_change(MAPS, pcs, own, marked, placed(pcs))
+    change = gang_migration.pod_change(MAPS, pcs, clique, marked, placed(pcs))
     assert change["metadata"]["annotations"] == {kai.POD_GROUP: ANCHOR}
 
 

@@ -20,8 +20,8 @@ def gang(bound):
     return Gang("ns/g", [Group("w", 1, [], [(gpu_pod(f"w{i}", 1), f"n{i}") for i in range(bound)])])
 
 
-def after(item, bound, **how):
-    return msgspec.structs.replace(item, status=gang_status.status(item, gang(bound), {}, None, "now", **how))
+def after(item, bound, **options):
+    return msgspec.structs.replace(item, status=gang_status.status(item, gang(bound), {}, None, "now", **options))
 
 
 def disruption(item):

@@ -119,15 +119,15 @@ def test_a_gate_goes_when_the_initialized_gang_names_the_pod(router):
 
 def test_a_pod_waits_until_every_floor_of_the_awaited_gang_is_bound(router):
     waiting = pod(router, 0, gated=True)
-    own = gang_of(router, references=[waiting.metadata.name])
+    pod_gang = gang_of(router, references=[waiting.metadata.name])
     base = gang_of(router)
     base.spec.podgroups.append(msgspec.structs.replace(base.spec.podgroups[0], name="other", min_replicas=2))
     name = router.metadata.name
-    assert gates.removable([waiting], name, own, [None], lambda _: 9) == []
-    assert gates.removable([waiting], name, own, [base], lambda _: 1) == []
-    assert gates.removable([waiting], name, own, [base], lambda _: 2) == [waiting]
+    assert gates.removable([waiting], name, pod_gang, [None], lambda _: 9) == []
+    assert gates.removable([waiting], name, pod_gang, [base], lambda _: 1) == []
+    assert gates.removable([waiting], name, pod_gang, [base], lambda _: 2) == [waiting]
     base.status.last_scheduled = "2026-01-01T00:00:00Z"
-    assert gates.removable([waiting], name, own, [base], lambda _: 0) == [waiting]
+    assert gates.removable([waiting], name, pod_gang, [base], lambda _: 0) == [waiting]
 
 
 def test_a_gang_keeps_groves_own_labels_and_mirrors_the_sets():

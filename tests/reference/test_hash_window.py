@@ -46,11 +46,11 @@ def test_a_legacy_hash_of_the_present_template_is_current_and_not_what_is_writte
 
 
 def test_what_is_written_is_current_and_nothing_to_be_replaced():
-    known = first(workload())
-    assert known.written in known
-    assert known.foreign(known.written) is None
-    assert known.foreign(None) is None and None not in known
-    assert known.foreign("4444") is None and "4444" not in known
+    current_hashes = first(workload())
+    assert current_hashes.written in current_hashes
+    assert current_hashes.foreign(current_hashes.written) is None
+    assert current_hashes.foreign(None) is None and None not in current_hashes
+    assert current_hashes.foreign("4444") is None and "4444" not in current_hashes
 
 
 def test_where_both_hashes_are_one_it_is_the_written_one():

@@ -27,8 +27,8 @@ def packed(**keys: str) -> dict[str, Any]:
     return {"topologyConstraint": {"packConstraint": keys}}
 
 
-def group(name: str, minimum: int, **more: Any) -> dict[str, Any]:
-    return {"name": name, "minReplicas": minimum, "podReferences": [], **more}
+def group(name: str, minimum: int, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "minReplicas": minimum, "podReferences": [], **fields}
 
 
 def gang(*groups: dict[str, Any], notes: dict[str, str] | None = None, **spec: Any) -> PodGang:
@@ -270,8 +270,8 @@ async def test_a_topology_follows_its_binding():
     async with cluster.running():
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": "fleet"}, "spec": spec})
         await cluster.until(lambda: levels() == ["r"])
-        more = {"spec": {"levels": [{"domain": "block", "key": "b"}, *spec["levels"]]}}
-        await cluster.api.patch(("clustertopologybindings", "", "fleet"), more, "merge", False)
+        further_level = {"spec": {"levels": [{"domain": "block", "key": "b"}, *spec["levels"]]}}
+        await cluster.api.patch(("clustertopologybindings", "", "fleet"), further_level, "merge", False)
         await cluster.until(lambda: levels() == ["b", "r"])
         await cluster.api.delete(("clustertopologybindings", "", "fleet"))
         await cluster.until(lambda: levels() == [])
@@ -302,19 +302,19 @@ async def test_a_binding_tells_whether_topologies_have_its_levels():
         await cluster.api.create("clustertopologybindings", "", {"metadata": {"name": binding}, "spec": spec})
 
     async with cluster.running():
-        theirs = {"metadata": {"name": "theirs"}, "spec": {"levels": [{"nodeLabel": "r"}]}}
-        await cluster.api.create("topologies", "", theirs)
+        topology = {"metadata": {"name": "theirs"}, "spec": {"levels": [{"nodeLabel": "r"}]}}
+        await cluster.api.create("topologies", "", topology)
         await bind("managed", {"levels": levels})
         await bind("external", {"levels": levels, "schedulerTopologyBindings": named})
-        await cluster.api.create("topologies", "", {**theirs, "metadata": {"name": "foreign"}})
+        await cluster.api.create("topologies", "", {**topology, "metadata": {"name": "foreign"}})
         await bind("foreign", {"levels": levels})
         other = {"schedulerName": "other", "topologyReference": "x"}
         await bind("unknown", {"levels": levels, "schedulerTopologyBindings": [other]})
         await cluster.until(lambda: sync_status("managed") == sync_status("external") == ("False", "InSync", [True]))
         await cluster.until(lambda: sync_status("foreign") == ("True", "Drift", [False]))
         await cluster.until(lambda: sync_status("unknown") == ("Unknown", "TopologyNotFound", [True, False]))
-        more = {"spec": {"levels": [{"domain": "block", "key": "b"}, *levels]}}
-        await cluster.api.patch(("clustertopologybindings", "", "external"), more, "merge", False)
+        further_level = {"spec": {"levels": [{"domain": "block", "key": "b"}, *levels]}}
+        await cluster.api.patch(("clustertopologybindings", "", "external"), further_level, "merge", False)
         await cluster.until(lambda: sync_status("external") == ("True", "Drift", [False]))
         await cluster.api.patch(
             ("clustertopologybindings", "", "external"), {"spec": {"levels": levels}}, "merge", False

@@ -53,8 +53,8 @@ async def make(played: CrashRun) -> None:
     cliques = manifest["spec"]["template"]["cliques"]
     for clique, parent in zip(cliques[1:], cliques, strict=False):
         clique["spec"]["startsAfter"] = [parent["name"]]
-    how = {"terminationDelay": "4h0m0s", "cliqueStartupType": "CliqueStartupTypeExplicit"}
-    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **how))
+    fields = {"terminationDelay": "4h0m0s", "cliqueStartupType": "CliqueStartupTypeExplicit"}
+    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **fields))
 
 
 def deployed(view: View) -> bool:
@@ -82,8 +82,8 @@ async def make_small(played: CrashRun) -> None:
         "membersMinAvailable": 1,
     }
     manifest = workloads.load("kept", {"setName": "s", "delay": "1s", **small})
-    how = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
-    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **how))
+    fields = {"cliqueStartupType": "CliqueStartupTypeAnyOrder"}
+    await played.client.create(models.PODCLIQUESETS, complete(manifest, played, **fields))
 
 
 async def scale(played: CrashRun, replicas: int) -> None:

@@ -44,7 +44,7 @@ NAMESPACE, SET = "migrated", "s"
 REPLICAS, CLIQUES = 3, 3
 PODS = REPLICAS * CLIQUES
 OLD, NEW = Policy(SCHEMES["legacy-0.34"], ()), Policy()
-BACK = Policy(SCHEMES["legacy-0.34"])
+LEGACY_POLICY = Policy(SCHEMES["legacy-0.34"])
 OTHER_LIBRARIES = Policy(SCHEMES["legacy-0.35"])
 
 
@@ -105,14 +105,14 @@ def written_by(view: View, way: Way) -> list[str]:
     of_role = {clique["name"]: template_hashes.of_clique(clique, "", way) for clique in whole["cliques"]}
     current = takeover.everything(view, SET)
     wrong = []
-    for where, hash in current.items():
-        kind, _, rest = where.partition("/")
+    for place, hash in current.items():
+        kind, _, rest = place.partition("/")
         if kind == "podcliquesets" or "Generation" in rest:
             expected = generation
         else:
             expected = next(value for role, value in of_role.items() if f"-{role}" in rest)
         if hash != expected:
-            wrong.append(f"{where} is {hash}, not {expected}")
+            wrong.append(f"{place} is {hash}, not {expected}")
     return wrong if len(current) == 1 + REPLICAS + 3 * REPLICAS * CLIQUES + PODS else [f"{len(current)} hashes"]
 
 
@@ -123,11 +123,11 @@ async def all_deaths(cluster: Cluster) -> int:
     history = History(recorder, NAMESPACE)
     legacy, canonical, other = Way("0.34", False), Way("0.34", True), Way("0.35", False)
 
-    async def until(way: Way, what: str) -> None:
-        await asyncio.to_thread(history.wait, what, lambda view: not written_by(view, way), 60)
+    async def until(way: Way, expectation: str) -> None:
+        await asyncio.to_thread(history.wait, expectation, lambda view: not written_by(view, way), 60)
 
-    async def migrated(what: str) -> None:
-        await until(canonical, what)
+    async def migrated(expectation: str) -> None:
+        await until(canonical, expectation)
         await asyncio.to_thread(history.quiet, 1, 30)
 
     try:
@@ -147,7 +147,7 @@ async def all_deaths(cluster: Cluster) -> int:
             await death(task)
             writes, deaths = mortal.writes, dict[int, bool]()
             for k in range(PART, writes, PARTS):
-                task, _ = start(cluster.kubeconfig, BACK)
+                task, _ = start(cluster.kubeconfig, LEGACY_POLICY)
                 await until(legacy, f"before death {k}: the way back")
                 await death(task)
                 task, mortal = start(cluster.kubeconfig, NEW, k)

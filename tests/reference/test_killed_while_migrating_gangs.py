@@ -29,21 +29,21 @@ LIVES = 3
 OLD, NEW = "an earlier version has made it", "a version with maps takes over"
 
 
-def of_size(replicas: int, alone: int, groups: int, members: int, live: Sequence[int]) -> Sequence[Chapter]:
+def of_size(replicas: int, pod_count: int, groups: int, members: int, live: Sequence[int]) -> Sequence[Chapter]:
     """The story of a set of this size. `live` are the replicas that its scaling group has when it is taken over, in
     each replica of the set and whatever the template says."""
-    pods = sum(alone + own * (1 + members) for own in live)
+    pods = sum(pod_count + live_count * (1 + members) for live_count in live)
 
     async def make(played: CrashRun) -> None:
         await played.replace_operator(NAMES)
-        sizes = {"replicas": replicas, "alone": alone, "groups": groups, "members": members}
+        sizes = {"replicas": replicas, "alone": pod_count, "groups": groups, "members": members}
         minimums = {"aloneMinAvailable": 1, "groupsMinAvailable": 1, "membersMinAvailable": 1}
         manifest = workloads.load("kept", {"setName": "s", **sizes, **minimums})
         manifest = complete(manifest, played, cliqueStartupType="CliqueStartupTypeAnyOrder")
         await played.client.create(models.PODCLIQUESETS, manifest)
         await asyncio.to_thread(played.history.wait, "its groups exist", lambda view: _groups(view) == replicas, 60)
-        for index, own in enumerate(live):
-            body, name = {"spec": {"replicas": own}}, f"s-{index}-g"
+        for index, live_count in enumerate(live):
+            body, name = {"spec": {"replicas": live_count}}, f"s-{index}-g"
             await played.client.patch(models.SCALING_GROUPS, played.namespace, name, body, subresource="scale")
 
     async def take_over(played: CrashRun) -> None:

@@ -82,13 +82,15 @@ def replaced_once(played: CrashRun) -> None:
     assert replay.created(span) == SIZES, f"{played.namespace}: created pods"
     assert max(replay.lacking(span, SIZES).values()) == 1, f"{played.namespace}: missing pods"
     for clique, size in SIZES.items():
-        own = predicates.pods_of(view, clique)
+        clique_pods = predicates.pods_of(view, clique)
         of = label(view.get("podcliques", clique), labels.TEMPLATE_HASH)
-        assert [label(pod, labels.TEMPLATE_HASH) for pod in own] == [of] * size, (
+        assert [label(pod, labels.TEMPLATE_HASH) for pod in clique_pods] == [of] * size, (
             f"{played.namespace}: hashes of {clique}"
         )
-        assert sorted(text(pod, "spec", "hostname") for pod in own) == [f"{clique}-{n}" for n in range(size)], clique
-        images = {text(pod, "spec", "containers", 0, "image").rpartition(":")[2] for pod in own}
+        assert sorted(text(pod, "spec", "hostname") for pod in clique_pods) == [f"{clique}-{n}" for n in range(size)], (
+            clique
+        )
+        images = {text(pod, "spec", "containers", 0, "image").rpartition(":")[2] for pod in clique_pods}
         assert images == {"1" if clique.endswith("c") else "second"}, f"{played.namespace}: images of {clique}"
 
 

@@ -22,7 +22,7 @@ class Listening:
     def __init__(self) -> None:
         self.patches: list[Any] = []
 
-    async def patch(self, resource: Any, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+    async def patch(self, resource: Any, namespace: str, name: str, body: Any, **options: Any) -> bytes:
         self.patches.append(body)
         return b'{"metadata": {"name": "c", "namespace": "n", "uid": "1", "resourceVersion": "8"}}'
 

@@ -55,9 +55,9 @@ class Processes:
         self._started: list[ProcessGroup] = []
         (folder / "operator.yaml").write_text(CONFIGURATION)
 
-    def start(self, number: int, command: str, *more: str) -> ProcessGroup:
+    def start(self, number: int, command: str, *options: str) -> ProcessGroup:
         port = self._cluster.port(number)
-        arguments = [command, f"--kubeconfig={self._cluster.kubeconfig}", f"--health-port={port}", *more]
+        arguments = [command, f"--kubeconfig={self._cluster.kubeconfig}", f"--health-port={port}", *options]
         log = self._folder / f"{number}.log"
         group = ProcessGroup(
             [sys.executable, "-m", "reference_impl", *arguments],

@@ -23,7 +23,7 @@ class Api:
         self.failure, self.answers, self.reads = failure, list(answers), 0
         self.on_answer: Any = None
 
-    async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+    async def create(self, resource: Resource, body: Any, **options: Any) -> bytes:
         raise self.failure
 
     async def get_or_none(self, resource: Resource, namespace: str, name: str) -> bytes | None:
@@ -79,8 +79,8 @@ def test_the_capacity_is_free_when_the_pod_is_not_bound(failure: Exception) -> N
 def test_a_pod_that_is_bound_is_known_as_bound() -> None:
     api = Api(TimeoutError(), stored("n"))
     scheduler = tried(api)
-    known = scheduler._pods.get(NAMESPACE, "a")
-    assert known is not None and known.spec.node_name == "n"
+    cached = scheduler._pods.get(NAMESPACE, "a")
+    assert cached is not None and cached.spec.node_name == "n"
     assert (scheduler._assumed, api.reads) == ({}, 1)
 
 

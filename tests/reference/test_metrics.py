@@ -65,12 +65,12 @@ async def test_queues_and_reconciles_are_counted() -> None:
     metrics, queue = OperatorMetrics(), WorkQueue[tuple[str, str]](first_retry=0.001)
     metrics.controller("podclique", queue, 1)
     results: list[Any] = [None, 0.001, ValueError("no"), None]
-    over = asyncio.Event()
+    finished = asyncio.Event()
 
     async def reconcile(key: tuple[str, str]) -> float | None:
         result = results.pop(0)
         if not results:
-            over.set()
+            finished.set()
         if isinstance(result, Exception):
             raise result
         return result
@@ -79,7 +79,7 @@ async def test_queues_and_reconciles_are_counted() -> None:
     queue.add(("ns", "b"))
     assert value(parsed(metrics.page().decode()), "workqueue_depth", name="podclique") == 2
     working = asyncio.create_task(work(queue, reconcile, 1))
-    await over.wait()
+    await finished.wait()
     queue.close()
     await working
     samples = parsed(metrics.page().decode())

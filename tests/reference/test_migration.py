@@ -106,11 +106,11 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
     pcs = msgspec.convert(whole, PodCliqueSet)
     manifests: list[dict[str, Any]] = []
     for index in range(2):
-        alone = children.standalone_templates(pcs)
-        manifests += [children.standalone_clique(pcs, index, template, NAMES, policy=policy) for template in alone]
+        standalone = children.standalone_templates(pcs)
+        manifests += [children.standalone_clique(pcs, index, template, NAMES, policy=policy) for template in standalone]
         for config in children.group_configs(pcs):
-            own = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
-            group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), own)
+            old_status = {"currentPodCliqueSetGenerationHash": generation, "replicas": 1}
+            group = put("PodCliqueScalingGroup", children.scaling_group(pcs, index, config), old_status)
             of = msgspec.convert(group, PodCliqueScalingGroup)
             manifests += members(pcs, of, policy=policy)
     for index in range(2):
@@ -121,8 +121,12 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
         put("PodGang", {"metadata": {**metadata, "ownerReferences": owners}, "spec": {"podgroups": []}})
     for manifest in manifests:
         hash = manifest["metadata"]["labels"][labels.TEMPLATE_HASH]
-        own = {"currentPodTemplateHash": hash, "currentPodCliqueSetGenerationHash": generation, "readyReplicas": 1}
-        clique = put("PodClique", manifest, own)
+        old_status = {
+            "currentPodTemplateHash": hash,
+            "currentPodCliqueSetGenerationHash": generation,
+            "readyReplicas": 1,
+        }
+        clique = put("PodClique", manifest, old_status)
         owner = children.owner_reference("grove.io/v1alpha1", "PodClique", _meta(clique))
         metadata = {
             "name": f"{clique['metadata']['name']}-pod",
@@ -141,7 +145,7 @@ def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
     first, *_ = present
     old = {**present, first: "of-another-template"}
     of = (("older", 0), (generation, 1), (generation, 2))
-    gangs = tuple(Entry(str(number), own, cliques={first: 1}) for own, number in of)
+    gangs = tuple(Entry(str(number), entry_generation, cliques={first: 1}) for entry_generation, number in of)
     return Stored(gangs, {generation: present, "older": old})
 
 
@@ -236,9 +240,11 @@ async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -
     document["metadata"] |= {"resourceVersion": "5000", "generation": 2}
     operator.cache.sets.observe(operator.cache.sets.decode(orjson.dumps(document)))
     await operator.migrate()
-    ours = {hash for known in hashes.window(pcs).templates.values() for hash in [known.written]}
+    written_hashes = {
+        hash for template_hashes in hashes.window(pcs).templates.values() for hash in [template_hashes.written]
+    }
     pods = [d for (kind, _), d in objects.items() if kind == "Pod"]
-    assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= ours
+    assert {pod["metadata"]["labels"][labels.TEMPLATE_HASH] for pod in pods} <= written_hashes
 
 
 async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
@@ -249,6 +255,6 @@ async def test_a_conflict_ends_the_pass_and_the_next_one_goes_on() -> None:
     with pytest.raises(ApiError):
         await operator.migrate()
     await asyncio.sleep(0)
-    again = FakeOperator(objects)
-    await again.migrate()
+    second_operator = FakeOperator(objects)
+    await second_operator.migrate()
     assert without_versions(objects) == without_versions(stored(NEW, the_set()))

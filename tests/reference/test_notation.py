@@ -13,13 +13,13 @@ from reference_impl.plan import hashes, notation, quantities
 from tests.reference import hash_vectors
 from tests.reference.apiserver import stored
 
-AGAIN = [(entry["json"], entry["marshalled"]) for entry in hash_vectors.document()["quantities"] if "dump" in entry]
+NOTATIONS = [(entry["json"], entry["marshalled"]) for entry in hash_vectors.document()["quantities"] if "dump" in entry]
 """Quantities as they are sent, and as upstream's operators store them."""
 LOST = "1000E"
 """Upstream stores 1: its library has no suffix for it."""
 
 
-@pytest.mark.parametrize(("sent", "marshalled"), AGAIN)
+@pytest.mark.parametrize(("sent", "marshalled"), NOTATIONS)
 def test_a_quantity_is_written_as_upstream_writes_it(sent: object, marshalled: str) -> None:
     quantity = quantities.of_json(sent)
     assert quantity is not None and quantities.written(quantity) == (sent if sent == LOST else marshalled)
@@ -105,19 +105,19 @@ def test_a_field_without_a_divisor_is_what_it_was() -> None:
     assert changed(without, without) == {} and changed(with_one, without) == {divisor: None}
 
 
-@pytest.mark.parametrize(("sent", "marshalled"), [pair for pair in AGAIN if pair[0] != LOST])
+@pytest.mark.parametrize(("sent", "marshalled"), [pair for pair in NOTATIONS if pair[0] != LOST])
 def test_a_manifest_that_is_applied_again_after_a_take_over_has_the_stored_hash(sent: object, marshalled: str) -> None:
     """HASH-065, HASH-087: upstream stores and hashes its own notation, or what was sent."""
     for text in (marshalled, sent):
         before = stored(a_set())
         _requests(before)["cpu"] = text
-        again = stored(a_set(sent), before)
-        assert _requests(again)["cpu"] == text
-        assert _generation(again) == _generation(before)
+        reapplied = stored(a_set(sent), before)
+        assert _requests(reapplied)["cpu"] == text
+        assert _generation(reapplied) == _generation(before)
 
 
 def test_a_set_that_is_created_has_the_notation_that_upstream_stores() -> None:
-    for sent, marshalled in AGAIN:
+    for sent, marshalled in NOTATIONS:
         assert _requests(stored(a_set(sent)))["cpu"] == (sent if sent == LOST else marshalled)
 
 

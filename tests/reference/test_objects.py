@@ -111,8 +111,8 @@ def test_of_too_many_those_go_that_serve_least(router):
 def test_of_too_many_pods_the_first_difference_decides(router):
     """CHG-SC-36: bound, phase, ready, template, then the older ones stay; and of equals the lower index."""
 
-    def numbered(index: int, second: int | None, *, old: bool = False, **how: object) -> Pod:
-        result = pod(router, index, **how)
+    def numbered(index: int, second: int | None, *, old: bool = False, **options: object) -> Pod:
+        result = pod(router, index, **options)
         result.metadata.creation_timestamp = None if second is None else f"2026-01-01T00:00:{second:02}Z"
         if old:
             result.metadata.labels[labels.TEMPLATE_HASH] = "old"

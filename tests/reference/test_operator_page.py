@@ -40,9 +40,9 @@ def test_every_metric_is_on_the_page(metrics: Metrics) -> None:
 
 
 def test_no_metric_is_on_the_page_that_there_is_not() -> None:
-    there = {
+    served_names = {
         f"{family.name}_total" if family.type == "counter" else family.name
         for metrics in (OperatorMetrics(), SchedulerMetrics())
         for family in metrics.registry.collect()
     }
-    assert set(re.findall(r"`((?:workqueue|controller_runtime|grove|rest|leader)_[a-z_]+)`", PAGE)) <= there
+    assert set(re.findall(r"`((?:workqueue|controller_runtime|grove|rest|leader)_[a-z_]+)`", PAGE)) <= served_names

@@ -24,12 +24,12 @@ def fits(free, demands):
     """Try all nodes for all pods."""
     pods = [(requests, allowed) for requests, count, allowed in demands for _ in range(count)]
     for places in product(range(len(free)), repeat=len(pods)):
-        left = [dict(own) for own in free]
+        remaining = [dict(amounts) for amounts in free]
         for (requests, _), place in zip(pods, places, strict=True):
             for name, amount in requests.items():
-                left[place][name] -= amount
-        allowed = all(place in own for (_, own), place in zip(pods, places, strict=True))
-        if allowed and all(amount >= 0 for own in left for amount in own.values()):
+                remaining[place][name] -= amount
+        allowed = all(place in amounts for (_, amounts), place in zip(pods, places, strict=True))
+        if allowed and all(amount >= 0 for amounts in remaining for amount in amounts.values()):
             return True
     return False
 

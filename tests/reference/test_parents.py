@@ -111,8 +111,8 @@ def test_the_init_container_stands_last_and_names_each_parent_with_its_floor():
         "volumes": [{"name": "data", "emptyDir": {}}],
     }
     spec = pod_spec(of, "p-0-sg-0-wk")
-    own, waiter = spec["initContainers"]
-    assert own["name"] == "own" and own["env"]
+    user_container, waiter = spec["initContainers"]
+    assert user_container["name"] == "own" and user_container["env"]
     assert waiter == {
         "name": "grove-initc",
         "image": "initc:1",

@@ -58,8 +58,8 @@ def test_parts_that_leave_count_no_more_and_the_errors_are_bounded() -> None:
     unknown = _router(pcs, 0, "no")
     unknown.metadata.name = "llm-0-other"
     assert part_errors.of_set(pcs, [leaving, unknown, _router(pcs, 0)]) == []
-    many = [_router(pcs, 0, f"claim-{number} is missing") for number in range(part_errors.MAX_ERRORS + 5)]
-    assert len(part_errors.of_set(pcs, many)) == part_errors.MAX_ERRORS
+    routers = [_router(pcs, 0, f"claim-{number} is missing") for number in range(part_errors.MAX_ERRORS + 5)]
+    assert len(part_errors.of_set(pcs, routers)) == part_errors.MAX_ERRORS
     manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
     group = msgspec.convert(manifest, PodCliqueScalingGroup)
     status = ScalingGroupStatus(last_errors=[LastError("ERR_SYNC_PODCLIQUES", "no", "")])
@@ -88,7 +88,7 @@ class Counting:
         self.events.append(manifest["note"])
         return b"{}"
 
-    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
         self.patches += 1
         self.stored["metadata"]["resourceVersion"] = str(10 + self.patches)
         self.stored["status"] = body["status"]

@@ -13,8 +13,8 @@ from tests.reference.filters.scenes import node, pod
 RESOURCES = {"cpu": 1, "memory": 2**30, "example.com/gpu": 1}
 
 
-def amounts(random, most):
-    return {name: str(random.randint(1, most) * unit) for name, unit in RESOURCES.items()}
+def amounts(random, maximum):
+    return {name: str(random.randint(1, maximum) * unit) for name, unit in RESOURCES.items()}
 
 
 def slots(capacity, shape):
@@ -40,10 +40,10 @@ def test_slots_and_ranks_follow_each_change(seed):
         tightest = shapes[-1].tightest()
         fewest = min((n for n in expected.values() if n), default=None)
         assert expected.get(tightest) == fewest
-        few = Counter(
+        expected_shortages = Counter(
             {name: sum(capacity.free[i].get(name, 0) < n for i in shape.eligible) for name, n in shape.requests}
         )
-        assert shape.shortages() == few
+        assert shape.shortages() == expected_shortages
         if marks and random.random() < 0.3:
             capacity.undo(marks.pop(random.randrange(len(marks))))
             marks = [mark for mark in marks if mark <= capacity.mark()]

@@ -47,7 +47,7 @@ class Refusing:
         name = manifest["metadata"]["generateName"] + "".join(random.choices(string.ascii_lowercase, k=5))
         raise ApiError(code, reason, message.format(name), {"name": name}, None)
 
-    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
         self.patches.append(body)
         self._version += 1
         current = self.objects[name]

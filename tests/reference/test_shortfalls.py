@@ -12,14 +12,14 @@ from tests.reference.examples import gpu_pod, node
 GPU, RACK = "nvidia.com/gpu", "example.com/rack"
 
 
-def gang(name, *groups, rack=False, **more):
+def gang(name, *groups, rack=False, **fields):
     """Groups as (pods, GPUs a pod), all of them needed."""
     gang_groups = [
         Group(f"{name}-{g}", pods, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
         for g, (pods, gpus) in enumerate(groups)
     ]
     names = [group.name for group in gang_groups]
-    return Gang(name, gang_groups, scopes(names, (names, RACK if rack else "", "")), **more)
+    return Gang(name, gang_groups, scopes(names, (names, RACK if rack else "", "")), **fields)
 
 
 def racked(**gpus_of):
@@ -27,34 +27,34 @@ def racked(**gpus_of):
     return [node(name, gpus, labels={RACK: name.split("_")[0]}) for name, gpus in gpus_of.items()]
 
 
-def why(item, nodes, **around):
+def shortfall_of(item, nodes, **around):
     return cycle.plan([item], Capacity(nodes, {}), cycle.OtherPods(**around)).waiting[item.name]
 
 
 def test_a_resource_that_is_short():
-    lack = why(gang("a", (3, 4)), [node("n", 8)])
+    lack = shortfall_of(gang("a", (3, 4)), [node("n", 8)])
     assert (lack.kind, lack.group, lack.resource, lack.needed, lack.possible) == ("resource", "a-0", GPU, 3, 2)
     assert "2 of 3 pods of a-0" in str(lack) and GPU in str(lack)
 
 
 def test_no_node_that_may_take_it():
-    lack = why(gang("a", (1, 1)), [node("n", 8, unschedulable=True)])
+    lack = shortfall_of(gang("a", (1, 1)), [node("n", 8, unschedulable=True)])
     assert lack.kind == "nodes" and "a-0" in str(lack)
 
 
 def test_the_domain_that_comes_nearest():
-    lack = why(gang("a", (3, 1), rack=True), racked(r1_a=1, r1_b=1, r2_a=1))
+    lack = shortfall_of(gang("a", (3, 1), rack=True), racked(r1_a=1, r1_b=1, r2_a=1))
     assert (lack.kind, lack.key, lack.domain, lack.possible) == ("domain", RACK, "r1", 2)
     assert RACK in str(lack) and "r1" in str(lack) and GPU in str(lack)
 
 
 def test_no_node_with_the_label():
-    lack = why(gang("a", (1, 1), rack=True), [node("n", 8)])
+    lack = shortfall_of(gang("a", (1, 1), rack=True), [node("n", 8)])
     assert lack.kind == "domain" and lack.domain == "" and RACK in str(lack)
 
 
 def test_each_group_fits_but_not_both():
-    lack = why(gang("a", (2, 2), (2, 2)), [node("n", 6)])
+    lack = shortfall_of(gang("a", (2, 2), (2, 2)), [node("n", 6)])
     assert lack.kind == "together" and GPU in str(lack)
 
 
@@ -62,7 +62,7 @@ def test_bound_pods_in_two_domains():
     item = gang("a", (1, 1), rack=True)
     item.groups[0].minimum = 3
     item.groups[0].members = [(gpu_pod("x", 1), "r1_a"), (gpu_pod("y", 1), "r2_a")]
-    lack = why(item, racked(r1_a=4, r2_a=4))
+    lack = shortfall_of(item, racked(r1_a=4, r2_a=4))
     assert lack.kind == "torn" and RACK in str(lack)
 
 

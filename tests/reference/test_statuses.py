@@ -56,9 +56,9 @@ def test_a_crashed_pod_breaches_until_it_is_ready_again(router, pcs):
         "True",
         "InsufficientReadyPods",
     )
-    again = pod(router, 0, node="n", ready=True)
-    again.status.container_statuses = crashed.status.container_statuses
-    assert reasons(statuses.clique_status(router, [again], pcs, NOW))["MinAvailableBreached"][0] == "False"
+    recovered = pod(router, 0, node="n", ready=True)
+    recovered.status.container_statuses = crashed.status.container_statuses
+    assert reasons(statuses.clique_status(router, [recovered], pcs, NOW))["MinAvailableBreached"][0] == "False"
 
 
 def test_a_started_pod_that_is_not_ready_does_not_count(router, pcs):

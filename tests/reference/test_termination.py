@@ -65,8 +65,8 @@ class World:
         self.group.status = statuses.group_status(self.group, self.pcs, self.cliques.get, at(second))
 
     def due_in_set(self, second: float) -> termination.Due:
-        alone = [self.cliques["llm-0-router"]]
-        return termination.due_in_set(self.pcs, alone, [self.group], BORN + second)
+        cliques = [self.cliques["llm-0-router"]]
+        return termination.due_in_set(self.pcs, cliques, [self.group], BORN + second)
 
     def due_in_group(self, second: float) -> termination.Due:
         return termination.due_in_group(self.pcs, self.group, self.cliques.get, BORN + second)

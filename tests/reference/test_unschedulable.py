@@ -68,7 +68,7 @@ class Cluster:
         self.refused_events: list[Exception] = []
         self.on_answer: Any = None
 
-    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **how: Any) -> bytes:
+    async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
         if self.failures:
             raise self.failures.pop(0)
         self.patches.append(body)
@@ -80,7 +80,7 @@ class Cluster:
         }
         return orjson.dumps({"metadata": metadata, "spec": {}, "status": body["status"]})
 
-    async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+    async def create(self, resource: Resource, body: Any, **options: Any) -> bytes:
         assert resource == EVENTS
         if self.refused_events:
             raise self.refused_events.pop(0)
@@ -198,7 +198,7 @@ def test_the_scheduler_outlives_a_connection_that_breaks(failure: Exception) -> 
     }
 
     class Broken(Cluster):
-        async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+        async def create(self, resource: Resource, body: Any, **options: Any) -> bytes:
             raise failure
 
     async def scenario() -> None:

@@ -118,14 +118,14 @@ def test_pods_that_are_added_meanwhile_are_made_once(world):
 def test_replicas_of_a_group_go_whole_and_in_order(world):
     first = [world.names(f"{WORKERS}-{j}-{clique}") for j in (0, 1) for clique in ("decode", "prefill")]
     world.change("prefill")
-    down = []
+    missing_so_far = []
     for _ in world.until_ended():
         sizes = {f"{WORKERS}-{j}-{clique}": size for j in (0, 1) for clique, size in (("decode", 1), ("prefill", 2))}
         missing = {name.rsplit("-", 1)[0] for name, size in sizes.items() if serving(world, name) < size}
         assert len(missing) <= 1
-        down += missing
-    assert down == sorted(down) and set(down) == {f"{WORKERS}-0", f"{WORKERS}-1"}
-    assert sorted(world.deleted_pods) == sorted(name for own in first for name in own)
+        missing_so_far += missing
+    assert missing_so_far == sorted(missing_so_far) and set(missing_so_far) == {f"{WORKERS}-0", f"{WORKERS}-1"}
+    assert sorted(world.deleted_pods) == sorted(name for replica_pods in first for name in replica_pods)
     assert not any(name.startswith(ROUTER) for name in world.deleted_pods)
     status = world.groups[WORKERS].status
     assert (status.update_progress.updated_pod_cliques_count, status.update_progress.total_pod_cliques_count) == (4, 4)

@@ -40,7 +40,7 @@ class Api:
         self.stored[(resource.plural, item["metadata"]["name"])] = item
         return item
 
-    async def patch(self, resource: Resource, namespace: str | None, name: str, body: Any, **how: Any) -> bytes:
+    async def patch(self, resource: Resource, namespace: str | None, name: str, body: Any, **options: Any) -> bytes:
         if resource not in (CLAIMS, VOLUMES):
             return orjson.dumps({"metadata": {"name": name, "namespace": namespace, "resourceVersion": "0"}})
         while self.rivals:
@@ -53,7 +53,7 @@ class Api:
         changed = {**item, "metadata": metadata, "spec": item["spec"] | body.get("spec", {})}
         return orjson.dumps(self.write(resource, changed))
 
-    async def create(self, resource: Resource, body: Any, **how: Any) -> bytes:
+    async def create(self, resource: Resource, body: Any, **options: Any) -> bytes:
         if resource == PODS:
             self.bound[body["metadata"]["name"]] = body["target"]["name"]
         return b"{}"
@@ -171,10 +171,10 @@ def test_the_provisioner_takes_the_selected_node_back() -> None:
         scene.see("claims", scene.api.write(CLAIMS, refused))
         assert scene.scheduler._changed.is_set(), "the gang is planned anew"
         await scene.cycle()
-        again = scene.api.stored[("persistentvolumeclaims", "c")]["metadata"]["annotations"][SELECTED]
-        scene.bind("made", again)
+        selected_node = scene.api.stored[("persistentvolumeclaims", "c")]["metadata"]["annotations"][SELECTED]
+        scene.bind("made", selected_node)
         await scene.cycle()
-        assert scene.api.bound == {"p": again}
+        assert scene.api.bound == {"p": selected_node}
         return scene
 
     leap(scenario())

@@ -55,8 +55,8 @@ class Driver:
         gangs = [self.gang(item) for item in self.instance.gangs]
         running = [(running, pod) for name, (running, pod) in self.old.items() if name not in self.evicted]
         used: dict[str, Counter[str]] = {}
-        for where, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
-            used.setdefault(where, Counter()).update(pod.requests)
+        for node, pod in [(r.node, p) for r, p in running if r.holds] + [(n, p) for *_, p, n in self.bound.values()]:
+            used.setdefault(node, Counter()).update(pod.requests)
         around = cycle.OtherPods(
             evictable=[(p, r.node) for r, p in running if not r.gang and r.state == "running"],
             leaving=[(p, r.node) for r, p in running if r.state == "terminating"],
@@ -102,8 +102,8 @@ class Driver:
 
     def outcome(self) -> SchedulingOutcome:
         placed: dict[str, dict[str, Counter[str]]] = {}
-        for gang, group, _, where in self.bound.values():
-            placed.setdefault(gang, {}).setdefault(group, Counter())[where] += 1
+        for gang, group, _, node in self.bound.values():
+            placed.setdefault(gang, {}).setdefault(group, Counter())[node] += 1
         return SchedulingOutcome(placed, frozenset(self.evicted), recreated=True)
 
 

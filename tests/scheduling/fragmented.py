@@ -70,7 +70,7 @@ def scene(seed: int, nodes: int = 100, pods: int = 400) -> Scene:
     random = Random(seed)
     hosts = [_host(random, index) for index in range(nodes)]
     gangs: list[Gang] = []
-    left = {host.name: dict(host.free) for host in hosts}
+    free = {host.name: dict(host.free) for host in hosts}
     for index in range(nodes // 10):
         running = _gang(random, f"running-{index}", random.choice((0, 5, 10, 10)))
         running.required = ""
@@ -78,8 +78,8 @@ def scene(seed: int, nodes: int = 100, pods: int = 400) -> Scene:
             group.required = ""
             for _ in range(group.pods):
                 for host in random.sample(hosts, min(12, nodes)):
-                    if fits(group.requests, left[host.name]):
-                        take(group.requests, left[host.name])
+                    if fits(group.requests, free[host.name]):
+                        take(group.requests, free[host.name])
                         group.bound.append(host.name)
                         break
             group.pods = len(group.bound)

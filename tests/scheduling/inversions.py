@@ -31,7 +31,7 @@ def breaches(scene: Scene, plan: Plan) -> list[str]:
     for pod, node in plan.bindings:
         placed.setdefault(pod.metadata.name.rpartition("-")[0], []).append(node)
     free = _free(scene, placed)
-    violations = [f"{name} is overfull" for name, left in free.items() if min(left.values()) < 0]
+    violations = [f"{name} is overfull" for name, free_amounts in free.items() if min(free_amounts.values()) < 0]
     violations += [f"{gang.name} is torn" for gang in scene.gangs if _torn(scene, gang, placed)]
     for node, amounts in _reserved(scene, plan):
         take(amounts, free[node])
@@ -56,9 +56,9 @@ def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
         for pod, node in bound:
             take(requests[pod.metadata.name.rpartition("-")[0]], net.setdefault((gang, node), {}), -1)
     for eviction in plan.evictions:
-        if (own := net.get((eviction.preemptor, eviction.node))) is not None:
-            take(requests[eviction.pod.metadata.name.rpartition("-")[0]], own)
-    return [(node, {name: max(0, amount) for name, amount in own.items()}) for (_, node), own in net.items()]
+        if (needed := net.get((eviction.preemptor, eviction.node))) is not None:
+            take(requests[eviction.pod.metadata.name.rpartition("-")[0]], needed)
+    return [(node, {name: max(0, amount) for name, amount in needed.items()}) for (_, node), needed in net.items()]
 
 
 def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
@@ -93,7 +93,7 @@ def waiting(scene: Scene, placed: Placed) -> list[Gang]:
 
 def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """The free capacity without the newly bound pods of some gangs."""
-    result = {name: dict(left) for name, left in free.items()}
+    result = {name: dict(amounts) for name, amounts in free.items()}
     for group in (group for gang in lower for group in gang.groups):
         for node in placed.get(group.name, ()):
             take(group.requests, result[node], -1)

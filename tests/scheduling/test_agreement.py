@@ -42,8 +42,8 @@ def test_generated_instances(instance):
     # SHOULDs are judged, too: else they would fail on real nodes now and then.
     scaled = {gang.name for gang in instance.gangs if gang.base}
     # While room is cleared for its base gang, nothing is held back for a scaled gang.
-    late = scaled if outcome.evicted else set()
-    if breaches := [b for b in verdict(instance, outcome) if b.rule != "OR-6" or b.gang not in late]:
+    scaled_gangs = scaled if outcome.evicted else set()
+    if breaches := [b for b in verdict(instance, outcome) if b.rule != "OR-6" or b.gang not in scaled_gangs]:
         note(scenarios.to_yaml(instance, about="; ".join(map(str, breaches))))
         note(f"the scheduler: {scenarios.notation(outcome)}")
     assert not breaches

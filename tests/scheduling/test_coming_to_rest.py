@@ -14,11 +14,11 @@ class Turns(ScenarioRunner):
     """Scenarios of which one pod after the other is evicted, and recreated by the suite."""
 
     def __init__(self, evicted: int) -> None:
-        self.left, self.rested = evicted, 0
+        self.remaining, self.rested = evicted, 0
         quiet = lambda seconds, within, unless: self._note()  # noqa: E731
-        settled = lambda what, predicate, within: None  # noqa: E731
+        settled = lambda description, predicate, within: None  # noqa: E731
         self.alive_checks: list[tuple[str, int]] = []
-        alive = lambda step: self.alive_checks.append((step, self.left))  # noqa: E731
+        alive = lambda step: self.alive_checks.append((step, self.remaining))  # noqa: E731
         given = {"quiet": quiet, "settled": settled, "require_alive": alive}
         self.env: Any = SimpleNamespace(implementation=SimpleNamespace(settle=4.0), **given)
 
@@ -29,13 +29,13 @@ class Turns(ScenarioRunner):
         return True
 
     def _go_on(self, parts: Any) -> bool:
-        self.left -= 1
-        return self.left >= 0
+        self.remaining -= 1
+        return self.remaining >= 0
 
 
 @pytest.mark.parametrize("evicted", [0, 1, 8, 50])
 def test_scenarios_are_judged_after_a_time_without_a_change(evicted: int) -> None:
     play = Turns(evicted)
     play._come_to_rest([], "at rest")
-    assert play.left < 0 and play.rested
-    assert play.alive_checks == [("at rest", play.left)], "what a dead scheduler has left is not judged"
+    assert play.remaining < 0 and play.rested
+    assert play.alive_checks == [("at rest", play.remaining)], "what a dead scheduler has left is not judged"

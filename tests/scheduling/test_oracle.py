@@ -60,8 +60,8 @@ def test_wrong_outcomes_are_forbidden(scenario):
 @pytest.mark.parametrize("scenario", named(ALL))
 def test_what_is_printed_reads_back(scenario, tmp_path):
     (tmp_path / "one.yaml").write_text(scenarios.to_yaml(scenario.instance, scenario.about))
-    (again,) = scenarios.read(tmp_path / "one.yaml")
-    assert again.instance == scenario.instance
+    (reread,) = scenarios.read(tmp_path / "one.yaml")
+    assert reread.instance == scenario.instance
 
 
 def test_a_torn_gang_is_told_with_its_rule():

@@ -82,8 +82,8 @@ def test_a_pod_that_ran_before_gets_another_name() -> None:
     cluster = Acted()
     cluster.evict("s-r")
     assert cluster.references("s-r") == ["s-r-again"]
-    again = cluster.pods["s-r-again"]
-    assert "nodeName" not in again["spec"] and again["metadata"]["labels"][labels.GANG] == "s-r"
+    recreated = cluster.pods["s-r-again"]
+    assert "nodeName" not in recreated["spec"] and recreated["metadata"]["labels"][labels.GANG] == "s-r"
     assert not cluster.look(CONSOLIDATION)
 
 

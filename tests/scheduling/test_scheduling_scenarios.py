@@ -16,7 +16,7 @@ from conformance.testing.playing import Move, ScenarioResult
 ALL = {scenario.id: scenario for scenario in scenarios.load()}
 
 
-def scene(name, *moves, outcome=None, **more):
+def scene(name, *moves, outcome=None, **options):
     """The scenario with these moves, one a second."""
     scenario = ALL[name]
     steps = [Move(float(number), step) for number, step in enumerate(moves)]
@@ -26,11 +26,11 @@ def scene(name, *moves, outcome=None, **more):
             spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})
             spread[step.node] = spread.get(step.node, 0) + 1
     observed = outcome or SchedulingOutcome(placed)
-    return ScenarioResult(scenario, scenario.instance, False, steps, observed, 5.0, more.pop("nominated", {}))
+    return ScenarioResult(scenario, scenario.instance, False, steps, observed, 5.0, options.pop("nominated", {}))
 
 
-def broken(given, **how):
-    return set(judging.attributed(given, judging.breaches_of(given, **how)))
+def broken(given, **options):
+    return set(judging.attributed(given, judging.breaches_of(given, **options)))
 
 
 def bound(gang, group, *nodes):
@@ -47,8 +47,8 @@ def test_every_scenario_names_requirements_that_are_judged():
 
 def test_every_requirement_can_be_broken():
     by_scenarios = {id for scenario in ALL.values() for id in scenario.checks}
-    known = {*by_scenarios, *judging.RULES.values(), judging.EVICTS}
-    assert {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS} <= known
+    judged_ids = {*by_scenarios, *judging.RULES.values(), judging.EVICTS}
+    assert {*judging.OF_SCHEDULERS, *judging.OF_DOMAINS} <= judged_ids
 
 
 def test_a_torn_gang_breaks_its_rule_and_what_the_scenario_shows():
@@ -130,8 +130,8 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
 def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
     """In any scenario, such as a generated one, which names no requirement."""
     gang = Gang("A", (Group("w", 2, 3, {"gpus": 1}),))
-    there = tuple(Node(name, {"gpus": 1}, {"host": name}) for name in ("n1", "n2"))
-    instance = Instance(there, (gang,), (RunningPod("old", "n2", {"gpus": 1}, state=state),))
+    hosts = tuple(Node(name, {"gpus": 1}, {"host": name}) for name in ("n1", "n2"))
+    instance = Instance(hosts, (gang,), (RunningPod("old", "n2", {"gpus": 1}, state=state),))
     played = scene("GS-S01", *bound("A", "w", *nodes))
     played = replace(played, instance=instance, scenario=replace(played.scenario, checks=()))
     assert broken(played) == breaks
@@ -187,8 +187,8 @@ def test_an_explanation_has_all_and_reads_back(tmp_path):
 
 
 def test_drawn_instances_are_those_of_the_seed():
-    first, again = (sampling.scenarios(7, 6, ()) for _ in range(2))
-    assert len(first) == 6 and first == again
+    first, second = (sampling.scenarios(7, 6, ()) for _ in range(2))
+    assert len(first) == 6 and first == second
     assert [scenario.instance for scenario in sampling.scenarios(8, 6, ())] != [scenario.instance for scenario in first]
     assert all("seed 7" in scenario.about for scenario in first)
 
@@ -202,14 +202,14 @@ def test_minimums_of_zero_are_a_matter_of_their_own():
 
 def test_a_pod_that_was_moved_is_not_evicted():
     placed = bound("G", "w", "n1")
-    deleted, again = PodGone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
+    deleted, rebound = PodGone("w0"), Bound("g-w-again", "G", "w", "n2", "w0")
     repaired = {"G": {"w": {"n1": 1, "n2": 1}}}
     evicted = scene("repair", deleted, *placed, outcome=SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"})))
     assert "SCHED-030" in broken(evicted)
     waits = SchedulingOutcome({"G": {"w": {"n1": 1}}}, frozenset({"w0"}), recreated=True)
     assert "SCHED-030" in broken(scene("repair", deleted, *placed, outcome=waits))
     moved = SchedulingOutcome(repaired, frozenset({"w0"}), recreated=True, moved=frozenset({"w0"}))
-    assert broken(scene("repair", deleted, *placed, again, outcome=moved)) == set()
+    assert broken(scene("repair", deleted, *placed, rebound, outcome=moved)) == set()
     assert scenarios.notation(moved) == "G.w n1+n2; moved w0"
 
 
@@ -218,7 +218,7 @@ def evicting(name, pod):
 
 
 @pytest.mark.parametrize(
-    ("name", "beside", "breaks"),
+    ("name", "other_scene", "breaks"),
     [
         pytest.param("GS-S33", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-030", id="of lower priority"),
         pytest.param("GS-S38", ("GS-S31", Bound("l", "L", "w", "n1")), "SCHED-030", id="of the same priority"),
@@ -227,8 +227,8 @@ def evicting(name, pod):
         pytest.param("GS-S38", ("GS-S31", Bound("h", "H", "w", "n1")), "SCHED-032", id="of higher priority"),
     ],
 )
-def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, beside, breaks):
-    played, other = evicting(name, "p1"), scene(beside[0], PodGone("l2"), beside[1])
+def test_a_pod_may_have_been_evicted_for_a_gang_of_another_scenario(name, other_scene, breaks):
+    played, other = evicting(name, "p1"), scene(other_scene[0], PodGone("l2"), other_scene[1])
     proven = [judging.proven(breach, played, [played, other]) for breach in judging.breaches_of(played)]
     ids = judging.attributed(played, proven).keys() & {"SCHED-030", "SCHED-032"}
     assert ids == {breaks}
@@ -253,15 +253,15 @@ def test_recreated_pods_are_known_by_their_names():
     testbed = manifests.Testbed("ns", "pool", "mine", prefix="repair")
     [_, *remaining] = manifests.running(instance, testbed)
     waiting = manifests.pods(instance, testbed)
-    again = manifests.recreated(instance, instance.running[0], testbed)
-    assert "nodeName" not in again["spec"] and again["metadata"]["name"] == "repair-w0-again"
+    recreated = manifests.recreated(instance, instance.running[0], testbed)
+    assert "nodeName" not in recreated["spec"] and recreated["metadata"]["name"] == "repair-w0-again"
     [gang] = manifests.gangs(instance, testbed)
     groups = manifests.recreated_references(gang["spec"]["podgroups"], instance.running[0], testbed)
     names = {reference["name"] for reference in groups[0]["podReferences"]}
     assert names == {"repair-w0-again", "repair-w1", "repair-g-w-0"}
-    outcome = manifests.outcome(instance, [*remaining, *waiting, again], testbed)
+    outcome = manifests.outcome(instance, [*remaining, *waiting, recreated], testbed)
     assert (outcome.evicted, outcome.moved, outcome.recreated) == ({"w0"}, set(), True)
-    bound_again = {**again, "spec": {**again["spec"], "nodeName": testbed.node("n2")}}
+    bound_again = {**recreated, "spec": {**recreated["spec"], "nodeName": testbed.node("n2")}}
     outcome = manifests.outcome(instance, [*remaining, *waiting, bound_again], testbed)
     assert (outcome.moved, outcome.victims, outcome.placed) == ({"w0"}, frozenset(), {"G": {"w": {"n2": 1}}})
 
@@ -272,9 +272,9 @@ def test_what_a_scheduler_cannot_express_is_not_judged():
     assert broken(lower) == {"SCHED-028"}
     assert broken(lower, ranked=False) == set()
     for feature, left_out in (("no-preferred-topology", "GS-S26"), ("one-topology-level", "hierarchy")):
-        known = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS)}
+        all_ids = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS)}
         allowed = {one.id for one in judging.cast(list(ALL.values()), judging.OF_DOMAINS, {feature})}
-        assert left_out in known - allowed and {"GS-S13", judging.WITNESS} <= allowed
+        assert left_out in all_ids - allowed and {"GS-S13", judging.WITNESS} <= allowed
         drawn = sampling.scenarios(3, 5, (), {feature})
         assert len(drawn) == 5 and all(sampling.expressible(one.instance, {feature}) for one in drawn)
 

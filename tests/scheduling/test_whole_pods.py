@@ -46,7 +46,7 @@ def play_on(monkeypatch):
 
 def judge(scene, id):
     checks = []
-    run = SimpleNamespace(scene=scene, given=lambda step: None, holds=lambda what, holds: checks.append(holds))
+    run = SimpleNamespace(scene=scene, given=lambda step: None, holds=lambda description, holds: checks.append(holds))
     judging.judge(run, id)
     return checks
 

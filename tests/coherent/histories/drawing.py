@@ -66,13 +66,13 @@ def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[Generated
     return list(examples)[-count:] if count else []
 
 
-def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, where: str) -> list[str]:
+def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, prefix: str) -> list[str]:
     """Play histories; return those that go wrong as texts, made small, and keep them in a folder."""
     wrong = [
         (history, problems) for history, problems in zip(candidates, play_all(candidates), strict=True) if problems
     ]
     return [
-        _write_reproduction(FOLDER / f"{where}-{number}", *smaller(history, problems, play_all))
+        _write_reproduction(FOLDER / f"{prefix}-{number}", *smaller(history, problems, play_all))
         for number, (history, problems) in enumerate(wrong, 1)
     ]
 

@@ -68,7 +68,7 @@ NODES, SETS = 2, "podcliquesets"
 STEP, REST, WAIT = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
 """Seconds that are given to a sub-step, that nothing moves at the end, and that an update may take: more on a busy
 machine."""
-AGAIN = 30.0
+STOP_INTERVAL = 30.0
 """Seconds for which a request is repeated while the webhooks are away."""
 
 
@@ -88,9 +88,9 @@ class Stage:
 
     def restart(self) -> None:
         """Kill the operator and start it again, unless another lane just does."""
-        known = self._restarts
+        restarts = self._restarts
         with self.served:
-            if self._restarts == known:
+            if self._restarts == restarts:
                 self._driver.kill(Role.OPERATOR)
                 self._driver.restart(Role.OPERATOR)
                 self._restarts += 1
@@ -145,8 +145,8 @@ class _Play:
         self.versions = self._last = reproduction.first_versions(history)
         self.events = History(on.recorder, namespace)
         self.wrong: list[str] = []
-        self.strategy, self._left = history.strategy, history.strategy == ON_DELETE
-        """`_left`: whether OnDelete may have left pods of old versions."""
+        self.strategy, self._keeps_old = history.strategy, history.strategy == ON_DELETE
+        """`_keeps_old`: whether OnDelete may have left pods of old versions."""
 
     def run(self) -> list[str]:
         api = self.on.api
@@ -179,7 +179,7 @@ class _Play:
         for action in self.history.actions:
             self.versions, self._last = reproduction.after(self.versions, self._last, action)
             self._act(action)
-        self.versions, self._left = reproduction.mended(self.history, self.versions), False
+        self.versions, self._keeps_old = reproduction.mended(self.history, self.versions), False
         self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
         self.events.wait("the set is updated and at rest", self._at_rest, WAIT)
         self.events.quiet(REST, WAIT)
@@ -201,7 +201,7 @@ class _Play:
                 self.on.restart()
             case Switch(strategy=strategy):
                 self.strategy = strategy
-                self._left |= strategy == ON_DELETE
+                self._keeps_old |= strategy == ON_DELETE
                 self._patch({"updateStrategy": {"type": strategy}})
             case Proceed(steps=steps):
                 self._proceed(steps)
@@ -230,7 +230,7 @@ class _Play:
     @retry(
         retry=retry_if_exception_message(match="(?s).*failed calling webhook"),
         wait=wait_fixed(0.2),
-        stop=stop_after_delay(AGAIN),
+        stop=stop_after_delay(STOP_INTERVAL),
         reraise=True,
     )
     def _retried(self, ask: Callable[[], object]) -> None:
@@ -280,10 +280,10 @@ class _Play:
 
     def _replace(self, pods: int) -> None:
         """Wait until so many pods more have been created, or until there is nothing left to do."""
-        since = self.events.mark()
+        start = self.events.mark()
 
         def created(view: View) -> bool:
-            count = sum(record.kind == ADDED for record in self.events.records("pods", after=since))
+            count = sum(record.kind == ADDED for record in self.events.records("pods", after=start))
             return count >= pods or bool(self._at_rest(view))
 
         with suppress(WaitTimeout):
@@ -315,7 +315,7 @@ class _Play:
             clique["name"]: [clique["spec"]["podSpec"]["containers"][0]["image"].rpartition(":")[2]]
             for clique in reproduction.cliques(self.history, self.versions)
         }
-        if (actual := sets.tags(view, SET)) != expected and not self._left:
+        if (actual := sets.tags(view, SET)) != expected and not self._keeps_old:
             return Unmet(f"versions of pods: {actual}, wanted: {expected}")
         return sets.complete(view, SET)
 

@@ -137,12 +137,12 @@ def parts() -> st.SearchStrategy[tuple[Part, ...]]:
 
 
 def _part(name: str) -> st.SearchStrategy[Part]:
-    minimum, extra, more = st.integers(1, 2), st.integers(0, 3), st.integers(0, 1)
+    minimum, extra, unavailable = st.integers(1, 2), st.integers(0, 3), st.integers(0, 1)
     return st.builds(
         lambda least, beyond, slack: Part(name, name in "pd", least + beyond, least, least + slack),
         minimum,
         extra,
-        more,
+        unavailable,
     )
 
 
@@ -170,14 +170,14 @@ def _actions(members: tuple[Part, ...]) -> st.SearchStrategy[Action]:
     )
 
 
-def histories(most: int = 8) -> st.SearchStrategy[GeneratedHistory]:
+def histories(limit: int = 8) -> st.SearchStrategy[GeneratedHistory]:
     """Histories with at most so many actions."""
     return parts().flatmap(
         lambda members: st.builds(
             GeneratedHistory,
             st.just(members),
             st.sampled_from([1, 1, 2]),
-            st.lists(_actions(members), min_size=1, max_size=most).map(tuple),
+            st.lists(_actions(members), min_size=1, max_size=limit).map(tuple),
         )
     )
 

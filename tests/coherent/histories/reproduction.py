@@ -50,8 +50,8 @@ def first_versions(history: GeneratedHistory) -> Versions:
 
 def mended(history: GeneratedHistory, versions: Versions) -> Versions:
     """The versions in the end: those that do not work are replaced, and all if OnDelete may have left any of them."""
-    left = history.keeps_old
-    return {name: (number if works and not left else LAST, True) for name, (number, works) in versions.items()}
+    keeps_old = history.keeps_old
+    return {name: (number if works and not keeps_old else LAST, True) for name, (number, works) in versions.items()}
 
 
 def due(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:

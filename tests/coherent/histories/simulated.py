@@ -74,8 +74,8 @@ def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
     """Whether what a gang holds is of the present template."""
 
     def is_current(entry: Entry, key: Key) -> bool:
-        own = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
-        return replica.templates[entry.generation][own] == replica.versions[own]
+        reference_key = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
+        return replica.templates[entry.generation][reference_key] == replica.versions[reference_key]
 
     return is_current
 
@@ -96,9 +96,9 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
         wrong.append("the layout changes without a sub-step")
     if isinstance(step, Complete):
         wrong += [
-            f"the update ends, and {len(left)} of {key} are of an old version"
+            f"the update ends, and {len(old_members)} of {key} are of an old version"
             for key in sorted(keys)
-            if (left := [member for member in replica.members[key] if member.version != replica.versions[key]])
+            if (old_members := [member for member in replica.members[key] if member.version != replica.versions[key]])
         ]
     return step, wrong
 

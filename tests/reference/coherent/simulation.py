@@ -146,7 +146,9 @@ class Replica:
                     replicas.setdefault(key.name, {})[member.index] = replica
         same = {
             key: frozenset(
-                generation for generation, known in self.templates.items() if known[key] == self.versions[key]
+                generation
+                for generation, template_versions in self.templates.items()
+                if template_versions[key] == self.versions[key]
             )
             for key in self.versions
         }
@@ -170,11 +172,12 @@ class Replica:
         self.been_ready &= {entry.key for entry in self.layout}
 
     def _delete_pods(self, key: Key) -> None:
-        for own in {member.entry for member in self.members[key]}:
-            entry = find(self.layout, own)
+        for key_of_entry in {member.entry for member in self.members[key]}:
+            entry = find(self.layout, key_of_entry)
             desired = entry.count(key) if entry else 0
             members = sorted(
-                (member for member in self.members[key] if member.entry == own), key=lambda m: (m.ready, -m.born)
+                (member for member in self.members[key] if member.entry == key_of_entry),
+                key=lambda m: (m.ready, -m.born),
             )
             for member in members[: max(0, len(members) - desired)]:
                 self.members[key].remove(member)
@@ -249,8 +252,8 @@ class Replica:
             assert isinstance(step, Advance), step
             result.append(step)
             scope, observed = self.in_scope(), self.observed()
-            own = progress.own_entries(self.layout, self.generation, scope, observed)
-            assert step.in_flight == progress.in_flight(own, scope, observed), (
+            update_entries = progress.own_entries(self.layout, self.generation, scope, observed)
+            assert step.in_flight == progress.in_flight(update_entries, scope, observed), (
                 "what an update waits for is the same after a restart"
             )
             self.settle()

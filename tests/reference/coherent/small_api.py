@@ -187,28 +187,28 @@ class SmallApi:
         items = [item for item in self.all(plural) if _selected(item, selector)]
         return {"items": items, "metadata": {"resourceVersion": str(self._version)}}
 
-    async def watch(self, plural: str, since: int, selector: str) -> AsyncIterator[bytes]:
-        events, version, own = self._events.setdefault(plural, []), since, object()
-        following = bisect(events, since, key=itemgetter(0))
+    async def watch(self, plural: str, start: int, selector: str) -> AsyncIterator[bytes]:
+        events, version, watch_id = self._events.setdefault(plural, []), start, object()
+        following = bisect(events, start, key=itemgetter(0))
         selected = {item["metadata"]["name"]: _selected(item, selector) for _, _, item in events[:following]}
         try:
             while True:
-                self._watches[own] = plural, version
+                self._watches[watch_id] = plural, version
                 while following < len(events):
                     version, line, item = events[following]
                     following += 1
                     name = item["metadata"]["name"]
-                    left, selected[name] = selected.get(name, False), _selected(item, selector)
+                    was_selected, selected[name] = selected.get(name, False), _selected(item, selector)
                     if selected[name]:
                         yield line
-                    elif left:  # what is not selected any more looks deleted
+                    elif was_selected:  # what is not selected any more looks deleted
                         yield orjson.dumps({"type": "DELETED", "object": item}) + b"\n"
                 async with self._news:
                     if following == len(events):
-                        self._watches[own] = plural, version
+                        self._watches[watch_id] = plural, version
                         await self._news.wait()
         finally:
-            del self._watches[own]
+            del self._watches[watch_id]
 
     def all_seen(self) -> bool:
         """Whether the readers of all watches have taken in everything that happened."""

@@ -21,9 +21,9 @@ PART_OF = "app.kubernetes.io/part-of"
 def coherent_set(strategy: str | None = "Coherent", **clique: Any) -> Set:
     """A set with the standalone clique `f` and the scaling group `p` of the clique `m`."""
 
-    def template(name: str, replicas: int, minimum: int, **more: Any) -> Set:
+    def template(name: str, replicas: int, minimum: int, **fields: Any) -> Set:
         spec = {"roleName": name, "replicas": replicas, "minAvailable": minimum, "podSpec": {"containers": []}}
-        return {"name": name, "spec": spec, **more}
+        return {"name": name, "spec": spec, **fields}
 
     spec: Set = {
         "template": {
@@ -97,8 +97,8 @@ def test_rules_of_every_strategy(strategy: str | None) -> None:
     assert errors(none) == ["spec.template.cliques[0].rollingUpdate.maxUnavailable Invalid"]
     assert errors(coherent_set(strategy, rollingUpdate={"maxUnavailable": 50})) == [], "more than there are (COH-066)"
     for wrong in ("soon", "0s", "-1m"):
-        late = coherent_set(strategy, rollingUpdate={"maxUnavailable": 50, "progressDeadline": wrong})
-        assert errors(late) == ["spec.template.cliques[0].rollingUpdate.progressDeadline Invalid"]
+        invalid = coherent_set(strategy, rollingUpdate={"maxUnavailable": 50, "progressDeadline": wrong})
+        assert errors(invalid) == ["spec.template.cliques[0].rollingUpdate.progressDeadline Invalid"]
     right = {"maxUnavailable": 50, "progressDeadline": "1m30s"}
     assert errors(coherent_set(strategy, rollingUpdate=right)) == []
 

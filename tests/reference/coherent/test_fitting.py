@@ -33,8 +33,8 @@ def replica() -> Replica:
 
 def test_a_layout_that_fits_is_left_alone(replica: Replica) -> None:
     assert fits(replica.layout, replica.components)
-    again = fitted(replica.layout, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
-    assert again == replica.layout
+    refitted = fitted(replica.layout, replica.components, replica.observed(), "v0", replica.epochs, replica.layout)
+    assert refitted == replica.layout
 
 
 def test_violations_are_named(replica: Replica) -> None:

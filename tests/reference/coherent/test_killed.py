@@ -115,8 +115,8 @@ def one_version(played: CrashRun) -> None:
     for record in played.history.records("pods"):
         if record.kind == ADDED:
             pod = record.object
-            own = hashes_by_gang.setdefault((label(pod, labels.GANG), label(pod, labels.CLIQUE)), set())
-            own.add(label(pod, labels.TEMPLATE_HASH))
+            hashes_of_gang = hashes_by_gang.setdefault((label(pod, labels.GANG), label(pod, labels.CLIQUE)), set())
+            hashes_of_gang.add(label(pod, labels.TEMPLATE_HASH))
     mixed = {place: hashes for place, hashes in hashes_by_gang.items() if len(hashes) > 1}
     assert not mixed, f"{played.namespace}: {mixed}"
 

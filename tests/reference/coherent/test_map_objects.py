@@ -80,8 +80,8 @@ def test_the_version_of_members_follows_from_the_record_not_from_the_generation(
     present = versions.templates(pcs, "g2")
     assert versions.outdated(pcs, first, present) == {ROUTER}
     assert versions.same(pcs, first, present) == {WORKERS: frozenset({"g1"})}
-    back = versions.templates(disaggregated(), "g3")
-    assert versions.outdated(disaggregated(), first, back) == set()
+    reverted = versions.templates(disaggregated(), "g3")
+    assert versions.outdated(disaggregated(), first, reverted) == set()
 
 
 def test_pods_are_created_only_where_their_version_is_that_of_the_entry():
@@ -92,7 +92,9 @@ def test_pods_are_created_only_where_their_version_is_that_of_the_entry():
     before, after = old.hashes["router"], present.hashes["router"]
     assert before != after
     fitting = [
-        versions.fits(contents, entry, "router", own, present) for entry in (ANCHOR, moved) for own in (before, after)
+        versions.fits(contents, entry, "router", template_hash, present)
+        for entry in (ANCHOR, moved)
+        for template_hash in (before, after)
     ]
     assert fitting == [True, False, False, True]
 
@@ -170,9 +172,9 @@ def test_a_replica_in_two_gangs_is_in_none_until_the_layout_is_repaired():
 
 @pytest.mark.parametrize("line", lines.LINES.values(), ids=lines.LINES)
 def test_lines_tell_their_own_gangs_from_those_of_the_other(line):
-    own = Placement(line, "llm-0", LAYOUT).gangs
+    line_gangs = Placement(line, "llm-0", LAYOUT).gangs
     (other,) = {NAMES, MAPS} - {line}
-    assert all(line.knows("llm-0", name) and not other.knows("llm-0", name) for name in own)
+    assert all(line.knows("llm-0", name) and not other.knows("llm-0", name) for name in line_gangs)
     assert not line.knows("llm-0", "")
 
 
@@ -185,9 +187,9 @@ def test_names_of_gangs_are_values_of_labels(name):
         assert gang_name != MAPS.gang_name(replica, LAYOUT, EntryGang(TAIL, "prefill-and-decode", 2))
 
 
-def router_pods(count, gang=FIRST, start=0, **how):
+def router_pods(count, gang=FIRST, start=0, **options):
     router = clique(children.standalone_clique(disaggregated(), 0, disaggregated().spec.template.cliques[0], MAPS))
-    return [pod(router, index, gang=gang, **how) for index in range(start, start + count)]
+    return [pod(router, index, gang=gang, **options) for index in range(start, start + count)]
 
 
 def test_scheduled_and_ready_are_dated_when_they_first_hold():
@@ -212,20 +214,20 @@ def test_scheduled_and_ready_are_dated_when_they_first_hold():
 
 def test_a_gang_that_was_scheduled_before_is_dated():
     gang, ready = gang_of(FIRST, Entry(E1, "g1", Role.ANCHOR, {"router": 2})), router_pods(2, node="n", ready=True)
-    once = conditions.status(gang, ready, "1")
-    gang.status = msgspec.structs.replace(once, last_scheduled=None, last_ready=None)
-    again = conditions.status(gang, ready, "2")
-    assert (again.last_scheduled, again.last_ready) == ("2", "2")
+    first_status = conditions.status(gang, ready, "1")
+    gang.status = msgspec.structs.replace(first_status, last_scheduled=None, last_ready=None)
+    second_status = conditions.status(gang, ready, "2")
+    assert (second_status.last_scheduled, second_status.last_ready) == ("2", "2")
 
 
 def test_pods_follow_their_gangs():
     current = router_pods(3)
     target = current[0].metadata.label(labels.TEMPLATE_HASH)
-    what = pods.difference({FIRST: 1, "other": 2}, current, target, lambda gang: True)
-    assert len(what.surplus) == 2 and all(p.metadata.label(labels.PODGANG) == FIRST for p in what.surplus)
-    remaining = {p.spec.hostname for p in current if p not in what.surplus}
-    assert [gang for _, gang in what.missing] == ["other"] * 2
-    assert not {f"llm-0-router-{index}" for index, _ in what.missing} & remaining
+    difference = pods.difference({FIRST: 1, "other": 2}, current, target, lambda gang: True)
+    assert len(difference.surplus) == 2 and all(p.metadata.label(labels.PODGANG) == FIRST for p in difference.surplus)
+    remaining = {p.spec.hostname for p in current if p not in difference.surplus}
+    assert [gang for _, gang in difference.missing] == ["other"] * 2
+    assert not {f"llm-0-router-{index}" for index, _ in difference.missing} & remaining
     assert pods.difference({FIRST: 4}, current, target, lambda gang: False).missing == []
 
 
@@ -252,9 +254,9 @@ def test_a_replica_of_a_group_that_moves_is_deleted_before_it_is_recreated():
     assert in_place(present, ANCHOR, moved) == {0: of_0}
     assert in_place(present, *LAYOUT) == {0: of_0, 1: of_1}
     assert in_place({of_1[0]: present[of_1[0]]}, *LAYOUT) == {}
-    what = members.difference(desired_cliques(ANCHOR, moved), present, lambda manifest: True)
-    assert [c.metadata.name for c in what.surplus] == of_1 and what.missing == []
-    rest = {name: c for name, c in present.items() if c not in what.surplus}
+    difference = members.difference(desired_cliques(ANCHOR, moved), present, lambda manifest: True)
+    assert [c.metadata.name for c in difference.surplus] == of_1 and difference.missing == []
+    rest = {name: c for name, c in present.items() if c not in difference.surplus}
     missing = members.difference(desired_cliques(ANCHOR, moved), rest, lambda manifest: True).missing
     assert [members.gang_of(m) for m in missing] == [f"llm-0-{E3}"] * 2
     assert members.difference(desired_cliques(ANCHOR, moved), rest, lambda manifest: False).missing == []

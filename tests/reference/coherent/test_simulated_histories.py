@@ -45,7 +45,7 @@ class History:
 
     def lose(self, number: int) -> None:
         """A member is lost; what its gang may replace is replaced."""
-        members = [(key, member) for key, own in self.replica.members.items() for member in own]
+        members = [(key, member) for key, key_members in self.replica.members.items() for member in key_members]
         if members:
             key, member = members[number % len(members)]
             self.replica.members[key].remove(member)
@@ -88,7 +88,7 @@ class History:
         assert violations(replica.layout, replica.components) == []
         for entry in replica.layout:
             if entry.key not in self.epochs:
-                assert all(order(entry.key) > order(known) for known in self.epochs), "epochs follow creation"
+                assert all(order(entry.key) > order(earlier) for earlier in self.epochs), "epochs follow creation"
                 self.epochs.append(entry.key)
             assert set(entry.depends_on) <= {other.key for other in replica.layout} - {entry.key}
             assert entry.anchor or entry.depends_on
@@ -107,8 +107,8 @@ class History:
             assert entry is not None, "a member is in a gang that is not in the layout"
             if key.kind is Kind.GROUP:
                 assert entry_of_index(self.replica.layout, key.name, member.index) == member.entry
-        for own, count in Counter(member.entry for member in members).items():
-            entry = find(self.replica.layout, own)
+        for entry_key, count in Counter(member.entry for member in members).items():
+            entry = find(self.replica.layout, entry_key)
             assert entry is not None and count <= entry.count(key)
 
     def finish(self) -> None:

@@ -85,14 +85,14 @@ async def test_pods_that_are_to_be_orphans_stay():
         await w.api.patch(address, {"metadata": {"finalizers": finalizers}}, "merge", False)
         await w.api.delete(address)
         await w.until(lambda: address in w.api.objects, "nothing happens before the collector has come")
-        own = ("pods", "ns", pod["metadata"]["name"])
-        await w.api.patch(own, {"metadata": {"ownerReferences": None}}, "merge", False)
+        pod_key = ("pods", "ns", pod["metadata"]["name"])
+        await w.api.patch(pod_key, {"metadata": {"ownerReferences": None}}, "merge", False)
         finalizers.remove("orphan")
         await w.api.patch(address, {"metadata": {"finalizers": finalizers}}, "merge", False)
         await w.until(
             lambda: w.serving(5) and address in w.api.objects, "the next clique of the name adopts its orphan"
         )
-        assert w.api.objects[own]["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert w.api.objects[pod_key]["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
 async def test_a_gang_goes_with_its_last_pod():

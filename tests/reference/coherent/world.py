@@ -32,19 +32,25 @@ def the_set(
     maxUnavailable]). `tags` are the images."""
     cliques, groups = [], []
     for name, size in sizes.items():
-        own, alone = name.lower(), name == "F"
+        component, standalone = name.lower(), name == "F"
         tag = tags if isinstance(tags, str) else tags.get(name, "v0")
         containers = [{"name": "main", "image": f"x:{tag}"}]
-        count, minimum = (size[0], size[1]) if alone else (1, 1)
-        spec = {"roleName": own, "replicas": count, "minAvailable": minimum, "podSpec": {"containers": containers}}
-        clique = {"name": own if alone else f"{own}w", "spec": spec}
+        count, minimum = (size[0], size[1]) if standalone else (1, 1)
+        spec = {
+            "roleName": component,
+            "replicas": count,
+            "minAvailable": minimum,
+            "podSpec": {"containers": containers},
+        }
+        clique = {"name": component if standalone else f"{component}w", "spec": spec}
         if broken:
             clique["annotations"] = {NEVER_READY: "yes"}
         budget = {"rollingUpdate": {"maxUnavailable": size[2]}} if len(size) > 2 else {}
-        cliques.append(clique | budget if alone else clique)
-        if not alone:
+        cliques.append(clique | budget if standalone else clique)
+        if not standalone:
             groups.append(
-                {"name": own, "cliqueNames": [f"{own}w"], "replicas": size[0], "minAvailable": size[1]} | budget
+                {"name": component, "cliqueNames": [f"{component}w"], "replicas": size[0], "minAvailable": size[1]}
+                | budget
             )
     return {
         "metadata": {"name": "s"},
@@ -68,9 +74,9 @@ class World:
         await operator.ready.wait()
         self._operator = operator
 
-    async def stop(self, what: str = "operator") -> None:
-        task = self._tasks.pop(what)
-        self._operator = None if what == "operator" else self._operator
+    async def stop(self, role: str = "operator") -> None:
+        task = self._tasks.pop(role)
+        self._operator = None if role == "operator" else self._operator
         task.cancel()
         with suppress(asyncio.CancelledError, BaseExceptionGroup):
             await task
@@ -84,7 +90,7 @@ class World:
     async def scale(self, plural: str, name: str, replicas: int) -> None:
         await self.api.patch((plural, "ns", name), {"spec": {"replicas": replicas}}, "merge", False)
 
-    async def until(self, predicate: Callable[[], Any], why: str = "") -> None:
+    async def until(self, predicate: Callable[[], Any], expectation: str = "") -> None:
         """Wait until the predicate holds, and nothing more happens."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE
@@ -92,12 +98,12 @@ class World:
             for task in self._tasks.values():
                 if task.done():
                     task.result()
-            assert loop.time() < end, f"{why}: {self.gangs()} {self.progress()} {self.ready()}"
+            assert loop.time() < end, f"{expectation}: {self.gangs()} {self.progress()} {self.ready()}"
             await asyncio.sleep(0.02)
         while not self.at_rest():
-            assert loop.time() < end, f"{why}: no rest: {self.api.writes[-5:]}"
+            assert loop.time() < end, f"{expectation}: no rest: {self.api.writes[-5:]}"
             await asyncio.sleep(0.02)
-        assert predicate(), f"{why}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
+        assert predicate(), f"{expectation}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
 
     def at_rest(self) -> bool:
         """Whether nothing more happens: pods have started, and the operator has seen everything and has nothing to
@@ -160,8 +166,8 @@ class World:
         result: dict[str, dict[str, int]] = {}
         for pod in self.pods():
             tags = pod["metadata"]["labels"]
-            own = result.setdefault(tags[labels.PODGANG], {})
-            own[tags[labels.PODCLIQUE]] = own.get(tags[labels.PODCLIQUE], 0) + 1
+            counts = result.setdefault(tags[labels.PODGANG], {})
+            counts[tags[labels.PODCLIQUE]] = counts.get(tags[labels.PODCLIQUE], 0) + 1
         return result
 
     def mixed(self) -> list[str]:
@@ -170,8 +176,8 @@ class World:
         for plural, _, item in self.api.history:
             if plural == "pods":
                 tags = item["metadata"]["labels"]
-                own = by_clique.setdefault((tags[labels.PODGANG], tags[labels.PODCLIQUE]), set())
-                own.add(tags[labels.TEMPLATE_HASH])
+                template_hashes = by_clique.setdefault((tags[labels.PODGANG], tags[labels.PODCLIQUE]), set())
+                template_hashes.add(tags[labels.TEMPLATE_HASH])
         return [f"{gang} {clique}" for (gang, clique), hashes in by_clique.items() if len(hashes) > 1]
 
 

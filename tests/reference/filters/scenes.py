@@ -32,12 +32,12 @@ def node(name: str, zone: str = "", *, status: dict[str, Any] | None = None, **s
     return msgspec.convert({"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}, Node)
 
 
-def pod(name: str = "p", at: str = "", labels: dict[str, str] | None = None, **how: Any) -> Pod:
-    """A pod, on node `at` if that is given. `how`: the fields of its spec, metadata and status."""
-    metadata = {"name": name, "namespace": how.pop("namespace", "ns"), "uid": f"u-{name}", "labels": labels or {}}
-    metadata |= how.pop("metadata", {})
-    manifest = {"metadata": metadata, "status": how.pop("status", {})}
-    manifest["spec"] = {"containers": [{"name": "main"}], "nodeName": at, **how}
+def pod(name: str = "p", at: str = "", labels: dict[str, str] | None = None, **fields: Any) -> Pod:
+    """A pod, on node `at` if that is given. `fields`: those of its spec, metadata and status."""
+    metadata = {"name": name, "namespace": fields.pop("namespace", "ns"), "uid": f"u-{name}", "labels": labels or {}}
+    metadata |= fields.pop("metadata", {})
+    manifest = {"metadata": metadata, "status": fields.pop("status", {})}
+    manifest["spec"] = {"containers": [{"name": "main"}], "nodeName": at, **fields}
     return msgspec.convert(manifest, Pod, strict=False)
 
 

@@ -7,21 +7,21 @@ import pytest
 from tests.reference.filters.scenes import HOST, ZONE, cluster, feasible, node, pod, reasons
 
 NODES = [node("a", "z1"), node("b", "z1"), node("c", "z2"), node("d")]
-GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
-def listening(port, ip="", protocol="TCP", **how):
+def listening(port, ip="", protocol="TCP", **fields):
     ports = [{"containerPort": 80, "hostPort": port, "hostIP": ip, "protocol": protocol}]
-    sidecar = {"name": "s", "ports": ports, "restartPolicy": how.pop("init", "")}
+    sidecar = {"name": "s", "ports": ports, "restartPolicy": fields.pop("init", "")}
     spec = {"initContainers": [sidecar]} if sidecar["restartPolicy"] else {"containers": [{"ports": ports}]}
-    return pod(**spec, **how)
+    return pod(**spec, **fields)
 
 
 @pytest.mark.parametrize(
     ("other", "free"),
     [
         (listening(80, at="a", name="q"), False),
-        (listening(80, at="a", name="q", metadata=GONE), False),
+        (listening(80, at="a", name="q", metadata=DELETED), False),
         (listening(80, at="a", name="q", init="Always"), False),
         (listening(80, at="a", name="q", init="OnFailure"), True),
         (listening(81, at="a", name="q"), True),
@@ -48,8 +48,8 @@ def apart(*terms):
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
-def term(key=ZONE, app="x", **more):
-    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+def term(key=ZONE, app="x", **fields):
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **fields}
 
 
 X = {"app": "x"}
@@ -84,7 +84,7 @@ def test_affinity_and_anti_affinity(affinity, expected):
 
 def test_terminating_pods_still_keep_others_away_and_terminated_ones_do_not():
     terms = apart(term(HOST))
-    assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, metadata=GONE))) == "b"
+    assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, metadata=DELETED))) == "b"
     assert feasible(pod(affinity=terms), cluster(NODES[:2], pod("q", "a", X, status={"phase": "Failed"}))) == "a b"
 
 
@@ -104,16 +104,16 @@ def test_the_first_pod_of_a_series_with_affinity_to_itself():
     assert feasible(pod(affinity=near(term())), cluster(NODES)) == ""
 
 
-def spread(skew=1, key=ZONE, **more):
+def spread(skew=1, key=ZONE, **fields):
     constraint = {"maxSkew": skew, "topologyKey": key, "labelSelector": {"matchLabels": X}}
-    return [{**constraint, "whenUnsatisfiable": "DoNotSchedule", **more}]
+    return [{**constraint, "whenUnsatisfiable": "DoNotSchedule", **fields}]
 
 
 TAINTED = node("e", "z3", taints=[{"key": "k", "effect": "NoSchedule"}])
 
 
 @pytest.mark.parametrize(
-    ("existing", "how", "expected"),
+    ("existing", "fields", "expected"),
     [
         (["a"], {"constraints": spread()}, "c"),
         (["a"], {"constraints": spread(2)}, "a b c"),
@@ -133,10 +133,10 @@ TAINTED = node("e", "z3", taints=[{"key": "k", "effect": "NoSchedule"}])
         (["a", "a"], {"constraints": spread(labelSelector=None)}, "a b c"),
     ],
 )
-def test_topology_spread(existing, how, expected):
+def test_topology_spread(existing, fields, expected):
     state = cluster(NODES, *(pod(f"q{i}", at, {**X, "v": "1"}) for i, at in enumerate(existing)))
-    how = {"labels": X, **how}
-    assert feasible(pod(topologySpreadConstraints=how.pop("constraints"), **how), state) == expected
+    fields = {"labels": X, **fields}
+    assert feasible(pod(topologySpreadConstraints=fields.pop("constraints"), **fields), state) == expected
 
 
 def test_spread_counts_tainted_domains_unless_told_otherwise():
@@ -146,5 +146,5 @@ def test_spread_counts_tainted_domains_unless_told_otherwise():
 
 
 def test_spread_ignores_terminating_pods_and_other_namespaces():
-    state = cluster(NODES, pod("q", "a", X, metadata=GONE), pod("r", "a", X, namespace="other"))
+    state = cluster(NODES, pod("q", "a", X, metadata=DELETED), pod("r", "a", X, namespace="other"))
     assert feasible(pod(labels=X, topologySpreadConstraints=spread()), state) == "a b c"

@@ -24,13 +24,13 @@ from tests.reference.filters.test_volume_filters import LATER, attached, claim, 
 NODES = [node("a", "z1"), node("b", "z1"), node("c", "z2"), node("d", "z2")]
 
 
-def gang(name, *groups, minimum=None, **how):
+def gang(name, *groups, minimum=None, **fields):
     parts = [Group(f"{name}-{i}", len(pods) if minimum is None else minimum, pods) for i, pods in enumerate(groups)]
-    return Gang(name, parts, **how)
+    return Gang(name, parts, **fields)
 
 
-def several(count, make=pod, name="p", **how):
-    return [make(name=f"{name}{i}", **how) for i in range(count)]
+def several(count, make=pod, name="p", **fields):
+    return [make(name=f"{name}{i}", **fields) for i in range(count)]
 
 
 def decided(state, *gangs, **around):
@@ -44,33 +44,33 @@ def at(plan):
     )
 
 
-def why(plan, name="g"):
+def reason_of(plan, name="g"):
     return str(plan.waiting.get(name, ""))
 
 
 def test_pod_level_requests_count():
     """Four pods of 3 CPU need two nodes of 8."""
     pods = several(4, resources={"requests": {"cpu": "3"}})
-    assert why(decided(cluster(NODES[:1]), gang("g", pods))).endswith("cpu is short")
+    assert reason_of(decided(cluster(NODES[:1]), gang("g", pods))).endswith("cpu is short")
     assert len(decided(cluster(NODES[:2]), gang("g", pods)).bindings) == 4
 
 
 def test_a_missing_claim_is_named():
     plan = decided(cluster(NODES), gang("g", [using("model-cache")]))
-    assert plan.bindings == [] and 'persistentvolumeclaim "model-cache" not found' in why(plan)
+    assert plan.bindings == [] and 'persistentvolumeclaim "model-cache" not found' in reason_of(plan)
 
 
 @pytest.mark.parametrize(
-    ("make", "how", "reason"),
+    ("make", "fields", "reason"),
     [
         (pod, {"labels": X, "affinity": apart(term(HOST))}, "InterPodAffinity: "),
         (listening, {"port": 80}, "NodePorts: "),
     ],
 )
-def test_one_pod_a_node_or_not_at_all(make, how, reason):
-    plan = decided(cluster(NODES[:2]), gang("g", several(3, make, **how)))
-    assert plan.bindings == [] and why(plan).startswith("only 2 of 3 pods of g-0") and reason in why(plan)
-    assert {name for _, name in decided(cluster(NODES[:3]), gang("g", several(3, make, **how))).bindings} == {*"abc"}
+def test_one_pod_a_node_or_not_at_all(make, fields, reason):
+    plan = decided(cluster(NODES[:2]), gang("g", several(3, make, **fields)))
+    assert plan.bindings == [] and reason_of(plan).startswith("only 2 of 3 pods of g-0") and reason in reason_of(plan)
+    assert {name for _, name in decided(cluster(NODES[:3]), gang("g", several(3, make, **fields))).bindings} == {*"abc"}
 
 
 def test_extra_pods_heed_the_same():
@@ -104,7 +104,7 @@ def test_an_extra_pod_that_is_too_large_lacks_capacity():
 def test_pods_without_such_fields_are_kept_away_too():
     lonely = pod("q", affinity=apart(term(HOST)))
     plan = decided(cluster(NODES[:1]), gang("g", [lonely]), gang("h", [pod(labels=X)]))
-    assert at(plan) == "q:a" and "existing pods anti-affinity" in why(plan, "h")
+    assert at(plan) == "q:a" and "existing pods anti-affinity" in reason_of(plan, "h")
 
 
 def test_followers_may_come_first():
@@ -117,13 +117,13 @@ def test_spread_over_zones():
     pods = several(4, labels=X, topologySpreadConstraints=spread(), containers=requests(cpu="4"))
     assert len({name for _, name in decided(cluster(NODES), gang("g", pods)).bindings} & {*"ab"}) == 1
     plan = decided(cluster([*NODES[:2], node("c", "z2", status={"cpu": "4"})]), gang("g", pods))
-    assert why(plan).startswith("only 3 of 4 pods") and "PodTopologySpread" in why(plan)
+    assert reason_of(plan).startswith("only 3 of 4 pods") and "PodTopologySpread" in reason_of(plan)
 
 
 def test_a_large_gang_of_one_pod_a_node_is_decided_at_once():
     nodes = [node(f"n{i:03}", status={"cpu": str(9 + i)}) for i in range(150)]
     pods = several(151, labels=X, affinity=apart(term(HOST)), containers=requests(cpu="1"))
-    assert why(decided(cluster(nodes), gang("g", pods))).startswith("only 150 of 151")
+    assert reason_of(decided(cluster(nodes), gang("g", pods))).startswith("only 150 of 151")
     assert len(decided(cluster(nodes), gang("g", pods[:150])).bindings) == 150
 
 
@@ -132,8 +132,8 @@ def test_a_placed_pod_is_shown_only_to_filters_that_it_matters_to(monkeypatch):
     monkeypatch.setattr(Guard, "update", lambda *given: (calls.append(given), right(*given)))
     gangs = []
     for app in map(str, range(20)):
-        how = {"labels": {"app": app}, "affinity": apart(term(HOST, app))}
-        gangs.append(gang(f"g{app}", several(3, name=f"g{app}-", **how)))
+        fields = {"labels": {"app": app}, "affinity": apart(term(HOST, app))}
+        gangs.append(gang(f"g{app}", several(3, name=f"g{app}-", **fields)))
     plan = decided(cluster([node(f"n{i}") for i in range(20)]), *gangs)
     assert len(plan.bindings) == 60 and len(calls) <= 4 * 60
 
@@ -144,19 +144,21 @@ def test_preemption_frees_what_the_filters_ask_for():
     plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), evictable=[(low, "a")])
     assert [eviction.pod.metadata.name for eviction in plan.evictions] == ["low"]
     assert [(p.metadata.name, n) for p, n in plan.nominated["g"]] == [("high", "a")]
-    again = listening(80, name="again")
-    plan = decided(cluster(NODES[:1], low), gang("g", [high], priority=10), gang("h", [again]), evictable=[(low, "a")])
-    assert plan.bindings == [] and "NodePorts" in why(plan, "h")
+    same_port = listening(80, name="again")
+    plan = decided(
+        cluster(NODES[:1], low), gang("g", [high], priority=10), gang("h", [same_port]), evictable=[(low, "a")]
+    )
+    assert plan.bindings == [] and "NodePorts" in reason_of(plan, "h")
 
 
 def test_volumes_of_a_gang():
-    once = {"claims": [claim(volume="v", modes=["ReadWriteOncePod"])], "volumes": [volume()]}
-    plan = decided(cluster(NODES, **once), gang("g", several(2, lambda name: using("c", name=name))))
-    assert plan.bindings == [] and "ReadWriteOncePod" in why(plan)
+    single_use = {"claims": [claim(volume="v", modes=["ReadWriteOncePod"])], "volumes": [volume()]}
+    plan = decided(cluster(NODES, **single_use), gang("g", several(2, lambda name: using("c", name=name))))
+    assert plan.bindings == [] and "ReadWriteOncePod" in reason_of(plan)
     csi = [volume(v, csi={"driver": "x", "volumeHandle": v}) for v in "vw"]
     two = {"claims": [claim("c", volume="v"), claim("d", volume="w")], "volumes": csi, **attached(1)}
     pods = [using("c", name="p", containers=requests(cpu="1")), using("d", name="q")]
-    assert "NodeVolumeLimits" in why(decided(cluster(NODES[:1], **two), gang("g", pods)))
+    assert "NodeVolumeLimits" in reason_of(decided(cluster(NODES[:1], **two), gang("g", pods)))
     assert at(decided(cluster(NODES[:2], **two), gang("g", pods))) in ("p:a q:b", "p:b q:a")
 
 
@@ -165,7 +167,7 @@ def test_pods_of_a_gang_do_not_share_an_unbound_volume():
     local = [volume(host="a"), volume("w", host="c")]
     objects = {"claims": [claim("c"), claim("d")], "storage_classes": [storage_class()]}
     assert at(decided(cluster(NODES, volumes=local, **objects), gang("g", pods))) in ("p:a q:c", "p:c q:a")
-    assert "VolumeBinding" in why(decided(cluster(NODES, volumes=local[:1], **objects), gang("g", pods)))
+    assert "VolumeBinding" in reason_of(decided(cluster(NODES, volumes=local[:1], **objects), gang("g", pods)))
     shared = decided(cluster(NODES, volumes=local, **objects), gang("g", [pods[0], using("c", name="r")]))
     assert at(shared) in ("p:a r:a", "p:c r:c")
 
@@ -191,7 +193,7 @@ def possible(pods, state, spots=None, memo=None):
         return memo.get(key, True)
     for subject in pods:
         for name, reason in feasible_nodes(subject, state).items():
-            placed = pod(subject.metadata.name, name, **HOW[subject.metadata.name])
+            placed = pod(subject.metadata.name, name, **POD_FIELDS[subject.metadata.name])
             rest = [p for p in pods if p is not subject]
             fits = not reason and (spots is None or spots[subject.metadata.name] == name)
             if fits and possible(rest, ClusterState(state.nodes, [*state.pods, placed]), spots, memo):
@@ -200,25 +202,25 @@ def possible(pods, state, spots=None, memo=None):
     return False
 
 
-HOW = {}
+POD_FIELDS = {}
 
 
 @pytest.mark.parametrize("seed", range(300 if THOROUGH else 40))
 def test_a_small_gang_is_placed_exactly_if_it_can_be(seed):
     random = Random(seed)
     nodes = random.sample(NODES, random.choice((2, 3, 3)))
-    HOW.clear()
+    POD_FIELDS.clear()
     kinds = [{**random.choice(FIELDS), "containers": requests(cpu=random.choice("134"))} for _ in range(2)]
     groups = [[f"{g}{i}" for i in range(random.choice((1, 2)))] for g in "pq"]
-    HOW.update({name: kind for kind, names in zip(kinds, groups, strict=True) for name in names})
+    POD_FIELDS.update({name: kind for kind, names in zip(kinds, groups, strict=True) for name in names})
     old = [pod("o", nodes[0].metadata.name, **random.choice(FIELDS))] if random.random() < 0.5 else []
-    pods = [[pod(name, **HOW[name]) for name in names] for names in groups]
+    pods = [[pod(name, **POD_FIELDS[name]) for name in names] for names in groups]
     plan = decided(cluster(nodes, *old), gang("g", *pods))
     everyone = [p for group in pods for p in group]
-    assert bool(plan.bindings) == possible(everyone, cluster(nodes, *old)), HOW
+    assert bool(plan.bindings) == possible(everyone, cluster(nodes, *old)), POD_FIELDS
     if plan.bindings:
         spots = {bound.metadata.name: name for bound, name in plan.bindings}
-        assert len(spots) == len(HOW) and possible(everyone, cluster(nodes, *old), spots)
+        assert len(spots) == len(POD_FIELDS) and possible(everyone, cluster(nodes, *old), spots)
 
 
 def test_a_gang_whose_claims_are_not_bound_yet_is_held():
@@ -231,13 +233,13 @@ def test_a_gang_whose_claims_are_not_bound_yet_is_held():
     decisions = volume_decisions.decisions(plan.bindings, capacity)
     assert volume_decisions.hold(gangs, plan, decisions) == {"g"}
     assert [bound.metadata.name for bound, _ in plan.bindings] == ["z"]
-    assert why(plan) == why(plan, "s") == "waits until volumes are bound to claims: c, d"
+    assert reason_of(plan) == reason_of(plan, "s") == "waits until volumes are bound to claims: c, d"
     first, second = (decision.body() for decision in decisions)
     assert first["spec"]["claimRef"]["name"] == "c" and first["metadata"]["annotations"]
     assert second["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "a"}
-    known = claim("d", storage_class="made", annotations={"volume.kubernetes.io/selected-node": "a"})
-    again = msgspec.convert(known, PersistentVolumeClaim)
-    assert volume_decisions.Decision(set(), again, None, "a").body() is None
+    selected = claim("d", storage_class="made", annotations={"volume.kubernetes.io/selected-node": "a"})
+    reread = msgspec.convert(selected, PersistentVolumeClaim)
+    assert volume_decisions.Decision(set(), reread, None, "a").body() is None
 
 
 def test_an_extra_pod_whose_claim_is_not_bound_yet_says_so():

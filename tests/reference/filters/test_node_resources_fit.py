@@ -9,8 +9,8 @@ from reference_impl.scheduler.model import pod_type
 from tests.reference.filters.scenes import cluster, feasible, node, pod, reasons, requests
 
 
-def cpu(amount, **more):
-    return {"name": more.pop("name", "main"), "resources": {"requests": {"cpu": amount}}, **more}
+def cpu(amount, **fields):
+    return {"name": fields.pop("name", "main"), "resources": {"requests": {"cpu": amount}}, **fields}
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ NODES = [node("a", "z1"), node("b", "z2")]
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
-def using(*claims, **how):
-    return pod(volumes=[{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims], **how)
+def using(*claims, **fields):
+    return pod(volumes=[{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims], **fields)
 
 
 def claim(name="c", size="1Gi", *, volume="", storage_class="later", modes=("ReadWriteOnce",), **metadata):
@@ -91,9 +91,9 @@ def test_allowed_topologies_and_storage_capacity():
     classes = [storage_class(provisioner="x", zone="z2")]
     assert feasible(using("c"), cluster(NODES, claims=[claim()], storage_classes=classes)) == "b"
     drivers = [{"metadata": {"name": "x"}, "spec": {"storageCapacity": True}}]
-    there = {"metadata": {"name": "i", "namespace": "ns"}, "storageClassName": "made", "capacity": "2Gi"}
-    there["nodeTopology"] = {"matchLabels": {ZONE: "z1"}}
-    objects = {"csi_drivers": drivers, "storage_capacities": [there], **LATER}
+    capacity = {"metadata": {"name": "i", "namespace": "ns"}, "storageClassName": "made", "capacity": "2Gi"}
+    capacity["nodeTopology"] = {"matchLabels": {ZONE: "z1"}}
+    objects = {"csi_drivers": drivers, "storage_capacities": [capacity], **LATER}
     for size, expected in (("2Gi", "a"), ("3Gi", "")):
         state = cluster(NODES, claims=[claim(size=size, storage_class="made")], **objects)
         assert feasible(using("c"), state) == expected
@@ -104,8 +104,8 @@ def test_ephemeral_claims_belong_to_their_pod():
     assert "waiting for ephemeral volume controller" in reasons(subject, cluster(NODES, **LATER))
     for uid, expected in (("u-p", "a b"), ("u-q", "")):
         owners = [{"kind": "Pod", "name": "p", "uid": uid, "controller": True}]
-        own = claim("p-s", storage_class="made", ownerReferences=owners)
-        assert feasible(subject, cluster(NODES, claims=[own], **LATER)) == expected
+        owned = claim("p-s", storage_class="made", ownerReferences=owners)
+        assert feasible(subject, cluster(NODES, claims=[owned], **LATER)) == expected
 
 
 @pytest.mark.parametrize(("modes", "expected"), [(["ReadWriteOncePod"], ""), (["ReadWriteMany"], "a b")])
@@ -155,9 +155,9 @@ def test_volumes_that_can_be_attached():
     assert feasible(using("d"), cluster(NODES, other, **objects)) == "b"
     assert feasible(using("c"), cluster(NODES, other, **objects)) == "a b"
     assert reasons(using("c", "d"), cluster(NODES, **objects)) == "NodeVolumeLimits: node exceeds max volume count"
-    left = {"metadata": {"name": "i"}, "spec": {"attacher": "x", "nodeName": "a", "source": {}}}
-    left["spec"]["source"] = {"persistentVolumeName": "v"}
-    assert feasible(using("d"), cluster(NODES, attachments=[left], **objects)) == "b"
+    attachment = {"metadata": {"name": "i"}, "spec": {"attacher": "x", "nodeName": "a", "source": {}}}
+    attachment["spec"]["source"] = {"persistentVolumeName": "v"}
+    assert feasible(using("d"), cluster(NODES, attachments=[attachment], **objects)) == "b"
 
 
 def test_volumes_that_are_yet_to_be_provisioned_count():

@@ -22,8 +22,8 @@ def packed(**keys: str) -> dict[str, Any]:
     return {"topologyConstraint": {"packConstraint": keys}}
 
 
-def group(name: str, minimum: int, **more: Any) -> dict[str, Any]:
-    return {"name": name, "minReplicas": minimum, "podReferences": [], **more}
+def group(name: str, minimum: int, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "minReplicas": minimum, "podReferences": [], **fields}
 
 
 def gang(*groups: dict[str, Any], uid: str = "1", placed: bool = False, name: str = "dis-0", **spec: Any) -> PodGang:
@@ -39,7 +39,7 @@ def gang(*groups: dict[str, Any], uid: str = "1", placed: bool = False, name: st
     return msgspec.convert(document, PodGang)
 
 
-def disaggregated(**more: Any) -> PodGang:
+def disaggregated(**fields: Any) -> PodGang:
     """The instance `dis` of WL37-M: a router, and one replica each of prefill and decode."""
     router = group("dis-0-router", 1)
     prefill = [group("dis-0-prefill-0-pl", 1), group("dis-0-prefill-0-pw", 2)]
@@ -49,7 +49,7 @@ def disaggregated(**more: Any) -> PodGang:
         {"name": "dis-0-decode-0", "podGroupNames": [g["name"] for g in decode]},
     ]
     constraints = {**packed(required="block"), "topologyConstraintGroupConfigs": configs}
-    return gang(router, *prefill, *decode, **{**constraints, **more})
+    return gang(router, *prefill, *decode, **{**constraints, **fields})
 
 
 def pod(clique: str, *, on: str = "", of: str = "", gang: str = "dis-0", gated: bool = False, **status: Any) -> Pod:

@@ -45,8 +45,8 @@ class OnKubeScheduler(World):
         pod_names = []
         for pod in self.pods():
             tags, name = pod["metadata"]["labels"], pod["spec"].get("schedulingGroup", {}).get("podGroupName")
-            own = groups.get(name, {})
-            if any(own.get(label) != tags[label] for label in (labels.PODGANG, labels.PODCLIQUE)):
+            group_labels = groups.get(name, {})
+            if any(group_labels.get(label) != tags[label] for label in (labels.PODGANG, labels.PODCLIQUE)):
                 pod_names.append(pod["metadata"]["name"])
         return pod_names
 

@@ -24,8 +24,8 @@ from tests.reference.workload_api.builders import (
 PREFILL = "dis-0-prefill-0-pw"
 
 
-def verbs(of: Any, objects: Objects, **more: Any) -> list[tuple[Verb, str]]:
-    return [(change.verb, change.kind) for change in planned(of, objects=objects, **more).difference.changes]
+def verbs(of: Any, objects: Objects, **options: Any) -> list[tuple[Verb, str]]:
+    return [(change.verb, change.kind) for change in planned(of, objects=objects, **options).difference.changes]
 
 
 def leaf_of(objects: Objects, clique: str) -> Any:

@@ -15,7 +15,7 @@ from reference_impl.runtime import configuration
 from reference_impl.runtime.configuration import Profile, ProfileConfig, Scheduler
 
 ON = Scheduler(profiles=(Profile("default-scheduler", ProfileConfig(gang_scheduling=True)),))
-OFF = Scheduler(profiles=(Profile("default-scheduler"),))
+NO_WORKLOAD_API = Scheduler(profiles=(Profile("default-scheduler"),))
 
 
 def load(folder: Path, config: str, name: str = "default-scheduler") -> Scheduler:
@@ -68,7 +68,7 @@ def pcs(*classes: str, of_set: str = "", scheduler: str = "default-scheduler") -
         (pcs("a", "a"), ON, False),
         (pcs("", ""), ON, False),
         (pcs("a", "b", of_set="c"), ON, False),  # the class of the set is that of all its pods (OBJ-256)
-        (pcs("a", "b"), OFF, False),
+        (pcs("a", "b"), NO_WORKLOAD_API, False),
         (pcs("a", "b", scheduler="own"), ON, False),
     ],
 )
@@ -88,7 +88,7 @@ def test_pods_of_several_priorities_are_refused(of: PodCliqueSet, settings: Sche
         (pcs(""), pcs("", of_set="a"), ON, "spec.template.priorityClassName"),
         (pcs("a"), pcs("a"), ON, ""),
         (pcs("a", of_set="a"), pcs("a"), ON, ""),
-        (pcs("a"), pcs(""), OFF, ""),
+        (pcs("a"), pcs(""), NO_WORKLOAD_API, ""),
         (pcs("a", scheduler="own"), pcs("", scheduler="own"), ON, ""),
     ],
 )

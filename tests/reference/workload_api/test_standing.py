@@ -55,7 +55,7 @@ def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
 
 
 @pytest.mark.parametrize(
-    ("now", "mode", "existing", "most"),
+    ("now", "mode", "existing", "limit"),
     [
         (WAITING, MODE, 0, 2),
         (WAITING, MODE, 1, 2),
@@ -66,9 +66,9 @@ def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
     ],
 )
 def test_pods_above_the_minimum_come_when_the_gang_is_placed(
-    now: Standing, mode: Mode, existing: int, most: int | None
+    now: Standing, mode: Mode, existing: int, limit: int | None
 ):
-    assert standing.most_pods(now, 2, pods(existing, 0), mode) == most
+    assert standing.most_pods(now, 2, pods(existing, 0), mode) == limit
 
 
 # -- lost pods (WL37-B30, WL37-B41) ------------------------------------------------------------------------------------
@@ -121,10 +121,12 @@ def test_the_root_is_made_anew_under_its_name_when_pods_are_lost_and_again_when_
 
 def test_pods_outside_of_a_group_lower_what_the_group_needs():
     of = gang(group("p", 3))
-    [own] = planned(of).groups.values()
+    [group_name] = planned(of).groups.values()
     counts = {
-        tuple(sorted(groups)): standing.counts(of, {"p": 3}, {"p": own}, [pod("p", on="n", of=g) for g in groups])
-        for groups in ([], [""], ["", "old"], [own, own, own], ["", "", "", ""])
+        tuple(sorted(groups)): standing.counts(
+            of, {"p": 3}, {"p": group_name}, [pod("p", on="n", of=g) for g in groups]
+        )
+        for groups in ([], [""], ["", "old"], [group_name, group_name, group_name], ["", "", "", ""])
     }
     assert [counts[key]["p"] for key in counts] == [3, 2, 1, 3, 1]
 

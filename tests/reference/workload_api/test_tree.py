@@ -18,9 +18,9 @@ from tests.reference.workload_api.builders import disaggregated, gang, group, pa
 FLAT = Mode(form=Form.FLAT)
 
 
-def specs(kind: str, of: Any = None, **more: Any) -> dict[str, dict[str, Any]]:
+def specs(kind: str, of: Any = None, **options: Any) -> dict[str, dict[str, Any]]:
     """Name → spec of the objects of a kind that a gang gets."""
-    changes = planned(of or disaggregated(), **more).difference.changes
+    changes = planned(of or disaggregated(), **options).difference.changes
     assert all(change.verb is Verb.CREATE for change in changes)
     return {change.name: change.body["spec"] for change in changes if change.kind == kind}
 
@@ -139,17 +139,21 @@ def test_groups_without_members_and_preferred_keys_become_nothing():
 # -- limits (WL37-V10, WL-H10) -----------------------------------------------------------------------------------------
 
 
-def many(leaves: int, replicas: int, members: int = 1) -> Any:
-    alone = [group(f"a{i}", 1) for i in range(leaves)]
+def large_gang(leaves: int, replicas: int, members: int = 1) -> Any:
+    leaf_groups = [group(f"a{i}", 1) for i in range(leaves)]
     below = {f"r{i}": [f"r{i}-m{j}" for j in range(members)] for i in range(replicas)}
-    configs = [{"name": name, "podGroupNames": own} for name, own in below.items()]
-    return gang(*alone, *(group(m, 1) for own in below.values() for m in own), topologyConstraintGroupConfigs=configs)
+    configs = [{"name": name, "podGroupNames": pod_groups} for name, pod_groups in below.items()]
+    return gang(
+        *leaf_groups,
+        *(group(m, 1) for pod_groups in below.values() for m in pod_groups),
+        topologyConstraintGroupConfigs=configs,
+    )
 
 
 @pytest.mark.parametrize("size", [(1, 0), (8, 0), (0, 8), (8, 8), (1, 8, 8)])
 def test_eight_entries_of_each_kind_are_mapped(size: tuple[int, ...]):
-    plan = planned(many(*size))
-    assert not plan.refusal and len(plan.groups) == len(many(*size).spec.podgroups)
+    plan = planned(large_gang(*size))
+    assert not plan.refusal and len(plan.groups) == len(large_gang(*size).spec.podgroups)
 
 
 def test_no_gang_has_more_levels_than_the_api_permits():
@@ -160,7 +164,7 @@ def test_no_gang_has_more_levels_than_the_api_permits():
         return 1 + max(map(depth, below), default=0)
 
     for size in ((1, 0), (8, 0), (1, 8, 8)):
-        [workload] = specs("Workload", many(*size)).values()
+        [workload] = specs("Workload", large_gang(*size)).values()
         [root] = workload["compositePodGroupTemplates"]
         assert depth(root) == (3 if size[1] else 2)
 
@@ -175,7 +179,7 @@ def test_no_gang_has_more_levels_than_the_api_permits():
     ],
 )
 def test_what_is_beyond_the_limits_is_refused_as_a_whole(size: tuple[int, ...], reason: str):
-    plan = planned(many(*size))
+    plan = planned(large_gang(*size))
     assert reason in plan.refusal
     assert not plan.in_place and not plan.difference.changes and not plan.groups
 
@@ -289,12 +293,14 @@ def test_the_flat_form_is_a_workload_and_a_pod_group():
 
 
 @pytest.mark.parametrize(
-    ("own", "of_config", "of_gang", "key"),
+    ("of_group", "of_config", "of_gang", "key"),
     [("host", "rack", "block", "host"), (None, "rack", "block", "rack"), (None, None, "block", "block")],
 )
-def test_the_flat_form_has_the_narrowest_key(own: Any, of_config: Any, of_gang: Any, key: str):
+def test_the_flat_form_has_the_narrowest_key(of_group: Any, of_config: Any, of_gang: Any, key: str):
     configs = [{"name": "r", "podGroupNames": ["a"], **packed(required=of_config)}]
-    of = gang(group("a", 1, **packed(required=own)), **packed(required=of_gang), topologyConstraintGroupConfigs=configs)
+    of = gang(
+        group("a", 1, **packed(required=of_group)), **packed(required=of_gang), topologyConstraintGroupConfigs=configs
+    )
     [leaf] = specs("PodGroup", of, mode=FLAT).values()
     assert leaf["schedulingConstraints"] == {"topology": [{"key": key}]}
 
