@@ -139,10 +139,10 @@ class GroveCluster:
         async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
                 existing = {node["metadata"]["name"] for node in await client.list(NODES)}
-                manifests = fleets.requested(fleet, used_names=existing, where="add_nodes")
+                manifests = fleets.requested(fleet, used_names=existing, location="add_nodes")
                 names = [manifest["metadata"]["name"] for manifest in manifests]
                 self.added += names  # before they are Ready: nodes that are late are removed as well
-                await nodes.add(client, manifests, where="add_nodes")
+                await nodes.add(client, manifests, location="add_nodes")
                 return names
 
         return asyncio.run(grow())

@@ -37,7 +37,7 @@ def _samples(path: Path) -> None:
     """Check the list of samples, and the nodes that they name."""
     for sample in samples.read(path).values():
         for text in sample.nodes:
-            fleets.requested(text, where=f"{documents.display_path(path)}: {sample.name}.nodes")
+            fleets.requested(text, location=f"{documents.display_path(path)}: {sample.name}.nodes")
 
 
 Validator = tuple[str, str, Callable[[Path], object]]

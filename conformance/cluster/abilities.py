@@ -171,9 +171,9 @@ async def _until(true: Callable[[], Awaitable[bool]], deadline: float) -> bool:
         await asyncio.sleep(LOOK_EVERY)
 
 
-def _cannot_play(what: str) -> UsageError:
+def _cannot_play(problem: str) -> UsageError:
     hint = "start KWOK (or, on a slow machine, give a larger --time-scale)"
-    return UsageError(f"{what}: KWOK does not run, or does not play nodes of the suite", hint=hint)
+    return UsageError(f"{problem}: KWOK does not run, or does not play nodes of the suite", hint=hint)
 
 
 def _pod(probe: _Probe, mark: str, node: str) -> Object:
@@ -198,8 +198,10 @@ def _list(obj: Object, field: str) -> list[Any]:
 
 
 def _asking() -> frozenset[str]:
-    known = pod_behaviors.known()
-    return frozenset({pod_behaviors.BEHAVIOR, *(pod_behaviors.PREFIX + name for name in (*known.forms, *known.holds))})
+    behaviors = pod_behaviors.load()
+    return frozenset(
+        {pod_behaviors.BEHAVIOR, *(pod_behaviors.PREFIX + name for name in (*behaviors.forms, *behaviors.holds))}
+    )
 
 
 def _fields(value: object) -> Iterator[tuple[str, object]]:

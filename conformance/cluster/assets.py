@@ -90,10 +90,10 @@ def resolve_all(report: ProgressReporter = silent, kubernetes: str = "") -> Asse
 
 def check_variables(names: Iterable[str]) -> None:
     """Raise UsageError for a variable that names none of these programs: it would have no effect."""
-    known = {variable_of(name) for name in names}
+    variables = {variable_of(name) for name in names}
     for variable in sorted(os.environ):
-        if variable.startswith(VARIABLE) and variable not in known:
-            raise UsageError("names no program", where=variable, hint=documents.suggestion(variable, known))
+        if variable.startswith(VARIABLE) and variable not in variables:
+            raise UsageError("names no program", where=variable, hint=documents.suggestion(variable, variables))
 
 
 def sources(kubernetes: str = "") -> dict[str, str]:

@@ -183,8 +183,8 @@ CONFLICT = 409
 class AuditTail:
     """Reads a log from its present end, or from a mark. Watches are left out: clients renew them periodically."""
 
-    def __init__(self, log: AuditLog, since: int | None = None) -> None:
-        self._log, self._at = log, log.mark() if since is None else since
+    def __init__(self, log: AuditLog, begin: int | None = None) -> None:
+        self._log, self._at = log, log.mark() if begin is None else begin
 
     def poll(self) -> list[AuditedRequest]:
         """Return the requests that were answered since the last call."""
@@ -210,49 +210,49 @@ class AuditLog:
         return cls(cluster.audit_log, identities.of_certificate(cluster.pki / "admin.crt"))
 
     def mark(self) -> int:
-        """Return the present end of the log in bytes, for `since` and `until`."""
+        """Return the present end of the log in bytes, for `begin` and `until`."""
         return self._log.end()
 
-    def count(self, since: int = 0, until: int | None = None, namespace: str | None = None) -> Counter[AuditKey]:
+    def count(self, begin: int = 0, until: int | None = None, namespace: str | None = None) -> Counter[AuditKey]:
         """Count the finished writes between two marks, accepted or not (see the code); only those in a namespace if one
         is given."""
         return Counter(
-            event.key for event in self._finished(since, until) if namespace in (None, event.objectRef.namespace)
+            event.key for event in self._finished(begin, until) if namespace in (None, event.objectRef.namespace)
         )
 
-    def requests(self, since: int = 0) -> Counter[AuditKey]:
+    def requests(self, begin: int = 0) -> Counter[AuditKey]:
         """Count all requests since a mark, reads included if the cluster logs them. A watch counts when it begins."""
         return Counter(
             event.key
-            for event, _ in self.events(since)
+            for event, _ in self.events(begin)
             if event.stage == ("ResponseStarted" if event.verb == "watch" else "ResponseComplete")
         )
 
-    def refused(self, namespace: str, since: int = 0) -> Counter[str]:
+    def refused(self, namespace: str, begin: int = 0) -> Counter[str]:
         """Count the forbidden and invalid writes in a namespace since a mark, by verb and resource: the same request
         would be rejected again."""
         return Counter(
             f"{event.verb} {event.objectRef.path}"
-            for event in self._finished(since)
+            for event in self._finished(begin)
             if event.objectRef.namespace == namespace and event.responseStatus.code in (403, 422)
         )
 
-    def refusals(self, namespace: str, resource: str, since: int = 0) -> set[int]:
+    def refusals(self, namespace: str, resource: str, begin: int = 0) -> set[int]:
         """Return the codes with which writes of a resource in a namespace were rejected since a mark."""
         return {
             event.responseStatus.code
-            for event in self._finished(since)
+            for event in self._finished(begin)
             if event.objectRef.path == resource
             and event.objectRef.namespace == namespace
             and event.responseStatus.code >= 400
         }
 
-    def refused_creations(self, namespace: str, since: int = 0) -> list[str]:
+    def refused_creations(self, namespace: str, begin: int = 0) -> list[str]:
         """Return the messages with which the API server refused creations in a namespace since a mark, without
         repetitions."""
         messages = {
             event.responseStatus.message: None
-            for event in self._finished(since)
+            for event in self._finished(begin)
             if event.objectRef.namespace == namespace
             and event.verb == "create"
             and event.responseStatus.code >= 400
@@ -260,33 +260,33 @@ class AuditLog:
         }
         return list(messages)
 
-    def writers(self, plural: str, names: Collection[str], verbs: Collection[str], since: int = 0) -> list[Writer]:
+    def writers(self, plural: str, names: Collection[str], verbs: Collection[str], begin: int = 0) -> list[Writer]:
         """Return the writers of accepted writes since a mark to cluster-scoped objects of these names, or to a whole
         collection."""
         return [
             Writer(event.user.username, event.userAgent)
-            for event in self._finished(since)
+            for event in self._finished(begin)
             if event.objectRef.resource == plural
             and event.verb in verbs
             and (event.objectRef.name in names or not event.objectRef.name)
             and event.responseStatus.code < 300
         ]
 
-    def accepted(self, since: int = 0) -> Iterator[AuditedRequest]:
+    def accepted(self, begin: int = 0) -> Iterator[AuditedRequest]:
         """Yield the accepted writes since a mark, without dry runs."""
-        requests = (event.request for event in self._finished(since) if event.responseStatus.code < 300)
+        requests = (event.request for event in self._finished(begin) if event.responseStatus.code < 300)
         return (request for request in requests if not request.dry_run)
 
-    def _finished(self, since: int, until: int | None = None) -> Iterator[_Event]:
-        for event, _ in self.events(since, until):
+    def _finished(self, begin: int, until: int | None = None) -> Iterator[_Event]:
+        for event, _ in self.events(begin, until):
             if event.stage == "ResponseComplete" and event.verb not in READS:
                 yield event
 
-    def events(self, since: int, until: int | None = None) -> Iterator[tuple[_Event, int]]:
+    def events(self, begin: int, until: int | None = None) -> Iterator[tuple[_Event, int]]:
         """Yield the events between two marks, each with the offset of its end."""
         until = self.mark() if until is None else until
         self._learn()
-        for line, end in self._log.lines(since):
+        for line, end in self._log.lines(begin):
             if end - len(line) >= until:
                 return
             event = self._event(line, end)

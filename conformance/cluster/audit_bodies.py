@@ -68,10 +68,10 @@ class Write:
     uid: str
 
 
-def writes(path: Path, namespace: str, since: int = 0) -> Iterator[Write]:
+def writes(path: Path, namespace: str, begin: int = 0) -> Iterator[Write]:
     """Yield the accepted writes to a namespace since a mark (`AuditLog.mark`, taken while the cluster was idle)."""
     with path.open("rb") as log:
-        log.seek(since)
+        log.seek(begin)
         for line in log:
             event = _event.decode(nesting.bounded(line, "the audit log"))
             if (

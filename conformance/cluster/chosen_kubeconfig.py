@@ -45,7 +45,7 @@ class Chosen:
 def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> Iterator[Chosen]:
     """Yield the kubeconfig that the options and the environment choose. Raises UsageError, which names the missing
     entry and the files."""
-    files, where = _files(given)
+    files, location = _files(given)
     contents = {file: documents.parse(file).value for file in files}
     current = next(
         (str(document["current-context"]) for document in contents.values() if document.get("current-context")), ""
@@ -55,25 +55,25 @@ def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> 
     if len(files) == 1 and context in ("", current):
         yield Chosen(files[0], options)
         return
-    text = yaml.safe_dump(minimal(contents, context or current, where))
+    text = yaml.safe_dump(minimal(contents, context or current, location))
     with _temporary_copy(text, state or StateRoot()) as path:
         yield Chosen(path, options)
 
 
-def minimal(files: Mapping[Path, Object], context: str, where: str) -> Object:
+def minimal(files: Mapping[Path, Object], context: str, location: str) -> Object:
     """Return a kubeconfig with one context, its cluster and its user. Of several entries of a name, the first one
-    counts; relative paths become absolute. `where` is named in errors. Raises UsageError."""
+    counts; relative paths become absolute. `location` is named in errors. Raises UsageError."""
     entries = {kind: _named(kind, files) for kind in _KINDS}
     if context not in entries["contexts"]:
         hint = suggestion(context, entries["contexts"]) if context else "give --context"
-        what = f"has no context {context!r}" if context else "has no current context"
-        raise UsageError(what, where=where, hint=hint)
+        problem = f"has no context {context!r}" if context else "has no current context"
+        raise UsageError(problem, where=location, hint=hint)
     needs = entries["contexts"][context].get("context") or {}
     kubeconfig: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": context}
     for kind, name in (("clusters", needs.get("cluster")), ("users", needs.get("user")), ("contexts", context)):
         if name not in entries[kind]:
-            what = f"context {context!r} names the {kind[:-1]} {name!r}, which does not exist"
-            raise UsageError(what, where=where, hint=f"known: {', '.join(entries[kind]) or 'none'}")
+            problem = f"context {context!r} names the {kind[:-1]} {name!r}, which does not exist"
+            raise UsageError(problem, where=location, hint=f"known: {', '.join(entries[kind]) or 'none'}")
         kubeconfig[kind] = [entries[kind][str(name)]]
     return kubeconfig
 
@@ -82,16 +82,16 @@ def _files(given: Path | None) -> tuple[list[Path], str]:
     """Return the files, and the option or variable that named them."""
     if given is not None:
         if not given.is_file():
-            what, near = ("is a folder", "") if given.is_dir() else absent(given)
-            raise UsageError(what, where=f"--kubeconfig {given}", hint=near or "give the path of a kubeconfig")
+            problem, near = ("is a folder", "") if given.is_dir() else absent(given)
+            raise UsageError(problem, where=f"--kubeconfig {given}", hint=near or "give the path of a kubeconfig")
         return [given.absolute()], f"--kubeconfig {given}"
     named = os.environ.get("KUBECONFIG", "")
     paths = [Path(text) for text in named.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
-    where = f"KUBECONFIG {named}" if named else display_path(paths[0])
+    location = f"KUBECONFIG {named}" if named else display_path(paths[0])
     files = [path.absolute() for path in paths if path.is_file()]  # as kubectl: those that do not exist do not count
     if not files:
-        raise UsageError("no such file", where=where, hint="give --kubeconfig FILE, or set KUBECONFIG")
-    return files, where
+        raise UsageError("no such file", where=location, hint="give --kubeconfig FILE, or set KUBECONFIG")
+    return files, location
 
 
 def _named(kind: str, files: Mapping[Path, Object]) -> dict[str, dict[str, Any]]:

@@ -100,9 +100,9 @@ class Components:
         """Return the log of a component. kwokctl truncates it at each start of the component (FC-027)."""
         return self.workspace / "logs" / f"{component}.log"
 
-    def failure(self, what: str) -> HarnessError:
+    def failure(self, problem: str) -> HarnessError:
         """Return an error about this cluster."""
-        return HarnessError(what, where=f"cluster {self._name}")
+        return HarnessError(problem, where=f"cluster {self._name}")
 
     def start_startup_order(self, server: str, metrics: int, objects: Path | None) -> None:
         """Start the process that plays waiting init containers, serves metrics on the port `metrics` unless that is 0,

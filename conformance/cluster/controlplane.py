@@ -40,7 +40,7 @@ from kube.resource import LEASES
 __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
 _CANNOT_LIST = re.compile(r'failed to list [^"]+')
-LEAST = 64 << 20
+MIN_FREE_BYTES = 64 << 20
 """Bytes that etcd allocates at once: with less free space, a start fails because of the disk."""
 
 
@@ -113,7 +113,7 @@ class Cluster(Facts):
         except BaseException as error:  # Ctrl-C included
             try:
                 if isinstance(error, HarnessError):
-                    state.require(LEAST)  # on a full disk components die with messages of their own
+                    state.require(MIN_FREE_BYTES)  # on a full disk components die with messages of their own
             finally:
                 cluster.down()
             raise
@@ -189,8 +189,8 @@ class Cluster(Facts):
         for component in components:
             if component not in pids:
                 hint = f"start what has ended: grove-conformance cluster start {self.name}"
-                if component not in (known := self.monitor.components()):
-                    hint = suggestion(component, known)
+                if component not in (names := self.monitor.components()):
+                    hint = suggestion(component, names)
                 raise UsageError(f"no component {component!r} runs", where=f"cluster {self.name}", hint=hint)
         return pids
 
@@ -338,7 +338,7 @@ def find(name: str, state: StateRoot | None = None) -> Cluster:
     state = state or StateRoot()
     record = state.read(name)
     if record is None:
-        known = state.names()
-        hint = suggestion(name, known) if known else "there are none; start one: grove-conformance cluster up NAME"
+        names = state.names()
+        hint = suggestion(name, names) if names else "there are none; start one: grove-conformance cluster up NAME"
         raise UsageError(f"unknown cluster {name!r}", where=str(state.clusters), hint=hint)
     return Cluster(state, record)

@@ -22,9 +22,9 @@ COMPONENTS = (APISERVER, CONTROLLER_MANAGER, SCHEDULER)
 """The components that have feature gates."""
 PRESET, GATES, RUNTIME_CONFIG = "--features", "--feature-gates", "--runtime-config"
 _SWITCH = re.compile(r"(?:(?P<component>[a-z][a-z-]*):)?(?P<name>[A-Za-z0-9][\w./-]*)=(?P<value>true|false)")
-_KNOWN = re.compile(r"\b(?:kube:)?([A-Z]\w+)=true\|false")
+_LISTED_GATE = re.compile(r"\b(?:kube:)?([A-Z]\w+)=true\|false")
 
-Known = Callable[[str], frozenset[str]]
+GatesOf = Callable[[str], frozenset[str]]
 """Returns the feature gates that a component knows."""
 
 
@@ -69,7 +69,7 @@ class Features:
         return any(gates.get(gate, False) for gates in self.gates.values())
 
 
-def resolve(requested: Requested, minor: str, known: Known | None = None) -> Features:
+def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -> Features:
     """Return the requested features for a minor version of Kubernetes. What is named later, or by itself, wins.
 
     A gate without a component is for each component that knows it, or for all if that is unknown. Raises UsageError.
@@ -82,7 +82,7 @@ def resolve(requested: Requested, minor: str, known: Known | None = None) -> Fea
             gates.setdefault(component, {}).update(switches)
         runtime_config.update(switched.runtime_config)
     for text, component, name, on in _switches(requested.gates, GATES):
-        for target in [component] if component else _knowing(text, name, minor, known):
+        for target in [component] if component else _knowing(text, name, minor, gates_of):
             gates.setdefault(target, {})[name] = on
     for text, component, name, on in _switches(requested.runtime_config, RUNTIME_CONFIG):
         if component:
@@ -127,23 +127,23 @@ def known_gates(program: Path) -> frozenset[str]:
         done = subprocess.run([str(program), "--help"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise HarnessError(f"has no help that lists its feature gates: {error}", where=str(program)) from error
-    return frozenset(_KNOWN.findall(done.stdout + done.stderr))
+    return frozenset(_LISTED_GATE.findall(done.stdout + done.stderr))
 
 
 def explanation(component: str, log: str) -> UsageError | None:
     """Return the mistake for which a component ended, if its log has one about features (WL37-E06)."""
     if match := re.search(r"unrecognized feature gate: (\w+)", log):
-        what = f"{component} does not know the feature gate {match[1]}"
-        return UsageError(what, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")
+        problem = f"{component} does not know the feature gate {match[1]}"
+        return UsageError(problem, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")
     if match := re.search(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]+)\]", log):
         needed = ",".join(f"{component}:{name}=true" for name in match[2].split())
-        what = f"the feature gate {match[1]} of {component} depends on {' and '.join(match[2].split())}"
-        return UsageError(what, where=GATES, hint=f"add {GATES} {needed}")
+        problem = f"the feature gate {match[1]} of {component} depends on {' and '.join(match[2].split())}"
+        return UsageError(problem, where=GATES, hint=f"add {GATES} {needed}")
     if match := re.search(r"cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)", log):
         return UsageError(f"{component} has {match[1]} locked to {match[3]}", where=GATES, hint="leave it out")
     if match := re.search(r"unknown api (?:groups?|versions?) ?\[?([\w./ -]+)\]?", log):
-        what = f"{component} does not know the API {match[1].strip()}"
-        return UsageError(what, where=RUNTIME_CONFIG, hint="give one that this version of Kubernetes has")
+        problem = f"{component} does not know the API {match[1].strip()}"
+        return UsageError(problem, where=RUNTIME_CONFIG, hint="give one that this version of Kubernetes has")
     return None
 
 
@@ -161,10 +161,10 @@ def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str
         yield text, component, match["name"], match["value"] == "true"
 
 
-def _knowing(text: str, name: str, minor: str, known: Known | None) -> Iterable[str]:
-    if known is None:
+def _knowing(text: str, name: str, minor: str, gates_of: GatesOf | None) -> Iterable[str]:
+    if gates_of is None:
         return COMPONENTS
-    gates = {component: known(component) for component in COMPONENTS}
+    gates = {component: gates_of(component) for component in COMPONENTS}
     if knowing := [component for component in COMPONENTS if name in gates[component]]:
         return knowing
     raise UsageError(

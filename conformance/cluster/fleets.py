@@ -26,7 +26,7 @@ from conformance.suggestions import absent
 _REQUEST = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
 _SUFFIXES = (".yaml", ".yml")
 OPTION = "--nodes"
-MOST = 10_000
+MAX_NODES = 10_000
 """Maximum number of nodes in one argument, twice what Kubernetes supports in a cluster."""
 EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 
@@ -64,64 +64,66 @@ def names() -> list[str]:
 
 
 def requested(
-    text: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), where: str = OPTION
+    text: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), location: str = OPTION
 ) -> list[Manifest]:
     """Return the nodes that an argument requests: the first ones whose names are not in `used_names`. Racks and blocks
-    are new as a whole. `where` names the argument in messages. Raises UsageError."""
-    request = _parsed(text, where)
+    are new as a whole. `location` names the argument in messages. Raises UsageError."""
+    request = _parsed(text, location)
     if isinstance(request, Fleet):
         all_nodes = manifests(request, pool, keys)
         if any(manifest["metadata"]["name"] in used_names for manifest in all_nodes):
-            raise UsageError(f"nodes of the fleet {request.name} exist", where=where, hint="a cluster has it once only")
+            raise UsageError(
+                f"nodes of the fleet {request.name} exist", where=location, hint="a cluster has it once only"
+            )
         return all_nodes
     present = resizing.indices(nodes.node_stem(request.kind, pool), used_names)
     free = resizing.first_free(present, request.units, request.size)
     return [nodes.node_manifest(request.kind, index, pool, keys=keys) for index in free]
 
 
-def chosen(text: str, names: Collection[str], pool: str = "", *, where: str = OPTION) -> list[str]:
+def chosen(text: str, names: Collection[str], pool: str = "", *, location: str = OPTION) -> list[str]:
     """Return the nodes among `names` that an argument names: a node, a fleet, or the last nodes, racks or blocks of a
     profile. Raises UsageError if there are fewer."""
     if text in names:
         return [text]
     if ":" not in text and not text.endswith(_SUFFIXES) and text not in _kinds():
-        raise UsageError(f"unknown node {text!r}", where=where, hint=documents.suggestion(text, (*names, *_kinds())))
-    request = _parsed(text, where)
+        raise UsageError(f"unknown node {text!r}", where=location, hint=documents.suggestion(text, (*names, *_kinds())))
+    request = _parsed(text, location)
     if isinstance(request, Fleet):
         members = [manifest["metadata"]["name"] for manifest in manifests(request, pool)]
         members = [name for name in members if name in names]
         if not members:
-            raise UsageError(f"no node of the fleet {request.name} exists", where=where)
+            raise UsageError(f"no node of the fleet {request.name} exists", where=location)
         return members
     stem = nodes.node_stem(request.kind, pool)
     present = resizing.indices(stem, names)
     last = resizing.last_whole(present, request.units, request.size)
     if len(last) < request.units * request.size:
         hint = f"ask for fewer than {text}" if last else "name nodes that exist, with their --pool"
-        raise UsageError(f"only {len(last)} such nodes exist", where=where, hint=hint)
+        raise UsageError(f"only {len(last)} such nodes exist", where=location, hint=hint)
     return [f"{stem}-{index}" for index in last]
 
 
-def _parsed(text: str, where: str) -> FleetRequest | Fleet:
+def _parsed(text: str, location: str) -> FleetRequest | Fleet:
     """Return the request of an argument. Raises UsageError."""
     match = _REQUEST.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is not PROFILE:COUNT", where=where, hint=EXAMPLES)
+        raise UsageError(f"{text!r} is not PROFILE:COUNT", where=location, hint=EXAMPLES)
     name, count, unit = match["name"], match["count"], (match["unit"] or "").rstrip("s")
     if name in names():
         if count is not None:
-            raise UsageError(f"the fleet {name} has a size of its own", where=where, hint=f"write {name}")
+            raise UsageError(f"the fleet {name} has a size of its own", where=location, hint=f"write {name}")
         return fleet(name)
-    kind = _own(Path(name).expanduser(), where) if name.endswith(_SUFFIXES) else _shipped(name, where)
+    kind = _from_file(Path(name).expanduser(), location) if name.endswith(_SUFFIXES) else _shipped(name, location)
     request = FleetRequest(kind, int((count or "1")[:9]), _size(kind, unit))
-    if request.units * request.size > MOST or len(count or "") > 9:
-        raise UsageError(f"{text[:40]!r} asks for more than {MOST:,} nodes", where=where, hint="ask for fewer")
+    if request.units * request.size > MAX_NODES or len(count or "") > 9:
+        raise UsageError(f"{text[:40]!r} asks for more than {MAX_NODES:,} nodes", where=location, hint="ask for fewer")
     return request
 
 
-def _shipped(name: str, where: str) -> NodeProfile:
+def _shipped(name: str, location: str) -> NodeProfile:
     if name not in nodes.profile_names():
-        raise UsageError(f"unknown node profile {name!r}", where=where, hint=documents.suggestion(name, _kinds()))
+        raise UsageError(f"unknown node profile {name!r}", where=location, hint=documents.suggestion(name, _kinds()))
     return nodes.profile(name)
 
 
@@ -130,14 +132,14 @@ def _kinds() -> list[str]:
     return [*nodes.profile_names(), *names()]
 
 
-def _own(path: Path, where: str) -> NodeProfile:
+def _from_file(path: Path, location: str) -> NodeProfile:
     if not path.is_file():
-        what, near = ("is a folder", "") if path.is_dir() else absent(path)
+        problem, near = ("is a folder", "") if path.is_dir() else absent(path)
         hint = near or "give the path of a node profile (docs/fake-cluster.md)"
-        raise UsageError(what, where=f"{where} {path}", hint=hint)
+        raise UsageError(problem, where=f"{location} {path}", hint=hint)
     if not NAME.fullmatch(path.stem):
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
-        raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{where} {path}", hint=hint)
+        raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{location} {path}", hint=hint)
     return nodes.load_profile(path)
 
 
@@ -155,13 +157,13 @@ def load(path: Path) -> Fleet:
     document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
     parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
-        where = document.location("parts", index, "profile")
+        location = document.location("parts", index, "profile")
         name = entry["profile"]
         if name not in nodes.profile_names():
             hint = documents.suggestion(name, nodes.profile_names())
-            raise UsageError(f"unknown node profile {name!r}", where=where, hint=hint)
+            raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
         if name in {part.profile for part in parts}:
-            raise UsageError("duplicate profile", where=where, hint="add the counts up")
+            raise UsageError("duplicate profile", where=location, hint="add the counts up")
         count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
         parts.append(FleetPart(name, count, entry.get("block", "")))
     return Fleet(path.stem, document.value["description"], tuple(parts))

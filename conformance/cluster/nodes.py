@@ -212,8 +212,8 @@ async def provide(client: Client, desired: Sequence[Manifest], *, timeout: float
     await wait_until_schedulable(client, [node["metadata"]["name"] for node in desired], timeout=timeout)
 
 
-async def add(client: Client, desired: Sequence[Manifest], *, where: str) -> None:
-    """Create requested nodes, and return when pods can be bound to them. `where` names the argument in
+async def add(client: Client, desired: Sequence[Manifest], *, location: str) -> None:
+    """Create requested nodes, and return when pods can be bound to them. `location` names the argument in
     messages. Raises UsageError if the API server refuses one, HarnessError."""
     try:
         await create_nodes(client, desired)
@@ -221,7 +221,7 @@ async def add(client: Client, desired: Sequence[Manifest], *, where: str) -> Non
         if error.status != 422 and not error.already_exists:
             raise
         hint = "correct the profile, or the options"
-        raise UsageError(f"the API server refuses a node: {error.message}", where=where, hint=hint) from error
+        raise UsageError(f"the API server refuses a node: {error.message}", where=location, hint=hint) from error
     await wait_until_schedulable(client, [node["metadata"]["name"] for node in desired])
 
 
@@ -241,9 +241,9 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
     try:
         await AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=pace.stop_after(timeout))(missing)
     except RetryError as error:
-        late = sorted(error.last_attempt.result())
+        unready = sorted(error.last_attempt.result())
         raise HarnessError(
-            f"{len(late)} of {len(expected)} nodes are not Ready after {timeout:g} s, the first: {late[0]}"
+            f"{len(unready)} of {len(expected)} nodes are not Ready after {timeout:g} s, the first: {unready[0]}"
         ) from None
 
 

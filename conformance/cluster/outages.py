@@ -18,7 +18,7 @@ import psutil
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
-from conformance.cluster.lateness import LATE, Late, Lateness
+from conformance.cluster.lateness import LIMIT, Delay, Lateness
 from conformance.cluster.state import Owner
 
 LOOK_EVERY = 0.5
@@ -49,20 +49,20 @@ class Outage:
     """A time in which a component did not work, in seconds of the monotonic clock. `end` is None while it lasts."""
 
     component: str
-    what: str
+    problem: str
     begin: float
     end: float | None = None
 
     @property
     def final(self) -> bool:
         """Return whether it cannot end: nothing restarts a component."""
-        return self.what == DEAD and self.end is None
+        return self.problem == DEAD and self.end is None
 
     def __str__(self) -> str:
         if self.final:
-            return f"{self.component} {self.what}"
+            return f"{self.component} {self.problem}"
         lasted = "" if self.end is None else f", for {self.end - self.begin:.0f} s"
-        return f"{self.component} {self.what}{lasted}"
+        return f"{self.component} {self.problem}{lasted}"
 
 
 @dataclass
@@ -98,12 +98,12 @@ class Watcher:
         self._processes = [(_Line(c.name, 0.0, now, now), c.process) for c in components if c.process is not None]
         self._pages = [(_Line(c.name, silence, now, now), c.page) for c in components if c.page is not None]
         self._lines = [line for line, _ in (*self._processes, *self._pages)]
-        self._lateness = Lateness(LATE * max(1.0, time_scale))
+        self._lateness = Lateness(LIMIT * max(1.0, time_scale))
         self._past: deque[Outage] = deque(maxlen=1000)
         self._ran, self._offset = now, wall() - now
         self._news = threading.Condition(threading.RLock())
         self._looking = threading.Lock()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._hurry = [threading.Event() for _ in self._pages]
         self._threads: list[threading.Thread] = []
 
@@ -140,24 +140,25 @@ class Watcher:
 
     def stop(self) -> None:
         """Stop observing. Outages are kept."""
-        self._over.set()
+        self._stopped.set()
         for hurry in self._hurry:
             hurry.set()
         for thread in self._threads:
             thread.join(timeout=5)
         self._at_end()
 
-    def since(self, begin: float) -> list[Outage]:
+    def overlapping(self, begin: float) -> list[Outage]:
         """Return the outages that overlap the time from `begin` until now, in order."""
         with self._news:
-            known = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
-        overlapping = (outage for outage in known if outage.end is None or outage.end >= begin)
+            outages = [*(line.outage for line in self._lines if line.outage is not None), *self._past]
+        overlapping = (outage for outage in outages if outage.end is None or outage.end >= begin)
         return sorted(overlapping, key=lambda outage: outage.begin)
 
     def settled(self, begin: float) -> list[Outage]:
-        """Return `since` after every component has been checked, so that outages that have just begun are included."""
+        """Return the `overlapping` outages after every component has been checked: those that have just begun are
+        included."""
         self.look()
-        if outages := self.since(begin):
+        if outages := self.overlapping(begin):
             return outages
         requested_at = self._clock()
         for hurry in self._hurry:
@@ -170,9 +171,9 @@ class Watcher:
                 ),
                 timeout=2 * self._silence + 2,
             )
-        return self.since(begin)
+        return self.overlapping(begin)
 
-    def over(self, timeout: float) -> list[Outage]:
+    def wait_until_over(self, timeout: float) -> list[Outage]:
         """Wait until all outages are over. Return those that are not after `timeout` seconds, or cannot end."""
         begin = self._clock()
 
@@ -184,11 +185,11 @@ class Watcher:
             self._news.wait_for(lambda: not lasting() or any(outage.final for outage in lasting()), timeout)
             return lasting()
 
-    def slow(self, begin: float) -> tuple[float, list[Late]]:
+    def slow(self, begin: float) -> tuple[float, list[Delay]]:
         """Return for how many seconds since `begin` the machine was too slow, and the late components, the worst
         first."""
         now = self._clock()
-        return self._lateness.seconds(begin, now), self._lateness.since(begin, now)
+        return self._lateness.seconds(begin, now), self._lateness.between(begin, now)
 
     def look(self) -> None:
         """Check the clocks and the processes."""
@@ -212,11 +213,11 @@ class Watcher:
         self._ran, self._offset = now, offset
 
     def _watch_processes(self) -> None:
-        while not self._over.wait(LOOK_EVERY):
+        while not self._stopped.wait(LOOK_EVERY):
             self.look()
 
     def _watch_page(self, line: _Line, page: Callable[[], str], hurry: threading.Event) -> None:
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             hurry.clear()
             begin = self._clock()
             complaint = _result_of(lambda: _unanswered(page()))
@@ -235,7 +236,7 @@ class Watcher:
                     line.outage = None
                 line.good = begin
             elif line.outage is not None:
-                line.outage = replace(line.outage, what=complaint)
+                line.outage = replace(line.outage, problem=complaint)
             elif now - line.good >= line.grace:
                 line.outage = Outage(line.name, complaint, line.good)
             self._news.notify_all()

@@ -11,7 +11,7 @@ import tenacity
 
 USUAL = 4.0
 """Processes that want to run, for each CPU, on a machine that is busy with runs alone: limits are made for it."""
-MOST = 20.0
+MAXIMUM = 20.0
 """The largest factor."""
 _stretched = 1.0
 _LOAD = Path("/proc/loadavg")
@@ -22,7 +22,7 @@ def factor() -> float:
     waiting = [os.getloadavg()[0]]
     with suppress(OSError, ValueError, IndexError):  # the number of the last minute lies behind that of this moment
         waiting.append(float(_LOAD.read_text(encoding="utf-8").split()[3].partition("/")[0]))
-    return min(MOST, max(1.0, max(waiting) / (os.cpu_count() or 1) / USUAL))
+    return min(MAXIMUM, max(1.0, max(waiting) / (os.cpu_count() or 1) / USUAL))
 
 
 def patience(seconds: float) -> float:

@@ -19,7 +19,7 @@ from conformance import documents
 from conformance.errors import UsageError
 
 PINS = Path(__file__).with_name("pins")
-OWN = "GROVE_CONFORMANCE_PINS"
+VARIABLE = "GROVE_CONFORMANCE_PINS"
 KUBERNETES = "kubernetes"
 """The group of the default version of Kubernetes. Those of others are named after their minor: `kubernetes-1.37`."""
 NOT_DOWNLOADED = "none"
@@ -111,7 +111,7 @@ def platform_name() -> str:
 
 def source() -> Path:
     """Return the file with the pins: ours, or the user's own."""
-    return Path(os.environ.get(OWN) or PINS / "assets.yaml").expanduser()
+    return Path(os.environ.get(VARIABLE) or PINS / "assets.yaml").expanduser()
 
 
 def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
@@ -122,13 +122,13 @@ def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
     """
     programs = every(platform_)
     chosen = _matching(programs, kubernetes)
-    own = {program.name for program in programs if program.group == chosen}
+    names = {program.name for program in programs if program.group == chosen}
     return tuple(
         program
         for program in programs
         if program.group.product != KUBERNETES
         or program.group == chosen
-        or (program.group.name == KUBERNETES and program.name not in own)
+        or (program.group.name == KUBERNETES and program.name not in names)
     )
 
 
@@ -161,8 +161,8 @@ def every(platform_: str) -> tuple[Program, ...]:
         for name, fields in entry["programs"].items():
             site = sites.get(fields.get("site", group_name))
             if site is None:
-                where = document.location("groups", group_name, "programs", name)
-                raise UsageError("its site is not one of `sites`", where=where, hint="add `site`")
+                location = document.location("groups", group_name, "programs", name)
+                raise UsageError("its site is not one of `sites`", where=location, hint="add `site`")
             programs.append(
                 Program(
                     name=name,

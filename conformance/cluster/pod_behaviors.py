@@ -70,7 +70,7 @@ class Behaviors:
 
 
 @cache
-def known() -> Behaviors:
+def load() -> Behaviors:
     """Return all behaviors. Raises UsageError."""
     return read(folder("kwok-profiles") / "behaviors.yaml")
 
@@ -83,12 +83,14 @@ def read(path: Path) -> Behaviors:
     used = set()
     for behavior, entry in data["behaviors"].items():
         for name, default in entry["parameters"].items():
-            where = document.location("behaviors", behavior, "parameters", name)
+            location = document.location("behaviors", behavior, "parameters", name)
             used.add(name)
             if name not in forms:
-                raise UsageError("unknown parameter", where=where, hint=documents.suggestion(name, forms))
+                raise UsageError("unknown parameter", where=location, hint=documents.suggestion(name, forms))
             if not re.fullmatch(_FORMS[forms[name]], default):
-                raise UsageError(f"{default!r} is not a valid default", where=where, hint=f"give {_WORDS[forms[name]]}")
+                raise UsageError(
+                    f"{default!r} is not a valid default", where=location, hint=f"give {_WORDS[forms[name]]}"
+                )
     for name in forms:
         if name not in used:
             raise UsageError("no behavior reads it", where=document.location("parameters", name), hint="drop it")
@@ -101,23 +103,23 @@ def read(path: Path) -> Behaviors:
         for number, failure in enumerate(mix.failures):
             for parameter, value in failure.parameters.items():
                 if not re.fullmatch(_FORMS[forms[parameter]], value):
-                    where = document.location("mixes", name, "failures", number, "parameters", parameter)
+                    location = document.location("mixes", name, "failures", number, "parameters", parameter)
                     hint = f"give {_WORDS[forms[parameter]]}"
-                    raise UsageError(f"{value!r} has the wrong form", where=where, hint=hint)
+                    raise UsageError(f"{value!r} has the wrong form", where=location, hint=hint)
     for parameter, value in data["jobs"].items():
-        where = document.location("jobs", parameter)
+        location = document.location("jobs", parameter)
         if parameter not in behaviors[EXIT].parameters:
             hint = documents.suggestion(parameter, behaviors[EXIT].parameters)
-            raise UsageError("unknown parameter", where=where, hint=hint)
+            raise UsageError("unknown parameter", where=location, hint=hint)
         if not re.fullmatch(_FORMS[forms[parameter]], value):
             hint = f"give {_WORDS[forms[parameter]]}"
-            raise UsageError(f"{value!r} has the wrong form", where=where, hint=hint)
+            raise UsageError(f"{value!r} has the wrong form", where=location, hint=hint)
     return Behaviors(behaviors, forms, tuple(data["holds"]), mixes, data["jobs"])
 
 
 def implying() -> tuple[str, ...]:
     """Return the annotations that imply a behavior."""
-    return tuple(PREFIX + name for name in known().behaviors[IMPLIED].parameters)
+    return tuple(PREFIX + name for name in load().behaviors[IMPLIED].parameters)
 
 
 def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
@@ -136,7 +138,7 @@ def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
 
 def mistakes(annotations: Mapping[str, str]) -> Iterator[UsageError]:
     """Yield the mistakes in those annotations of a pod that belong to the suite."""
-    behaviors = known()
+    behaviors = load()
     behavior = behaviors.behaviors.get(annotations.get(BEHAVIOR, ""))
     if BEHAVIOR in annotations and behavior is None:
         yield UsageError(

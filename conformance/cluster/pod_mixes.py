@@ -73,14 +73,16 @@ def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Ite
     with their defaults. Raises UsageError."""
     for name, entry in document.value.get("mixes", {}).items():
         field = ("mixes", name)
-        known = _parameters(document, field, name, parameters)
+        parameters_of_behavior = _parameters(document, field, name, parameters)
         times = {}
         for parameter, (low, high) in entry["times"].items():
-            where = document.location(*field, "times", parameter)
-            if parameter not in known:
-                raise UsageError("unknown parameter", where=where, hint=documents.suggestion(parameter, known))
+            location = document.location(*field, "times", parameter)
+            if parameter not in parameters_of_behavior:
+                raise UsageError(
+                    "unknown parameter", where=location, hint=documents.suggestion(parameter, parameters_of_behavior)
+                )
             if low > high:
-                raise UsageError(f"{low} is more than {high}", where=where, hint="give the least first")
+                raise UsageError(f"{low} is more than {high}", where=location, hint="give the least first")
             times[parameter] = (low, high)
         yield name, Mix(entry["about"], times, tuple(_failures(document, field, entry["failures"], parameters)))
 
@@ -95,13 +97,13 @@ def _failures(
     for number, entry in enumerate(entries):
         at = (*field, "failures", number)
         behavior, given = str(entry["behavior"]), entry["parameters"]
-        known = _parameters(document, (*at, "behavior"), behavior, parameters)
+        parameters_of_behavior = _parameters(document, (*at, "behavior"), behavior, parameters)
         assert isinstance(given, dict) and isinstance(entry["oneOf"], int), "the schema says so"
         for parameter in given:
-            if parameter not in known:
-                hint = documents.suggestion(parameter, known)
+            if parameter not in parameters_of_behavior:
+                hint = documents.suggestion(parameter, parameters_of_behavior)
                 raise UsageError("unknown parameter", where=document.location(*at, "parameters", parameter), hint=hint)
-        failure = PodFailure(behavior, entry["oneOf"], {**known, **given}, first)
+        failure = PodFailure(behavior, entry["oneOf"], {**parameters_of_behavior, **given}, first)
         if failure.end > BYTE:
             raise UsageError("more pods fail than there are", where=document.location(*at, "oneOf"), hint="raise it")
         yield failure

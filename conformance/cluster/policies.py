@@ -84,33 +84,33 @@ def load(words: Iterable[str]) -> Policies:
                 continue
             for plugin in manifest.get("plugins") or ():
                 if (name := str(plugin.get("name"))) in plugins:
-                    what = f"configures the admission plugin {name}, as another policy does"
-                    raise UsageError(what, where=documents.display_path(path), hint="leave one of them out")
+                    problem = f"configures the admission plugin {name}, as another policy does"
+                    raise UsageError(problem, where=documents.display_path(path), hint="leave one of them out")
                 plugins[name] = plugin
     return Policies(given, tuple(plugins.values()), tuple(objects))
 
 
 def read(path: Path) -> list[Manifest]:
     """Return the manifests of one file. Raises UsageError."""
-    where = documents.display_path(path)
-    manifests = documents.several(path, bounded.text(path, bounded.MANIFESTS, where))
+    location = documents.display_path(path)
+    manifests = documents.several(path, bounded.text(path, bounded.MANIFESTS, location))
     for manifest in manifests:
         if not (isinstance(manifest, dict) and isinstance(manifest.get("kind"), str) and manifest.get("apiVersion")):
-            raise UsageError("holds something else than a manifest", where=where, hint="give kind and apiVersion")
+            raise UsageError("holds something else than a manifest", where=location, hint="give kind and apiVersion")
         metadata = manifest.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if manifest["kind"] != _CONFIGURATION and not (isinstance(name, str) and name):
-            raise UsageError(f"holds a {manifest['kind']} without a name", where=where, hint="give metadata.name")
+            raise UsageError(f"holds a {manifest['kind']} without a name", where=location, hint="give metadata.name")
     if not manifests:
-        raise UsageError("holds no manifest", where=where, hint="give at least one")
+        raise UsageError("holds no manifest", where=location, hint="give at least one")
     return manifests
 
 
 def _path(word: str) -> Path:
     if not (path := Path(word).expanduser()).exists():
         if "/" in word or path.suffix in SUFFIXES:
-            what, hint = absent(path)
-            raise UsageError(what, where=f"{OPTION} {word}", hint=hint or "give a file or folder of manifests")
+            problem, hint = absent(path)
+            raise UsageError(problem, where=f"{OPTION} {word}", hint=hint or "give a file or folder of manifests")
         hint = f"{suggestion(word, names())} or give a file or folder of manifests"
         raise UsageError(f"unknown policy {word!r}", where=OPTION, hint=hint)
     return path.absolute()

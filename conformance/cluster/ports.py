@@ -61,10 +61,10 @@ class Ports:
     def release(self, directory: Path) -> list[int]:
         """Release the claims of `directory`. Return the first ports of the blocks."""
         with self._lock():
-            own = [first for first, owner in self._claims().items() if owner == directory]
-            for first in own:
+            blocks = [first for first, owner in self._claims().items() if owner == directory]
+            for first in blocks:
                 (self._folder / str(first)).unlink()
-        return own
+        return blocks
 
     def claims(self) -> dict[int, Path]:
         """Return first port of each block → folder of the cluster that has it."""
@@ -73,9 +73,12 @@ class Ports:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        where, hint = f"claims of ports {self._folder}", "make room or make it writable, or move it with XDG_STATE_HOME"
-        disk.make(self._folder, location=where, hint=hint, mode=0o700)
-        with disk.errors(where, hint), locks.hold(self._folder / "lock", self._report):
+        location, hint = (
+            f"claims of ports {self._folder}",
+            "make room or make it writable, or move it with XDG_STATE_HOME",
+        )
+        disk.make(self._folder, location=location, hint=hint, mode=0o700)
+        with disk.errors(location, hint), locks.hold(self._folder / "lock", self._report):
             yield
 
     def _claims(self) -> dict[int, Path]:

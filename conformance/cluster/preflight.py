@@ -130,14 +130,14 @@ class _Preflight:
             return (await self._client.exchange("GET", path)).status == 200
 
         if not await self._within_time(exists):
-            what = f"makes no service account within {self._within:g} s"
-            raise UsageError(what, where=CONTROLLER_MANAGER, hint="see its log")
+            problem = f"makes no service account within {self._within:g} s"
+            raise UsageError(problem, where=CONTROLLER_MANAGER, hint="see its log")
 
     async def _stored_in_pods(self) -> None:
         """With the gate off, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
         stored = await self._dry(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
-            raise _off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
+            raise _gate_off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
 
     async def _served(self) -> None:
         expected = self._expected
@@ -147,14 +147,14 @@ class _Preflight:
             answer = await self._client.exchange("GET", f"/apis/{resource.group}/{resource.version}")
             if answer.status == 404:
                 version = f"{resource.group}/{resource.version}"
-                what = (
+                problem = (
                     f"{version} is not served: a kube-scheduler with the gate binds no pod at all, plain ones included"
                 )
-                raise UsageError(what, where=APISERVER, hint=f"start it with --runtime-config={version}=true")
+                raise UsageError(problem, where=APISERVER, hint=f"start it with --runtime-config={version}=true")
             if answer.status >= 400:
                 raise answer.error()
             if resource.plural not in {entry["name"] for entry in orjson.loads(answer.content)["resources"]}:
-                raise _off(APISERVER, gate, f"{resource} are not served")
+                raise _gate_off(APISERVER, gate, f"{resource} are not served")
 
     async def _stored_in_groups(self) -> None:
         """Fields of gates that are off are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
@@ -170,7 +170,7 @@ class _Preflight:
         }
         for name, gate in gates.items():
             if name in group["spec"] and stored["spec"].get(name) != group["spec"][name]:
-                raise _off(APISERVER, gate, f"it drops {name} of groups without an error")
+                raise _gate_off(APISERVER, gate, f"it drops {name} of groups without an error")
 
     async def _dry(self, resource: Resource, body: Manifest) -> Manifest:
         path = resource.path(self._namespace)
@@ -201,18 +201,18 @@ class _Preflight:
                 raise self._dead()
         for probe in probes:
             if any([_condition(await self._read(name)) for name in probe.first]):
-                raise _off(SCHEDULER, probe.gate, probe.consequence)
+                raise _gate_off(SCHEDULER, probe.gate, probe.consequence)
         for probe in probes:
             for name in probe.rest:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
         for probe in probes:
             if not await self._judged([*probe.first, *probe.rest]):
-                what = f"says nothing of a complete group within {self._within:g} s{self._cause(SCHEDULER)}"
-                raise UsageError(what, where=SCHEDULER, hint=f"start it with --feature-gates={probe.gate}=true")
+                problem = f"says nothing of a complete group within {self._within:g} s{self._cause(SCHEDULER)}"
+                raise UsageError(problem, where=SCHEDULER, hint=f"start it with --feature-gates={probe.gate}=true")
         if self._expected.topology:
             condition = _condition(await self._read("flat-0"))
             if "placement" not in str(condition.get("message")):
-                raise _off(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
+                raise _gate_off(SCHEDULER, TOPOLOGY, "it ignores the topology of groups")
 
     def _dead(self) -> UsageError:
         cause = self._cause(SCHEDULER) or ": one of its APIs may not be served"
@@ -247,7 +247,7 @@ class _Preflight:
             return await self._client.get_or_none(resource, self._namespace, "empty") is None
 
         if not await self._within_time(deleted):
-            raise _off(CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._within:g} s")
+            raise _gate_off(CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._within:g} s")
 
     async def release(self) -> None:
         """Remove the finalizer of all groups: without a controller that does so, the namespace would stay for ever."""
@@ -318,8 +318,8 @@ def _condition(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((condition for condition in conditions if condition["type"] == "PodScheduled"), {})
 
 
-def _off(component: str, gate: str, what: str) -> UsageError:
+def _gate_off(component: str, gate: str, problem: str) -> UsageError:
     gates = ",".join(f"{name}=true" for name in gate.split(" or "))
     return UsageError(
-        f"the feature gate {gate} is off: {what}", where=component, hint=f"start it with --feature-gates={gates}"
+        f"the feature gate {gate} is off: {problem}", where=component, hint=f"start it with --feature-gates={gates}"
     )

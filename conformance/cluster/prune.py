@@ -35,13 +35,13 @@ def prune(state: StateRoot | None = None) -> Pruned:
     The clusters of another checkout may be of another version: unreadable records are left alone.
     """
     state = state or StateRoot()
-    own = state.root == state_root()
+    is_default = state.root == state_root()
     pruned = Pruned()
     with state.lock():
-        if not own and any(state.read(name) is None for name in state.names()):
+        if not is_default and any(state.read(name) is None for name in state.names()):
             return pruned
         for name in state.names():
-            if reason := _dead(state, name, own=own):
+            if reason := _dead(state, name, is_default=is_default):
                 pruned.clusters[name] = reason
         records = [state.read(name) for name in state.names() if name not in pruned.clusters]
         living = {record.uid for record in records if record is not None}
@@ -63,7 +63,7 @@ def prune(state: StateRoot | None = None) -> Pruned:
     return pruned
 
 
-def _dead(state: StateRoot, name: str, *, own: bool) -> str:
+def _dead(state: StateRoot, name: str, *, is_default: bool) -> str:
     """Return the reason why the cluster `name` is dead; empty if it is alive."""
     record = state.read(name)
     if record is None:
@@ -73,5 +73,5 @@ def _dead(state: StateRoot, name: str, *, own: bool) -> str:
     cluster = Cluster(state, record)
     if locks.is_held(cluster.lock):
         return ""
-    missing = cluster.monitor.missing() if own or not cluster.monitor.pids() else []
+    missing = cluster.monitor.missing() if is_default or not cluster.monitor.pids() else []
     return f"{', '.join(missing)} does not run" if missing else ""

@@ -269,10 +269,11 @@ def _component_flags(
         "kube-controller-manager": {"node-monitor-grace-period": "1h"},
     }
     for component, requested in features.flags().items():
-        ours = flags[component].get(_GATES)
+        gates_of_suite = flags[component].get(_GATES)
         flags[component] |= requested
-        if ours is not None and _GATES in requested:
-            flags[component][_GATES] = f"{ours},{requested[_GATES]}"  # of two switches of a gate, the last one counts
+        if gates_of_suite is not None and _GATES in requested:
+            # Of two switches of a gate, the last one counts.
+            flags[component][_GATES] = f"{gates_of_suite},{requested[_GATES]}"
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
     # A good part of the API server's time is garbage collection, and memory is less scarce: collections are rare up to
     # a size that the machine has (1.6 GiB at a thousand pods), and ordinary above. Heaps of the others are small.

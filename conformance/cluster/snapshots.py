@@ -62,7 +62,7 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Progress
         raise UsageError(f"a snapshot named {name!r} exists already", where=f"cluster {cluster.name}", hint=hint)
     with _on_disk(cluster):
         target.parent.mkdir(mode=0o700, exist_ok=True)
-        disk.require(target.parent, SPACE, location=_where(cluster), hint=HINT)
+        disk.require(target.parent, SPACE, location=_location(cluster), hint=HINT)
         report(f"cluster {cluster.name}", f"copying the data of etcd to the snapshot {name}")
         with cluster.without(COMPONENTS[Port.ETCD], report=report):
             etcd_data.stage(cluster.workspace / etcd_data.DATA, target)
@@ -84,9 +84,9 @@ def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> N
 
 def require(cluster: Cluster, name: str) -> None:
     """Raise UsageError unless the cluster has this snapshot."""
-    known = [snapshot.name for snapshot in listed(cluster)]
-    if name not in known:
-        hint = documents.suggestion(name, known) if known else f"take one: cluster snapshot {cluster.name} {name}"
+    names = [snapshot.name for snapshot in listed(cluster)]
+    if name not in names:
+        hint = documents.suggestion(name, names) if names else f"take one: cluster snapshot {cluster.name} {name}"
         raise UsageError(f"no snapshot {name!r}", where=f"cluster {cluster.name}", hint=hint)
 
 
@@ -109,11 +109,11 @@ def _folder(cluster: Cluster) -> Path:
     return cluster.directory / "snapshots"
 
 
-def _where(cluster: Cluster) -> str:
+def _location(cluster: Cluster) -> str:
     return f"cluster folder {cluster.directory}"
 
 
 @contextmanager
 def _on_disk(cluster: Cluster) -> Iterator[None]:
-    with disk.errors(_where(cluster), HINT):
+    with disk.errors(_location(cluster), HINT):
         yield

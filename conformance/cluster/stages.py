@@ -38,8 +38,8 @@ def load(name: str, unnamed: str = "") -> list[Stage]:
     sets = folder("kwok-profiles") / "stages"
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
-        known = (entry.name for entry in sets.iterdir() if entry.is_dir())
-        raise UsageError(f"unknown set of stages {name!r}", hint=documents.suggestion(name, known))
+        names = (entry.name for entry in sets.iterdir() if entry.is_dir())
+        raise UsageError(f"unknown set of stages {name!r}", hint=documents.suggestion(name, names))
     return [stage for path in files for stage in load_file(path, unnamed)]
 
 
@@ -51,8 +51,8 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
         contents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=where) from None
+        location = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=location) from None
     schema = folder("kwok-profiles") / "stages.schema.json"
     stages: list[Stage] = []
     for node, document in zip(nodes, contents, strict=True):
@@ -63,11 +63,11 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
     return stages
 
 
-def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
+def _written_out(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
     """Yield a stage for each behavior that a stage lists, for pods without one if it lists none, or the stage itself;
     `${…}` is replaced."""
-    known = pod_behaviors.known()
-    patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in known.patterns().items())
+    behaviors = pod_behaviors.load()
+    patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in behaviors.patterns().items())
     named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
     if not isinstance(named, list):
         asking = (pod_behaviors.BEHAVIOR, *pod_behaviors.implying())
@@ -78,45 +78,45 @@ def _written_out(stage: Stage, unnamed: str, where: str) -> Iterator[Stage]:
             "asked": _first_annotation(asking),
             "asking": " ".join(map(json.dumps, asking)),
         }
-        yield _filled(stage, words, where)
+        yield _filled(stage, words, location)
         return
-    mix, job = known.mixes.get(unnamed), known.of_jobs(unnamed)
+    mix, job = behaviors.mixes.get(unnamed), behaviors.of_jobs(unnamed)
     no_jobs = f"select({OF_A_JOB} | not) | " if job is not None else ""
     for name in named:
-        if name not in known.behaviors:
-            hint = documents.suggestion(name, known.behaviors)
-            raise UsageError(f"spec.selector.matchAnnotations: unknown behavior {name!r}", where=where, hint=hint)
-        behavior = _of_behavior(stage, name, known.behaviors[name].parameters, where)
+        if name not in behaviors.behaviors:
+            hint = documents.suggestion(name, behaviors.behaviors)
+            raise UsageError(f"spec.selector.matchAnnotations: unknown behavior {name!r}", where=location, hint=hint)
+        behavior = _of_behavior(stage, name, behaviors.behaviors[name].parameters, location)
         yield behavior
         if name == (unnamed or pod_behaviors.IMPLIED):
-            drawn = _of_behavior(stage, name, mix.parameters(), where) if mix is not None else behavior
+            drawn = _of_behavior(stage, name, mix.parameters(), location) if mix is not None else behavior
             choice = '"every"' if unnamed else f".metadata.annotations | {_first_annotation(pod_behaviors.implying())}"
             yield _of_unnamed(drawn, no_jobs + choice)
         if name == pod_behaviors.EXIT and job is not None:
-            yield _of_unnamed(_of_behavior(stage, name, job, where), f"select({OF_A_JOB})", suffix="-job")
+            yield _of_unnamed(_of_behavior(stage, name, job, location), f"select({OF_A_JOB})", suffix="-job")
     if mix is not None and unnamed not in named:
         for failure in mix.failures:
             if failure.behavior in named:
-                failing = _of_behavior(stage, failure.behavior, failure.parameters, where)
+                failing = _of_behavior(stage, failure.behavior, failure.parameters, location)
                 yield _of_unnamed(failing, f'{no_jobs}"every"', failure.drawn)
 
 
-def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], where: str) -> Stage:
+def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], location: str) -> Stage:
     """Return a stage as that of one behavior."""
-    expanded: Stage = _filled(stage, {"behavior": name, **parameters}, where)
+    expanded: Stage = _filled(stage, {"behavior": name, **parameters}, location)
     expanded["metadata"] = {**expanded["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
     expanded["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
     return expanded
 
 
-def _of_unnamed(stage: Stage, which: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
-    """Return the stage of a behavior for pods that do not name it: for those of which `which` (jq) returns something,
+def _of_unnamed(stage: Stage, condition: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
+    """Return the stage of a behavior for pods that do not name it: for those of which `condition` (jq) returns a value,
     and of which `drawn` (jq) holds."""
     expanded = copy.deepcopy(stage)
     expanded["metadata"]["name"] += suffix
     selector = expanded["spec"]["selector"]
     del selector["matchAnnotations"]
-    key = f'select(.metadata.annotations["{pod_behaviors.BEHAVIOR}"] == null) | {which}'
+    key = f'select(.metadata.annotations["{pod_behaviors.BEHAVIOR}"] == null) | {condition}'
     first: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
     first += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
     selector["matchExpressions"] = [*first, *selector["matchExpressions"]]
@@ -128,26 +128,28 @@ def _first_annotation(annotations: Iterable[str]) -> str:
     return " // ".join(f'.["{key}"]' for key in annotations)
 
 
-def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
+def _filled(value: Any, words: Mapping[str, str], location: str) -> Any:
     if isinstance(value, dict):
-        return {key: _filled(item, words, where) for key, item in value.items()}
+        return {key: _filled(item, words, location) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, words, where) for item in value]
+        return [_filled(item, words, location) for item in value]
     if not isinstance(value, str):
         return value
     for name in _PLACEHOLDER.findall(value):
         if name not in words:
-            whose = f" for the behavior {words['behavior']}" if "behavior" in words else ""
-            raise UsageError(f"${{{name}}} is not defined{whose}", where=where, hint=documents.suggestion(name, words))
+            of_behavior = f" for the behavior {words['behavior']}" if "behavior" in words else ""
+            raise UsageError(
+                f"${{{name}}} is not defined{of_behavior}", where=location, hint=documents.suggestion(name, words)
+            )
     return _PLACEHOLDER.sub(lambda match: words[match[1]], value)
 
 
-def _check(spec: Mapping[str, Any], where: str) -> None:
+def _check(spec: Mapping[str, Any], location: str) -> None:
     """Raise UsageError for values that the schema permits and KWOK does not survive."""
     if not spec["selector"]:
-        raise UsageError("spec.selector: is empty, and KWOK would ignore the stage", where=where)
+        raise UsageError("spec.selector: is empty, and KWOK would ignore the stage", where=location)
     for number, expression in enumerate(spec["selector"].get("matchExpressions", [])):
         operator, values = expression["jq"]["operator"], expression["jq"].get("values", [])
         if bool(values) != _VALUED[operator]:
             rule = "needs values" if _VALUED[operator] else "takes no values"
-            raise UsageError(f"spec.selector.matchExpressions[{number}].jq.values: {operator} {rule}", where=where)
+            raise UsageError(f"spec.selector.matchExpressions[{number}].jq.values: {operator} {rule}", where=location)

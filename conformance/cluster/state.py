@@ -32,7 +32,7 @@ RECORD = "cluster.json"
 SPACE = 256 << 20
 """Bytes that an unused cluster takes: 129 MiB, most of them etcd's, and logs."""
 _HINT = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
-_MOST = 1 << 20
+_MAX_BYTES = 1 << 20
 """Maximum bytes of a record."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 """The form of names of clusters, snapshots and node profiles."""
@@ -128,19 +128,19 @@ class StateRoot:
     def require(self, size: int = SPACE) -> None:
         """Raise UsageError unless the state root can be written and `size` bytes are free."""
         self._make()
-        disk.require(self.root, size, location=self._where, hint=_HINT)
+        disk.require(self.root, size, location=self._location, hint=_HINT)
 
     def errors(self) -> AbstractContextManager[None]:
         """Convert the errors of a full or read-only disk to UsageError."""
-        return disk.errors(self._where, _HINT)
+        return disk.errors(self._location, _HINT)
 
     @property
-    def _where(self) -> str:
+    def _location(self) -> str:
         return f"state folder {self.root}"
 
     def _make(self) -> None:
         for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
-            disk.make(folder, location=self._where, hint=_HINT, mode=0o700)
+            disk.make(folder, location=self._location, hint=_HINT, mode=0o700)
 
     def directory(self, name: str) -> Path:
         """Return the folder of the cluster `name`."""
@@ -182,7 +182,7 @@ class StateRoot:
         if not NAME.fullmatch(name):  # it could be the path of another folder
             return None
         try:
-            document = json.loads(regular.OpenFile(self.directory(name) / RECORD).at(0, _MOST))
+            document = json.loads(regular.OpenFile(self.directory(name) / RECORD).at(0, _MAX_BYTES))
             owner = document.pop("owner")
             roles = {role: Owner(**process) for role, process in document.pop("roles", {}).items()}
             creator = Owner(**document.pop("creator"))
@@ -254,7 +254,7 @@ def _claimed() -> Iterator[Path]:
 
 def claimed(file: Path) -> Path:
     """Return the folder that a claim of ports names. Any other content names no folder. Raises OSError."""
-    return Path(os.fsdecode(regular.OpenFile(file).at(0, _MOST)))
+    return Path(os.fsdecode(regular.OpenFile(file).at(0, _MAX_BYTES)))
 
 
 def checkout_id() -> str:

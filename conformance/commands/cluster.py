@@ -95,7 +95,7 @@ def up(
         for text in (text for entry in chosen for text in entry.nodes):
             used_names = {manifest["metadata"]["name"] for manifest in manifests}
             manifests += fleets.requested(text, pool, keys, used_names=used_names)
-    if pods and pods not in (behaviors := pod_behaviors.known().behaviors):
+    if pods and pods not in (behaviors := pod_behaviors.load().behaviors):
         raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, behaviors))
     enforced = policies.load(policies.chosen(policy or ()))
     descriptors = _descriptors(implementation, setting or [], scheduler_name if scheduler else "")

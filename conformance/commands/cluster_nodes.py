@@ -38,10 +38,10 @@ def add(
         used_names = {node["metadata"]["name"] for node in await client.list(NODES)}
         added: list[nodes.Manifest] = []
         for text in texts:
-            batch = fleets.requested(text, pool, keys, used_names=used_names, where=_ARGUMENT)
+            batch = fleets.requested(text, pool, keys, used_names=used_names, location=_ARGUMENT)
             used_names |= {manifest["metadata"]["name"] for manifest in batch}
             added += batch
-        await nodes.add(client, added, where=_ARGUMENT)
+        await nodes.add(client, added, location=_ARGUMENT)
         return [manifest["metadata"]["name"] for manifest in added]
 
     for node in call_api(cluster, grow):
@@ -64,7 +64,7 @@ def remove(
         existing = {node["metadata"]["name"] for node in await client.list(NODES)}
         removed: list[str] = []
         for text in (text for text in texts if text not in removed):
-            batch = fleets.chosen(text, existing, pool, where=_ARGUMENT)
+            batch = fleets.chosen(text, existing, pool, location=_ARGUMENT)
             existing -= set(batch)
             removed += batch
         await nodes.delete_nodes(client, removed)
@@ -89,4 +89,4 @@ def profiles() -> None:
 
 def create(cluster: Cluster, manifests: list[nodes.Manifest]) -> None:
     """Create nodes and wait until they are Ready. Raises UsageError, HarnessError."""
-    call_api(cluster, lambda client: nodes.add(client, manifests, where=fleets.OPTION))
+    call_api(cluster, lambda client: nodes.add(client, manifests, location=fleets.OPTION))

@@ -70,7 +70,7 @@ class RecordedCheck(Protocol):
 
     @property
     def at(self) -> float | None:
-        """When it was judged."""
+        """The time of the verdict."""
 
 
 def write(

@@ -83,7 +83,7 @@ COURSES = (
 
 
 class HasName(Protocol):
-    """Something that users name."""
+    """A part of an experiment that users choose by its name."""
 
     @property
     def name(self) -> str:

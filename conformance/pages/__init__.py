@@ -1,1 +1,1 @@
-"""What all HTML pages share: the base template, its style, and how a page is rendered."""
+"""The base template of all HTML pages, its style, and how a page is rendered."""

@@ -64,7 +64,7 @@ class Progress:
         self._position = self._done = self._failed = self._unjudged = 0
         self._time_left = time_left
         self._first: float | None = None
-        """When the first scene began, by the monotonic clock."""
+        """Time at which the first scene began, by the monotonic clock."""
         self._ready: set[str] = set()
         """The workers whose cluster has come up: the start of a cluster is no part of a scene."""
         self._last = time.monotonic()

@@ -57,7 +57,7 @@ class SetProgress:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a set is tried: on a cluster, in a namespace, on the nodes of a pool (empty for all nodes)."""
+    """The place where a set is tried: on a cluster, in a namespace, on the nodes of a pool (empty for all nodes)."""
 
     facts: ClusterFacts
     namespace: str = NAMESPACE

@@ -54,8 +54,10 @@ def _as_the_chart_does(*arguments: Any) -> list[dict[str, Any]]:
     patches = []
     for patch in documents[0]["componentsPatches"]:
         flags = [flag for flag in patch["extraArgs"] if not flag["key"].startswith("manage-")]
-        ours = [{"key": key, "value": value} for key, value in CHART.items()]
-        patches.append({**patch, "extraArgs": [*flags, *ours]} if patch["name"] == "kwok-controller" else patch)
+        flags_of_chart = [{"key": key, "value": value} for key, value in CHART.items()]
+        patches.append(
+            {**patch, "extraArgs": [*flags, *flags_of_chart]} if patch["name"] == "kwok-controller" else patch
+        )
     return [{**documents[0], "options": options, "componentsPatches": patches}, *documents[1:]]
 
 

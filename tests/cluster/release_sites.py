@@ -60,13 +60,13 @@ class ReleaseSite:
                     self.answer(404)
                     return
                 fault = site.faults.pop(0) if site.faults else ""
-                self.answer(503 if fault == "503" else 200, body, more=fault == "cut")
+                self.answer(503 if fault == "503" else 200, body, extra_bytes=fault == "cut")
 
-            def answer(self, code: int, body: bytes = b"", *, more: bool = False, **headers: str) -> None:
+            def answer(self, code: int, body: bytes = b"", *, extra_bytes: bool = False, **headers: str) -> None:
                 self.send_response(code)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body) + more))
+                self.send_header("Content-Length", str(len(body) + extra_bytes))
                 self.end_headers()
                 if self.command == "GET":
                     self.wfile.write(body)

@@ -20,13 +20,14 @@ BOTH = frozenset({"v1beta1", "v1alpha3"})
 
 @dataclass
 class SimulatedCluster:
-    """Plays `kube.client.Client`. `late` is how many reads the scheduler takes to notice what it waits for."""
+    """Plays `kube.client.Client`. `reads_until_noticed`: the reads after which the scheduler
+    notices what it waits for."""
 
     apiserver: frozenset[str] = ALL
     served: frozenset[str] = BOTH
     scheduler: frozenset[str] = ALL
     controller_manager: frozenset[str] = ALL
-    late: int = 0
+    reads_until_noticed: int = 0
     objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     reads: int = 0
 
@@ -99,7 +100,9 @@ class SimulatedCluster:
     def _message(self, pod: Mapping[str, Any]) -> str:
         """Return the scheduler's message about a pod; empty if it does not look at it."""
         needed = {GENERIC: ("v1beta1", "podgroups"), COMPOSITE: ("v1alpha3", "compositepodgroups")}
-        if self.reads < self.late or any(g in self.scheduler and not self._has(*api) for g, api in needed.items()):
+        if self.reads < self.reads_until_noticed or any(
+            g in self.scheduler and not self._has(*api) for g, api in needed.items()
+        ):
             return ""
         group = self.objects.get(("podgroups", pod["spec"].get("schedulingGroup", {}).get("podGroupName", "")))
         if group is None or GENERIC not in self.scheduler:

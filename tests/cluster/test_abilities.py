@@ -52,11 +52,11 @@ def missing(cluster: Cluster, within: float) -> dict[Ability, str]:
             try:
                 result = await abilities.missing(client, within)
             finally:
-                left = [*await client.list(NODES), *await client.list(PODS)]
-            return result, left
+                leftovers = [*await client.list(NODES), *await client.list(PODS)]
+            return result, leftovers
 
-    result, left = asyncio.run(ask())
-    assert left == []
+    result, leftovers = asyncio.run(ask())
+    assert leftovers == []
     return result
 
 

@@ -34,7 +34,7 @@ def build(program, into, *, marker, cache, report):
         log.write(program.name + "\\n")
     wait = "import pathlib, sys, time\\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.005)"
     environment = {**gobuild.os.environ, assets.processes.BUILD: marker}
-    gobuild.run([sys.executable, "-c", wait, str(folder / "go")], environment, what="a build")
+    gobuild.run([sys.executable, "-c", wait, str(folder / "go")], environment, action="a build")
     into.write_text("#!/bin/sh\\n")
     return "a slow build"
 
@@ -95,10 +95,10 @@ def test_a_killed_build_leaves_nothing_visible_and_is_swept_up(tmp_path: Path, s
 
 def test_leftovers_are_swept_up_even_when_the_program_is_there(tmp_path: Path) -> None:
     store(tmp_path).resolve(kubectl(), silent)
-    left = tmp_path / "scratch" / "kubernetes" / "left-over"
-    left.mkdir()
+    leftover = tmp_path / "scratch" / "kubernetes" / "left-over"
+    leftover.mkdir()
     store(tmp_path).resolve(kubectl(), silent)
-    assert not left.exists()
+    assert not leftover.exists()
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
@@ -208,22 +208,22 @@ def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:
 
 
 def test_a_given_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "my-kubectl"
-    own.write_text("#!/bin/sh\n")
-    own.chmod(0o755)
-    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(own))
-    assert store(tmp_path).resolve(kubectl(), silent) == own
+    given_kubectl = tmp_path / "my-kubectl"
+    given_kubectl.write_text("#!/bin/sh\n")
+    given_kubectl.chmod(0o755)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(given_kubectl))
+    assert store(tmp_path).resolve(kubectl(), silent) == given_kubectl
 
 
 @pytest.mark.parametrize("mode", [None, 0o644])
 def test_a_given_path_that_cannot_be_run_is_the_users_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int | None
 ) -> None:
-    own = tmp_path / "my-kubectl"
+    given_kubectl = tmp_path / "my-kubectl"
     if mode is not None:
-        own.write_text("#!/bin/sh\n")
-        own.chmod(mode)
-    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(own))
+        given_kubectl.write_text("#!/bin/sh\n")
+        given_kubectl.chmod(mode)
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBECTL", str(given_kubectl))
     with pytest.raises(UsageError, match="GROVE_CONFORMANCE_ASSET_KUBECTL"):
         store(tmp_path).resolve(kubectl(), silent)
 
@@ -266,13 +266,13 @@ def test_a_variable_that_names_no_program_is_an_error(
 
 
 def test_a_program_of_the_users_own_says_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "kube-apiserver"
-    own.write_text("#!/bin/sh\necho Kubernetes v1.36.9-mine\n")
-    own.chmod(0o755)
+    given_apiserver = tmp_path / "kube-apiserver"
+    given_apiserver.write_text("#!/bin/sh\necho Kubernetes v1.36.9-mine\n")
+    given_apiserver.chmod(0o755)
     assert assets.served()["kubernetes"] == assets.versions()["kubernetes"]
-    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_APISERVER", str(own))
+    monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_APISERVER", str(given_apiserver))
     assert assets.served()["kubernetes"] == "1.36.9-mine"
-    own.write_text("#!/bin/sh\necho etcd 3\n")
+    given_apiserver.write_text("#!/bin/sh\necho etcd 3\n")
     with pytest.raises(UsageError, match=r"ASSET_KUBE_APISERVER: .* does not name a version of Kubernetes: 'etcd 3'"):
         assets.served()
 

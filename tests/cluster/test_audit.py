@@ -16,18 +16,18 @@ from conformance.errors import HarnessError
 from tests import irregular
 
 
-def event(verb: str = "create", resource: str = "pods", **more: Any) -> bytes:
+def event(verb: str = "create", resource: str = "pods", **fields: Any) -> bytes:
     body = {
         "kind": "Event",
         "level": "Metadata",
-        "stage": more.pop("stage", "ResponseComplete"),
+        "stage": fields.pop("stage", "ResponseComplete"),
         "requestURI": "/api/v1/namespaces/default/pods",
         "verb": verb,
         "user": {"username": "kwok-admin", "groups": ["system:masters"]},
-        "userAgent": more.pop("agent", "kube-scheduler/v1.36.3 (linux/amd64)"),
-        "objectRef": {"resource": resource, "namespace": "default", "apiVersion": "v1", **more.pop("ref", {})},
-        "responseStatus": {"metadata": {}, "code": more.pop("code", 201)},
-        **more,
+        "userAgent": fields.pop("agent", "kube-scheduler/v1.36.3 (linux/amd64)"),
+        "objectRef": {"resource": resource, "namespace": "default", "apiVersion": "v1", **fields.pop("ref", {})},
+        "responseStatus": {"metadata": {}, "code": fields.pop("code", 201)},
+        **fields,
     }
     return json.dumps(body).encode() + b"\n"
 
@@ -107,13 +107,13 @@ def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
     assert time.process_time() - begin < 1
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_a_line_that_is_no_event_is_named(tmp_path: Path, known: bool) -> None:
+@pytest.mark.parametrize("is_parsed", [False, True])
+def test_a_line_that_is_no_event_is_named(tmp_path: Path, is_parsed: bool) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(event())
     audit = AuditLog(log)
     tail = AuditTail(audit)
-    if known:
+    if is_parsed:
         audit.mark()
     with log.open("ab") as file:
         file.write(b"junk\n" + event())
@@ -143,17 +143,17 @@ def _removed(log: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attack", "what"),
+    ("attack", "problem"),
     [(_cut, "was cut"), (_replaced, "was replaced"), (_removed, "was replaced"), (_rewritten, "was changed")],
 )
 @pytest.mark.parametrize("events", [2, 200])
-def test_a_log_that_somebody_else_has_changed_is_told(tmp_path: Path, attack: Any, what: str, events: int) -> None:
+def test_a_log_that_somebody_else_has_changed_is_told(tmp_path: Path, attack: Any, problem: str, events: int) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(event() * events)
     audit = AuditLog(log)
     assert audit.count().total() == events
     attack(log)
-    with pytest.raises(HarnessError, match=rf"^{log}: {what} — another program of this user"):
+    with pytest.raises(HarnessError, match=rf"^{log}: {problem} — another program of this user"):
         audit.count()
 
 

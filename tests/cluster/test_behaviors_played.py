@@ -64,10 +64,10 @@ class Watched:
         if document["status"].get("containerStatuses") and (not states or shape(states[-1]) != shape(document)):
             states.append(document)
 
-    async def until(self, what: Callable[[], object], seconds: float = 120) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 120) -> None:
         async def missing() -> bool:
             try:
-                return not what()
+                return not condition()
             except (KeyError, IndexError):
                 return True
 
@@ -75,7 +75,7 @@ class Watched:
         try:
             await wait(missing)
         except RetryError:
-            pytest.fail(f"not seen: {what.__code__.co_names}, but {[shape(one) for one in self.now.values()]}")
+            pytest.fail(f"not seen: {condition.__code__.co_names}, but {[shape(one) for one in self.now.values()]}")
 
     async def create(self, name: str, behavior: dict[str, str], labels: dict[str, str], **spec: Any) -> None:
         metadata = {"name": name, "namespace": "default", "labels": labels}
@@ -182,7 +182,7 @@ def test_every_life_is_as_its_file_says(cluster: Cluster) -> None:
 
 
 def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
-    mix = pod_behaviors.known().mixes["realistic"]
+    mix = pod_behaviors.load().mixes["realistic"]
 
     def failure(pod: Document) -> str:
         drawn = mix.failure(pod["metadata"]["uid"])
@@ -193,11 +193,11 @@ def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
             await watched.create("own", {"behavior": "never-ready"}, {})
             names: list[str] = []
             while "crash-loop" not in {failure(watched.now[name]) for name in names}:
-                more = [f"plain-{len(names) + number}" for number in range(8)]
-                for name in more:
+                plain_pods = [f"plain-{len(names) + number}" for number in range(8)]
+                for name in plain_pods:
                     await watched.create(name, {"running-after": "0s"} if name == "plain-0" else {}, {})
-                await watched.until(lambda more=more: set(more) <= set(watched.now))
-                names += more
+                await watched.until(lambda plain_pods=plain_pods: set(plain_pods) <= set(watched.now))
+                names += plain_pods
             await watched.until(lambda: all(ready(watched.now[name]) for name in names))
             for name in names:
                 if failure(watched.now[name]) == "exit":  # it may have been restarted by now
@@ -220,7 +220,7 @@ def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
 
 
 def began(pod: Document) -> float:
-    """When the container of a pod was started, in seconds."""
+    """Return the time at which the container of a pod was started, in seconds."""
     return datetime.fromisoformat(pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]).timestamp()
 
 
@@ -274,9 +274,9 @@ def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
             async def label(value: str | None) -> None:
                 await watched.client.patch(NODES, None, "tiny-0", {"metadata": {"labels": {LOST: value}}})
 
-            async def see(what: Callable[[Document], bool]) -> None:
+            async def see(holds: Callable[[Document], bool]) -> None:
                 async def missing() -> bool:
-                    return not what(msgspec.json.decode(await watched.client.get(NODES, None, "tiny-0")))
+                    return not holds(msgspec.json.decode(await watched.client.get(NODES, None, "tiny-0")))
 
                 wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(120))
                 await wait(missing)

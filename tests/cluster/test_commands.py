@@ -31,10 +31,10 @@ def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def here(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command as `grove_conformance` does, in this process: to import the program again takes longer."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    stdout, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(err):
         code = cli.run_whatever_is_read(lambda: cli.app(list(arguments), standalone_mode=False))
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(arguments, code, stdout.getvalue(), err.getvalue())
 
 
 def raising(error: BaseException) -> int:
@@ -304,8 +304,8 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: StateRoot) -> None:
     )
     assert_it_is_shown()
     assert here("cluster", "prune").stdout == "nothing to remove\n"
-    down = grove_conformance("cluster", "down", "play")
-    assert (down.returncode, down.stdout) == (0, "cluster play is down\n")
+    ended = grove_conformance("cluster", "down", "play")
+    assert (ended.returncode, ended.stdout) == (0, "cluster play is down\n")
     assert json.loads(here("cluster", "list", "--json").stdout) == []
 
 

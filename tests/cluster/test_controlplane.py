@@ -32,7 +32,7 @@ from tests.cluster.waiting import Spawn, wait_for
 
 pytestmark = pytest.mark.cluster
 
-UP = """
+START = """
 import sys
 from conformance.cluster.controlplane import Cluster
 cluster = Cluster.up(sys.argv[1])
@@ -185,8 +185,8 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
         counts: dict[tuple[str, str, str], int] = {}
         for key, number in AuditLog.of(cluster).count(begin).items():
             if key.code < 400 and key.resource.startswith("pods"):
-                what = (key.program, key.verb, key.resource)
-                counts[what] = counts.get(what, 0) + number
+                write = (key.program, key.verb, key.resource)
+                counts[write] = counts.get(write, 0) + number
         return counts if counts.get(("kwok-controller", "delete", "pods")) == 10 else {}
 
     asyncio.run(play())
@@ -208,8 +208,8 @@ def test_held_pods_keep_the_status_and_the_life_that_a_test_gives_them(cluster: 
             await pods(api, lambda listed: all(map(is_ready, listed)))
             await api.delete(PODS, "default", "held")
             await api.delete(PODS, "default", "free")
-            (left,) = await pods(api, lambda listed: len(listed) == 1)
-            assert left["metadata"]["name"] == "held" and left["metadata"]["deletionTimestamp"]
+            (held,) = await pods(api, lambda listed: len(listed) == 1)
+            assert held["metadata"]["name"] == "held" and held["metadata"]["deletionTimestamp"]
             await api.patch(PODS, "default", "held", {"metadata": {"annotations": {deletion: None}}})
             await pods(api, lambda listed: not listed)
 
@@ -367,22 +367,22 @@ def test_a_control_plane_that_dies_is_explained_and_leaves_nothing(
 def test_a_controller_manager_that_gives_up_waiting_for_a_slow_api_server_is_started_again(
     state: StateRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient, once = tmp_path / "kube-controller-manager", tmp_path / "started"
+    impatient, marker = tmp_path / "kube-controller-manager", tmp_path / "started"
     real = resolve_all().program("kube-controller-manager")
     impatient.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] || [ -e {once} ] && exec {real} "$@"\n'
-        f'touch {once}\necho "failed to wait for apiserver being healthy: timed out"\nexit 1\n'
+        f'#!/bin/sh\n[ "$1" = --version ] || [ -e {marker} ] && exec {real} "$@"\n'
+        f'touch {marker}\necho "failed to wait for apiserver being healthy: timed out"\nexit 1\n'
     )
     impatient.chmod(0o755)
     monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_CONTROLLER_MANAGER", str(impatient))
     cluster = Cluster.up("impatient")
-    assert once.exists() and cluster.monitor.healthy()
+    assert marker.exists() and cluster.monitor.healthy()
     cluster.down()
 
 
 def test_two_clusters_of_two_processes_and_two_checkouts_come_up_at_once(tmp_path: Path, spawn: Spawn) -> None:
     roots = [tmp_path / "a", tmp_path / "b"]
-    workers = [spawn(UP, "same", GROVE_CONFORMANCE_STATE=str(root)) for root in roots]
+    workers = [spawn(START, "same", GROVE_CONFORMANCE_STATE=str(root)) for root in roots]
     lines = []
     for worker in workers:
         assert worker.stdout is not None

@@ -152,19 +152,19 @@ def test_the_program_is_taken_out_of_the_uppermost_layer_that_has_it(
 def test_a_registry_may_want_an_anonymous_token_and_have_its_blobs_elsewhere(
     site: ReleaseSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving() as store, serving() as back:
+    with serving() as store, serving() as registry:
         use(f"{site.url}/mirror", monkeypatch)
-        back.guarded = "/v2/"
-        pin = image(back, {TOP: BINARY}, name="mirror/kube-apiserver")
-        site.moved = {path: back.url + path for path in back.files}
-        (blob,) = (path for path in back.files if "/blobs/" in path)
-        store.files["/a-blob"] = back.files.pop(blob)
-        back.moved[blob] = f"{store.url}/a-blob"
-        back.guarded = "/v2/mirror/kube-apiserver/manifests"
+        registry.guarded = "/v2/"
+        pin = image(registry, {TOP: BINARY}, name="mirror/kube-apiserver")
+        site.moved = {path: registry.url + path for path in registry.files}
+        (blob,) = (path for path in registry.files if "/blobs/" in path)
+        store.files["/a-blob"] = registry.files.pop(blob)
+        registry.moved[blob] = f"{store.url}/a-blob"
+        registry.guarded = "/v2/mirror/kube-apiserver/manifests"
         download(pin, tmp_path)
         assert (tmp_path / "kube-apiserver").read_bytes() == BINARY
-        assert "Bearer anonymous" in back.authorizations
-        assert any(path == "/token?service=a+registry&scope=pull" for path in back.requests)
+        assert "Bearer anonymous" in registry.authorizations
+        assert any(path == "/token?service=a+registry&scope=pull" for path in registry.requests)
         assert not any(site.authorizations) and not any(store.authorizations)
 
 

@@ -30,13 +30,13 @@ def content(workspace: Path) -> str:
 
 def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """End at the `step`-th renaming or removal (from 0) from now on."""
-    left = step
+    remaining = step
 
     def dying(function):  # type: ignore[no-untyped-def]
         def call(*arguments, **options):  # type: ignore[no-untyped-def]
-            nonlocal left
-            left -= 1
-            if left < 0:
+            nonlocal remaining
+            remaining -= 1
+            if remaining < 0:
                 raise Killed
             return function(*arguments, **options)
 

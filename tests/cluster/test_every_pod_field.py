@@ -134,12 +134,12 @@ async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
 async def test_no_field_is_left_out(pods: Pods) -> None:
     """Set each new field of any version of Kubernetes, or name it in this test."""
     schemas = await pods.schemas()
-    short = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
+    by_kind = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
     used: set[str] = set()
     for spec in generated(schemas).values():
-        gather(short, "PodSpec", spec, used)
+        gather(by_kind, "PodSpec", spec, used)
     excluded = {key for template in pod_fields.templates() for key in template.excluded} | UNSET.keys()
-    assert [field for field in reachable(short) if not {field, field.partition(".")[0]} & (used | excluded)] == []
+    assert [field for field in reachable(by_kind) if not {field, field.partition(".")[0]} & (used | excluded)] == []
     of_all = set.intersection(*(set(template.excluded) for template in pod_fields.templates()))
     assert not {key for key in of_all & used if not key[0].islower()}
 
@@ -195,12 +195,12 @@ def gather(types: Spec, kind: str, value: Any, used: set[str]) -> None:
                 gather(types, reference(schema), item[field], used)
 
 
-def reachable(types: Spec, kind: str = "PodSpec", known: set[str] | None = None) -> list[str]:
+def reachable(types: Spec, kind: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
     """Return all fields that a pod spec can have, as `Type.field`, without those of types that no template sets."""
-    known = set() if known is None else known
-    if kind in known or kind in UNSET or kind not in types:
+    visited = set() if visited is None else visited
+    if kind in visited or kind in UNSET or kind not in types:
         return []
-    known.add(kind)
+    visited.add(kind)
     fields = types[kind].get("properties", {})
-    inner = [name for schema in fields.values() for name in reachable(types, reference(schema), known)]
+    inner = [name for schema in fields.values() for name in reachable(types, reference(schema), visited)]
     return [*(f"{kind}.{field}" for field in fields), *inner]

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.cluster import pace
 from conformance.cluster.existing import helm_releases, leftovers, other_scheduler
-from conformance.cluster.existing.leftovers import Left
+from conformance.cluster.existing.leftovers import Leftover
 from conformance.cluster.existing.marks import HELM, RUN, marked, marked_if_own
 from conformance.errors import HarnessError
 from kube.client import Client
@@ -29,15 +29,19 @@ def test_a_label_is_added_to_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
+    ("stored", "label"), [(None, "r1"), (QUEUE, None), (marked(QUEUE, "r1"), "r1"), (marked(QUEUE, "r0"), None)]
 )
-def test_only_what_the_run_has_made_is_labelled(there: Any, label: str | None) -> None:
-    document = marked_if_own(QUEUE, None if there is None else orjson.dumps(there), "r1")
+def test_only_what_the_run_has_made_is_labelled(stored: Any, label: str | None) -> None:
+    document = marked_if_own(QUEUE, None if stored is None else orjson.dumps(stored), "r1")
     assert document["metadata"]["labels"].get(RUN) == label
 
 
 def test_what_was_left_is_told_in_one_line() -> None:
-    left_objects = [Left(NODES, None, "n0", "r1"), Left(NODES, None, "n1", "r1"), Left(NAMESPACES, None, "a", "r0")]
+    left_objects = [
+        Leftover(NODES, None, "n0", "r1"),
+        Leftover(NODES, None, "n1", "r1"),
+        Leftover(NAMESPACES, None, "a", "r0"),
+    ]
     assert leftovers.described(left_objects) == "1 namespaces, 2 nodes, of the run r0, r1"
 
 
@@ -62,7 +66,7 @@ def test_an_overloaded_machine_has_longer_to_remove_what_was_left(
     monkeypatch.setattr(leftovers, "WITHIN", 0.5)
     limit = nullcontext() if factor > 1 else pytest.raises(HarnessError, match="1 objects are still there after 1 s")
     with limit:
-        asyncio.run(leftovers.remove(cast(Client, Slow()), [Left(NODES, None, "n0", "r1")], tmp_path))
+        asyncio.run(leftovers.remove(cast(Client, Slow()), [Leftover(NODES, None, "n0", "r1")], tmp_path))
 
 
 def test_a_release_of_helm_has_a_note() -> None:
@@ -84,7 +88,7 @@ def test_a_scheduler_is_noticed_by_what_it_does_with_a_pod(pod: Any, verb: str) 
 
 
 @pytest.mark.parametrize(
-    ("event", "who"),
+    ("event", "reporter"),
     [
         (
             {
@@ -98,5 +102,5 @@ def test_a_scheduler_is_noticed_by_what_it_does_with_a_pod(pod: Any, verb: str) 
         ({"metadata": {}}, ""),
     ],
 )
-def test_an_event_says_who_it_was(event: dict[str, Any], who: str) -> None:
-    assert other_scheduler.reporter([event]) == who
+def test_an_event_says_who_it_was(event: dict[str, Any], reporter: str) -> None:
+    assert other_scheduler.reporter([event]) == reporter

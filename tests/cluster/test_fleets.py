@@ -51,7 +51,7 @@ def test_more_nodes_than_a_cluster_can_have_are_refused_at_once(text: str) -> No
         fleets.requested(text)
 
 
-OWN = """
+PROFILE = """
 description: A node of the user's own.
 architecture: arm64
 capacity: {cpu: "4", memory: 8Gi, pods: "20", example.com/npu: "2", ephemeral-storage: 10Gi}
@@ -64,7 +64,7 @@ racksPerBlock: 1
 
 def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
     file = tmp_path / "npu.yaml"
-    file.write_text(OWN)
+    file.write_text(PROFILE)
     first, *_ = fleet = fleets.requested(f"{file}:2racks", pool="p")
     assert [node["metadata"]["name"] for node in fleet] == [f"p-npu-{index}" for index in range(4)]
     assert first["metadata"]["labels"]["example.com/zone"] == "a" and len(labels(fleet, nodes.RACK)) == 2
@@ -78,7 +78,7 @@ def test_a_file_of_the_users_own_is_a_profile(tmp_path: Path) -> None:
     ("name", "message"), [("nothing.yaml", "no such file"), ("My_Nodes.yaml", "not a valid name for nodes")]
 )
 def test_a_file_that_cannot_be_a_profile_is_refused_in_one_line(tmp_path: Path, name: str, message: str) -> None:
-    (tmp_path / "My_Nodes.yaml").write_text(OWN)
+    (tmp_path / "My_Nodes.yaml").write_text(PROFILE)
     with pytest.raises(UsageError, match=message):
         fleets.requested(f"{tmp_path / name}:2")
 

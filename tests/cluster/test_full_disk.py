@@ -17,11 +17,11 @@ from conformance.errors import HarnessError, UsageError
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes that the disk says to have left. There are programs, and none of them does anything."""
-    left = [SPACE]
+    free_bytes = [SPACE]
     nothing = Path("/nonexistent")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, left[0]))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, free_bytes[0]))
     monkeypatch.setattr(controlplane, "resolve_all", lambda *_: Assets(*[nothing] * 7))
-    return left
+    return free_bytes
 
 
 def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, free: list[int]) -> None:
@@ -31,12 +31,15 @@ def test_a_full_disk_is_noticed_before_the_start(state: StateRoot, free: list[in
     assert not state.names()
 
 
-@pytest.mark.parametrize(("left", "error"), [(controlplane.LEAST - 1, UsageError), (controlplane.LEAST, HarnessError)])
+@pytest.mark.parametrize(
+    ("free_bytes", "error"),
+    [(controlplane.MIN_FREE_BYTES - 1, UsageError), (controlplane.MIN_FREE_BYTES, HarnessError)],
+)
 def test_a_start_that_fails_of_a_full_disk_says_so(
-    state: StateRoot, free: list[int], monkeypatch: pytest.MonkeyPatch, left: int, error: type[Exception]
+    state: StateRoot, free: list[int], monkeypatch: pytest.MonkeyPatch, free_bytes: int, error: type[Exception]
 ) -> None:
     def panics(*arguments: object) -> None:
-        free[0] = left
+        free[0] = free_bytes
         raise HarnessError("kwokctl create cluster failed: goroutine 1 [running]")
 
     monkeypatch.setattr(Cluster, "_start", panics)

@@ -127,9 +127,9 @@ def test_a_go_that_is_too_old_is_replaced_by_our_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     fake_go(tmp_path, monkeypatch, version=version)
-    own = tmp_path / "own-go"
-    shutil.copy(tmp_path / "tools" / "go", own)
-    monkeypatch.setattr(gobuild, "_install_go", lambda cache, report: (str(own), "1.99"))
+    installed = tmp_path / "own-go"
+    shutil.copy(tmp_path / "tools" / "go", installed)
+    monkeypatch.setattr(gobuild, "_install_go", lambda cache, report: (str(installed), "1.99"))
     assert "Go 1.99" in build(tmp_path)
 
 
@@ -152,7 +152,7 @@ def test_too_little_room_is_told_before_the_build(
 def test_go_itself_is_installed_by_the_digest_of_its_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[str]] = []
 
-    def run(command: list[str], environment: dict[str, str], *, what: str) -> str:
+    def run(command: list[str], environment: dict[str, str], *, action: str) -> str:
         ran.append(command)
         (tmp_path / "go" / "1.27.3").mkdir(parents=True, exist_ok=True)
         return ""

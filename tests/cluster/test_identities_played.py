@@ -40,30 +40,30 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.down()
 
 
-def actors(cluster: Cluster, since: int = 0) -> set[str]:
-    return {event.user.username for event, _ in AuditLog.of(cluster).events(since)}
+def actors(cluster: Cluster, begin: int = 0) -> set[str]:
+    return {event.user.username for event, _ in AuditLog.of(cluster).events(begin)}
 
 
 def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluster) -> None:
     send(kubeconfigs.suite(cluster), "POST", NAMESPACES.path(), {"metadata": {"name": "first"}})
-    wait_for(lambda: any("root-ca-cert-publisher" in who for who in actors(cluster)))
+    wait_for(lambda: any("root-ca-cert-publisher" in actor for actor in actors(cluster)))
     names = actors(cluster)
     assert {"kwok-admin", "system:apiserver", "grove-conformance"} < names
-    assert [who for who in names if UNKNOWN in who] == []
+    assert [actor for actor in names if UNKNOWN in actor] == []
     requests = [event for event, _ in AuditLog.of(cluster).events(0) if event.objectRef.path == TOKENS]
     assert requests and all(event.responseObject and event.issued == event.annotations.issued for event in requests)
 
 
-@pytest.mark.parametrize(("borrow", "who"), [(token, "operator"), (stored_token, f"{UNKNOWN} (as {BORROWED})")])
-def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, borrow: Any, who: str) -> None:
-    own = administrator(cluster)
-    component = bearer(own, borrow(own))
-    since = AuditLog.of(cluster).mark()
-    send(component, "PATCH", SPACE, {"metadata": {"labels": {"by": who[:7]}}}, content_type=MERGE_PATCH)
+@pytest.mark.parametrize(("borrow", "actor"), [(token, "operator"), (stored_token, f"{UNKNOWN} (as {BORROWED})")])
+def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, borrow: Any, actor: str) -> None:
+    connection = administrator(cluster)
+    component = bearer(connection, borrow(connection))
+    mark = AuditLog.of(cluster).mark()
+    send(component, "PATCH", SPACE, {"metadata": {"labels": {"by": actor[:7]}}}, content_type=MERGE_PATCH)
     written = wait_for(
-        lambda: [write for write in AuditLog.of(cluster).accepted(since) if write.resource == "namespaces"]
+        lambda: [write for write in AuditLog.of(cluster).accepted(mark) if write.resource == "namespaces"]
     )
-    assert [write.user for write in written] == [who]
+    assert [write.user for write in written] == [actor]
 
 
 def administrator(cluster: Cluster) -> Path:
@@ -105,12 +105,12 @@ def _serve(server: socket.socket, tls: ssl.SSLContext, certificates: list[Any]) 
 
 
 async def _aggregate(cluster: Cluster, port: int) -> None:
-    where = {"name": "hostile", "namespace": "default"}
+    service_name = {"name": "hostile", "namespace": "default"}
     spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
     about = {"group": "hostile.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
-    target = {"insecureSkipTLSVerify": True, "service": {**where, "port": port}}
+    target = {"insecureSkipTLSVerify": True, "service": {**service_name, "port": port}}
     metadata = {"name": "v1.hostile.example"}
     async with Client.from_kubeconfig(kubeconfigs.suite(cluster), user_agent="cluster-test/1") as client:
-        await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": spec})
+        await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": service_name, "spec": spec})
         body = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata}
         await client.create(API_SERVICES, {**body, "spec": {**about, **target}})

@@ -20,7 +20,7 @@ def document(
     clique: str = "p-0-c",
     gang: str = "p-0",
     ready: bool = False,
-    more: list[dict[str, Any]] | None = None,
+    containers: list[dict[str, Any]] | None = None,
     statuses: list[dict[str, Any]] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
@@ -38,13 +38,13 @@ def document(
             "resourceVersion": "1",
             "labels": {"grove.io/podgang": gang, "grove.io/podclique": clique},
         },
-        "spec": {"initContainers": [*(more or []), *waiter], "nodeName": "n", **spec},
+        "spec": {"initContainers": [*(containers or []), *waiter], "nodeName": "n", **spec},
         "status": {"phase": "Pending", "conditions": conditions, "initContainerStatuses": statuses or []},
     }
 
 
-def pod(*args: Any, **how: Any) -> SimulatedPod:
-    return msgspec.convert(document(*args, **how), SimulatedPod)
+def pod(*args: Any, **arguments: Any) -> SimulatedPod:
+    return msgspec.convert(document(*args, **arguments), SimulatedPod)
 
 
 def container(*args: str) -> Container:
@@ -77,7 +77,7 @@ def test_other_init_containers_are_not_taken_for_it(args: list[str]) -> None:
 def test_a_native_sidecar_never_waits(args: list[str]) -> None:
     sidecar = {"name": "proxy", "image": "i", "args": args, "restartPolicy": "Always"}
     assert init_wait.parents(Container(args=args, restart_policy="Always")) is None
-    waiting = pod("c-1", "--podcliques=a:1", more=[sidecar])
+    waiting = pod("c-1", "--podcliques=a:1", containers=[sidecar])
     assert patched(waiting, set())[0] == ["running", "running"]
     assert patched(waiting, {"grove-initc"})[1] == "True"
 
@@ -107,14 +107,14 @@ AROUND = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "resta
 
 
 def test_containers_before_it_are_through_and_sidecars_serve() -> None:
-    waiting = pod("c-1", "--podcliques=a:1", more=AROUND)
+    waiting = pod("c-1", "--podcliques=a:1", containers=AROUND)
     assert patched(waiting, set()) == (["terminated Completed", "running", "running"], "")
     assert patched(waiting, {"grove-initc"}) == (["terminated Completed", "running", "terminated Completed"], "True")
 
 
 def test_containers_behind_it_wait_and_a_second_one_waits_in_its_turn() -> None:
     first = {"name": "one", "image": "i", "args": ["-p", "a:1"]}
-    waiting = pod("c-1", "--podcliques=b:1", more=[first, {"name": "two", "image": "i"}])
+    waiting = pod("c-1", "--podcliques=b:1", containers=[first, {"name": "two", "image": "i"}])
     assert patched(waiting, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
     assert patched(waiting, {"grove-initc"})[1] == ""
     assert patched(waiting, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
@@ -143,8 +143,8 @@ def test_malformed_arguments_crash_and_are_told_once() -> None:
     [status] = change["initContainerStatuses"]
     assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff" and status["restartCount"] == 1
     assert status["lastState"]["terminated"]["exitCode"] == 1
-    again = pod("c-1", "--podcliques=x:0", statuses=change["initContainerStatuses"])
-    assert init_wait.patch(again, set(), NOW) is None
+    restarted = pod("c-1", "--podcliques=x:0", statuses=change["initContainerStatuses"])
+    assert init_wait.patch(restarted, set(), NOW) is None
     assert init_wait.passed(waiting, lambda clique: 9) == set()
 
 
@@ -166,8 +166,8 @@ class Watch:
         self.play = GangReadiness(lambda key: None)
         self.pods: dict[str, SimulatedPod] = {}
 
-    def update(self, *args: Any, **how: Any) -> None:
-        now = pod(*args, **how)
+    def update(self, *args: Any, **arguments: Any) -> None:
+        now = pod(*args, **arguments)
         old = self.pods.get(now.metadata.name)
         self.play.see("ADDED" if old is None else "MODIFIED", old, now)
         self.pods[now.metadata.name] = now

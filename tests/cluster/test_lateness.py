@@ -1,4 +1,4 @@
-"""When a machine counts as too slow, and how much longer things then have. No cluster, and no seconds."""
+"""The delay from which a machine counts as too slow, and how much longer things then have: without a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cluster import pace
-from conformance.cluster.lateness import LATE, Lateness
+from conformance.cluster.lateness import LIMIT, Lateness
 from conformance.cluster.outages import LOOK_EVERY, SUITE
 from tests.cluster.test_outages import Clock, still
 
@@ -17,27 +17,27 @@ def test_a_late_answer_counts_until_the_next_request_that_is_answered_in_time() 
     lateness = Lateness()
     lateness.answered("kwok", 10, 10.1)
     assert lateness.seconds(0, 12) == 0
-    lateness.answered("kwok", 12, 12 + LATE)
+    lateness.answered("kwok", 12, 12 + LIMIT)
     lateness.answered("kwok", 14, 17)
     assert (lateness.seconds(0, 20), lateness.seconds(18, 20), lateness.seconds(0, 13)) == (8, 2, 1)
     lateness.answered("kwok", 21, 21.1)
     assert lateness.seconds(0, 30) == 9 and lateness.seconds(21, 30) == 0
-    assert str(lateness.since(0, 30)[0]) == "kwok answered after 3.0 s"
+    assert str(lateness.between(0, 30)[0]) == "kwok answered after 3.0 s"
 
 
 def test_a_complaint_is_no_answer_in_time() -> None:
     lateness = Lateness()
     lateness.answered("etcd", 5, 5, well=False)
     assert lateness.seconds(0, 8) == 3
-    assert str(lateness.since(0, 8)[0]) == "etcd was not healthy"
-    lateness.answered("etcd", 8, 9 + LATE)
-    assert str(lateness.since(0, 10)[0]) == f"etcd answered after {1 + LATE:.1f} s"
+    assert str(lateness.between(0, 8)[0]) == "etcd was not healthy"
+    lateness.answered("etcd", 8, 9 + LIMIT)
+    assert str(lateness.between(0, 10)[0]) == f"etcd answered after {1 + LIMIT:.1f} s"
 
 
 def test_time_that_two_components_were_late_counts_once() -> None:
     lateness = Lateness()
     for component, begin, end in (("etcd", 1, 3), ("kwok", 2, 5)):
-        lateness.answered(component, begin, begin + LATE)
+        lateness.answered(component, begin, begin + LIMIT)
         lateness.answered(component, end, end)
     assert lateness.seconds(0, 9) == 4 and lateness.seconds(4, 9) == 1
 
@@ -45,13 +45,13 @@ def test_time_that_two_components_were_late_counts_once() -> None:
 def test_a_suite_that_wakes_late_was_slow_meanwhile() -> None:
     clock = Clock()
     watcher = still(lambda: "", clock)
-    clock.now += LOOK_EVERY + LATE / 2
+    clock.now += LOOK_EVERY + LIMIT / 2
     watcher.look()
     assert watcher.slow(0) == (0, [])
     clock.now += LOOK_EVERY + 2
     watcher.look()
-    seconds, [late] = watcher.slow(0)
-    assert (seconds, late.component) == (2, SUITE) and watcher.since(0) == []
+    seconds, [delay] = watcher.slow(0)
+    assert (seconds, delay.component) == (2, SUITE) and watcher.overlapping(0) == []
 
 
 @pytest.mark.parametrize(("load", "running", "times"), [(1, 2, 1), (8, 8, 1), (40, 3, 5), (1, 60, 7.5), (9999, 1, 20)])

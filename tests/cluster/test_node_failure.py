@@ -12,7 +12,7 @@ from conformance.cluster.kubelet_sim.init_wait import LOST, SimulatedPod
 from conformance.cluster.kubelet_sim.node_failure import SimulatedNode
 
 NOW = "2026-01-01T00:00:09Z"
-GONE = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
+LOST_KUBELET = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
 
 
 def conditions(**statuses: str) -> list[dict[str, str]]:
@@ -32,8 +32,8 @@ def pod(**statuses: str) -> SimulatedPod:
     return msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}, SimulatedPod)
 
 
-def entry(kind: str, status: str, **more: str) -> dict[str, str]:
-    return {"type": kind, "status": status, "lastTransitionTime": NOW, **more}
+def entry(kind: str, status: str, **fields: str) -> dict[str, str]:
+    return {"type": kind, "status": status, "lastTransitionTime": NOW, **fields}
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def entry(kind: str, status: str, **more: str) -> dict[str, str]:
     [
         (
             node(True, Ready="True", DiskPressure="False", NetworkUnavailable="False"),
-            [entry("Ready", "Unknown", **GONE), entry("DiskPressure", "Unknown", **GONE)],
+            [entry("Ready", "Unknown", **LOST_KUBELET), entry("DiskPressure", "Unknown", **LOST_KUBELET)],
         ),
-        (node(True, Ready="True", PIDPressure="Unknown"), [entry("Ready", "Unknown", **GONE)]),
+        (node(True, Ready="True", PIDPressure="Unknown"), [entry("Ready", "Unknown", **LOST_KUBELET)]),
         (node(True, Ready="Unknown"), None),
         (node(True), None),
         (node(False, Ready="True"), None),

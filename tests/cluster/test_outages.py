@@ -59,15 +59,15 @@ def test_a_stopped_process_is_an_outage_from_the_last_good_look_to_the_next() ->
     watcher = still(lambda: state[0], clock)
     clock.now = 101
     watcher.look()
-    assert watcher.since(0) == []
+    assert watcher.overlapping(0) == []
     clock.now, state[0] = 102, STOPPED
     watcher.look()
-    assert watcher.since(101.5) == [Outage("kwok", STOPPED, 101)]
+    assert watcher.overlapping(101.5) == [Outage("kwok", STOPPED, 101)]
     clock.now, state[0] = 105, ""
     watcher.look()
-    assert watcher.since(101.5) == watcher.since(105) == [Outage("kwok", STOPPED, 101, 105)]
-    assert texts(watcher.since(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
-    assert watcher.since(105.1) == []
+    assert watcher.overlapping(101.5) == watcher.overlapping(105) == [Outage("kwok", STOPPED, 101, 105)]
+    assert texts(watcher.overlapping(0)) == ["kwok is stopped (SIGSTOP), for 4 s"]
+    assert watcher.overlapping(105.1) == []
 
 
 @pytest.mark.parametrize("part", ["process", "page"])
@@ -78,21 +78,21 @@ def test_a_look_that_fails_is_an_outage_and_watching_continues(part: str) -> Non
         raise next(answers, None) or Recovered
 
     with running(MonitoredComponent("kwok", **{part: look}), silence=0.0) as watcher:
-        [complaint] = wait_for(lambda: texts(watcher.since(0)))
+        [complaint] = wait_for(lambda: texts(watcher.overlapping(0)))
         assert "kwok cannot be watched: " in complaint
-        wait_for(lambda: any("Recovered" in text for text in texts(watcher.since(0))))
+        wait_for(lambda: any("Recovered" in text for text in texts(watcher.overlapping(0))))
 
 
 def test_a_dead_process_does_not_come_back() -> None:
     clock, state = Clock(), [STOPPED]
     watcher = still(lambda: state[0], clock)
     watcher.look()
-    assert not watcher.since(0)[0].final
+    assert not watcher.overlapping(0)[0].final
     state[0] = DEAD
     watcher.look()
-    assert watcher.since(0)[0].final
-    assert texts(watcher.since(0)) == ["kwok does not run"]
-    assert watcher.over(60) == watcher.since(0)  # at once
+    assert watcher.overlapping(0)[0].final
+    assert texts(watcher.overlapping(0)) == ["kwok does not run"]
+    assert watcher.wait_until_over(60) == watcher.overlapping(0)  # at once
 
 
 def test_a_suite_that_did_not_run_is_an_outage_of_its_own() -> None:
@@ -113,11 +113,11 @@ def test_a_suite_that_was_stopped_while_it_looked_is_an_outage_too() -> None:
 
     watcher = still(look, clock)
     watcher.look()
-    assert watcher.since(0) == []
+    assert watcher.overlapping(0) == []
     watcher.look()  # it is stopped within this one
     stops.append(0)
     watcher.look()
-    assert watcher.since(0) == [Outage(SUITE, "did not run itself", 100, 160)]
+    assert watcher.overlapping(0) == [Outage(SUITE, "did not run itself", 100, 160)]
 
 
 def test_a_slow_machine_may_be_late_for_as_much_longer() -> None:
@@ -152,18 +152,18 @@ def test_what_has_just_begun_is_waited_for_before_a_verdict() -> None:
     with running(MonitoredComponent("etcd", page=lambda: "" if well.is_set() else "refused")) as watcher:
         assert watcher.settled(0) == []
         well.clear()
-        assert watcher.since(0) == []
+        assert watcher.overlapping(0) == []
         [outage] = watcher.settled(0)
-        assert watcher.over(0.05) == [outage]
+        assert watcher.wait_until_over(0.05) == [outage]
         well.set()
-        assert watcher.over(10) == []
-        assert [entry.end is not None for entry in watcher.since(0)] == [True]
+        assert watcher.wait_until_over(10) == []
+        assert [entry.end is not None for entry in watcher.overlapping(0)] == [True]
 
 
 @pytest.mark.parametrize("component", [MonitoredComponent("a", lambda: ""), MonitoredComponent("a", page=lambda: "")])
 def test_a_look_at_what_is_well_costs_no_time(component: MonitoredComponent) -> None:
     with running(component, silence=1000) as watcher:
-        assert watcher.settled(0) == watcher.over(1000) == []
+        assert watcher.settled(0) == watcher.wait_until_over(1000) == []
 
 
 def test_a_component_that_is_just_being_started_again_ends_no_looking(state: StateRoot) -> None:
@@ -176,7 +176,7 @@ def test_a_component_that_is_just_being_started_again_ends_no_looking(state: Sta
     (pids / "etcd.pid").symlink_to(pids / "was-here-when-it-was-listed")
     watcher = watch(cluster)
     watcher.look()
-    assert "etcd does not run" in texts(watcher.since(0))
+    assert "etcd does not run" in texts(watcher.overlapping(0))
 
 
 def test_health_closes_the_connections_that_it_has_kept() -> None:

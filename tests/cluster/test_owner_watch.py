@@ -16,7 +16,7 @@ from conformance.cluster import owner_watch, processes
 from conformance.cluster.ports import Ports
 from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot
 from conformance.errors import UsageError
-from tests.cluster.test_prune import KWOK, UP, assert_nothing_is_left, exists, of_root
+from tests.cluster.test_prune import KWOK, START, assert_nothing_is_left, exists, of_root
 from tests.cluster.waiting import Spawn, wait_for
 
 DEAD = Owner(os.getpid(), 1.0)
@@ -110,7 +110,7 @@ def test_an_owner_that_gave_the_cluster_away_as_its_last_act_takes_nothing_along
 )
 def test_a_run_killed_with_its_process_group_leaves_nothing(state: StateRoot, moment: Callable[[Path], bool]) -> None:
     folder = state.directory("victim")
-    with subprocess.Popen([sys.executable, "-c", UP], stdin=subprocess.PIPE, start_new_session=True) as victim:
+    with subprocess.Popen([sys.executable, "-c", START], stdin=subprocess.PIPE, start_new_session=True) as victim:
         wait_for(lambda: moment(folder))
         os.killpg(victim.pid, signal.SIGKILL)
     wait_for(lambda: not folder.exists() and not of_root(state.root))
@@ -119,9 +119,9 @@ def test_a_run_killed_with_its_process_group_leaves_nothing(state: StateRoot, mo
 
 @pytest.mark.cluster
 def test_a_cluster_that_was_lent_ends_with_its_borrower(state: StateRoot, spawn: Spawn) -> None:
-    up = [sys.executable, "-m", "conformance.cli", "cluster", "up", "lent", "--owner"]
+    command = [sys.executable, "-m", "conformance.cli", "cluster", "up", "lent", "--owner"]
     with subprocess.Popen(["sleep", "1000"]) as borrower:
-        subprocess.run([*up, str(borrower.pid)], check=True, capture_output=True)
+        subprocess.run([*command, str(borrower.pid)], check=True, capture_output=True)
         assert (state.directory("lent") / RECORD).exists()
         borrower.kill()
     wait_for(lambda: not state.directory("lent").exists() and not of_root(state.root))

@@ -83,9 +83,9 @@ def test_a_mirror_that_is_no_http_address_is_the_users_error(site: str, monkeypa
 
 
 def test_the_user_may_have_pins_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text((PINS / "assets.yaml").read_text("utf-8").replace("1.36.3", "1.36.9"), "utf-8")
-    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(own))
+    pins_file = tmp_path / "own.yaml"
+    pins_file.write_text((PINS / "assets.yaml").read_text("utf-8").replace("1.36.3", "1.36.9"), "utf-8")
+    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(pins_file))
     assert program("kubectl").group.version == "1.36.9" and "v1.36.9" in program("kubectl").url
 
 
@@ -111,9 +111,9 @@ def test_a_mistake_in_them_is_one_line(
 ) -> None:
     text = (PINS / "assets.yaml").read_text("utf-8")
     assert old in text
-    own = tmp_path / "own.yaml"
-    own.write_text(text.replace(old, new), "utf-8")
-    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(own))
+    pins_file = tmp_path / "own.yaml"
+    pins_file.write_text(text.replace(old, new), "utf-8")
+    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(pins_file))
     with pytest.raises(UsageError, match=message) as caught:
         pins.load("linux-amd64")
     assert "own.yaml:" in str(caught.value) and "\n" not in str(caught.value)
@@ -126,5 +126,5 @@ def test_a_cache_of_a_ci_system_is_named_by_the_pins_and_the_version(
     assert keys[0] == assets.cache_key() and keys[0] != keys[1]
     changed = tmp_path / "assets.yaml"
     changed.write_text(pins.source().read_text() + "# another pin\n")
-    monkeypatch.setenv(pins.OWN, str(changed))
+    monkeypatch.setenv(pins.VARIABLE, str(changed))
     assert assets.cache_key() != keys[0]

@@ -166,8 +166,8 @@ def test_metrics_are_for_the_api_server_alone(cluster: Cluster) -> None:
     url = f"https://127.0.0.1:{cluster.ports[Port.METRICS]}"
 
     async def direct() -> int:
-        own = config.load(kubeconfigs.role(cluster, "someone"))
-        async with Client(dataclasses.replace(own, server=url), user_agent="plain-workloads-test/1") as client:
+        connection = config.load(kubeconfigs.role(cluster, "someone"))
+        async with Client(dataclasses.replace(connection, server=url), user_agent="plain-workloads-test/1") as client:
             return (await client.exchange("GET", "/apis/metrics.k8s.io/v1beta1/nodes")).status
 
     assert asyncio.run(direct()) == 403

@@ -112,8 +112,8 @@ def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None
         behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
         assert stage["metadata"]["name"].endswith(f"-{behavior}") and "${" not in yaml.safe_dump(stage)
         texts[behavior] = texts.get(behavior, "") + yaml.safe_dump(stage)
-    assert texts.keys() == pod_behaviors.known().behaviors.keys()
-    for name, behavior in pod_behaviors.known().behaviors.items():
+    assert texts.keys() == pod_behaviors.load().behaviors.keys()
+    for name, behavior in pod_behaviors.load().behaviors.items():
         for parameter, default in behavior.parameters.items():
             assert f"{PREFIX}{parameter}" in texts[name] and f'"{default}"' in texts[name].replace("\\", "")
 
@@ -163,16 +163,16 @@ def test_pods_of_jobs_that_name_no_life_exit_and_have_no_other() -> None:
         selector = f"select({stages.OF_A_JOB})" if of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
         assert first_key(stage).startswith(none_named + selector)
     (exits,) = (yaml.safe_dump(stage) for stage in loaded if stage["metadata"]["name"] == "pod-exits-exit-job")
-    assert pod_behaviors.known().jobs["exit-after"] == "1s" and '"1s"' in exits.replace("\\", "")
-    slow = pod_behaviors.known().of_jobs("slow")
+    assert pod_behaviors.load().jobs["exit-after"] == "1s" and '"1s"' in exits.replace("\\", "")
+    slow = pod_behaviors.load().of_jobs("slow")
     assert slow is not None and (slow["ready-after"], slow["exit-after"]) == ("60s", "1s")
 
 
 def mixes(behavior: str) -> list[Mix]:
-    return [mix for name, mix in pod_behaviors.known().mixes.items() if name == behavior]
+    return [mix for name, mix in pod_behaviors.load().mixes.items() if name == behavior]
 
 
-@pytest.mark.parametrize("behavior", sorted(pod_behaviors.known().behaviors))
+@pytest.mark.parametrize("behavior", sorted(pod_behaviors.load().behaviors))
 def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior: str) -> None:
     loaded = stages.load("fast", behavior)
     named = [stage for stage in loaded if stage["metadata"]["name"].endswith(f"-{behavior}")]
@@ -195,7 +195,7 @@ def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior
 def test_the_page_has_every_annotation_with_its_defaults() -> None:
     page = (PROJECT / "docs" / "fake-cluster.md").read_text("utf-8")
     documented = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
-    for name, behavior in pod_behaviors.known().behaviors.items():
+    for name, behavior in pod_behaviors.load().behaviors.items():
         assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", documented[name])) == behavior.parameters
-    for name in (*pod_behaviors.known().forms, *pod_behaviors.known().holds, "behavior", "lost"):
+    for name in (*pod_behaviors.load().forms, *pod_behaviors.load().holds, "behavior", "lost"):
         assert f"`{name}`" in page

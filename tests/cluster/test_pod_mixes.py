@@ -8,9 +8,9 @@ from typing import Any
 
 import jq
 
-from conformance.cluster.pod_behaviors import known
+from conformance.cluster.pod_behaviors import load
 
-REALISTIC = known().mixes["realistic"]
+REALISTIC = load().mixes["realistic"]
 
 
 def uids() -> list[str]:

@@ -13,7 +13,7 @@ from conformance.cluster.settings import NAMESPACE_OBJECTS, ClusterSettings, ext
 from conformance.errors import UsageError
 from conformance.implementation import loading, rights
 
-OWN = """\
+POLICY = """\
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: house-rules}
@@ -30,7 +30,7 @@ metadata: {name: registry, namespace: default}
 
 
 def test_names_and_files_of_several_options_are_one_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.yaml").write_text(OWN)
+    (tmp_path / "mine.yaml").write_text(POLICY)
     monkeypatch.chdir(tmp_path)
     words = policies.chosen(["restricted,quota", "mine.yaml", "quota"])
     assert words == ("restricted", "quota", str(tmp_path / "mine.yaml"))
@@ -44,7 +44,7 @@ def test_every_name_is_in_the_help_of_the_option() -> None:
 
 
 def test_objects_without_a_namespace_are_for_each_and_configuration_is_for_the_api_server(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(OWN)
+    (tmp_path / "mine.yaml").write_text(POLICY)
     chosen = policies.load(["restricted", "quota", "sidecar", "rbac", str(tmp_path)])
     files = extra_files(ClusterSettings(policies=chosen))
     kinds = [manifest["kind"] for manifest in files[NAMESPACE_OBJECTS]["objects"]]
@@ -94,10 +94,10 @@ def test_an_unknown_name_or_file_is_told_with_the_one_that_is_meant(
 
 
 def test_one_admission_plugin_is_configured_once(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("{apiVersion: v1, kind: AdmissionConfiguration, plugins: [{name: PodSecurity}]}")
+    policy_file = tmp_path / "mine.yaml"
+    policy_file.write_text("{apiVersion: v1, kind: AdmissionConfiguration, plugins: [{name: PodSecurity}]}")
     with pytest.raises(UsageError, match="configures the admission plugin PodSecurity, as another policy does"):
-        policies.load(["restricted", str(mine)])
+        policies.load(["restricted", str(policy_file)])
 
 
 def test_rbac_needs_an_implementation_that_declares_its_rights() -> None:

@@ -87,8 +87,10 @@ def test_policies_last_over_restarts_and_snapshots(cluster: Cluster, request: py
 
 
 def test_an_object_that_the_api_server_refuses_is_said_with_its_file(cluster: Cluster, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("{apiVersion: v1, kind: LimitRange, metadata: {name: mine}, spec: {limits: [{type: Nothing}]}}")
+    policy_file = tmp_path / "mine.yaml"
+    policy_file.write_text(
+        "{apiVersion: v1, kind: LimitRange, metadata: {name: mine}, spec: {limits: [{type: Nothing}]}}"
+    )
     with pytest.raises(HarnessError, match=r"mine\.yaml: the API server rejected LimitRange mine: ") as refused:
-        deployment.enforce(cluster, policies.load([str(mine)]), lambda *_: None)
+        deployment.enforce(cluster, policies.load([str(policy_file)]), lambda *_: None)
     assert len(str(refused.value).splitlines()) == 1

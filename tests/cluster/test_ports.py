@@ -17,8 +17,8 @@ def test_further_blocks_are_claimed_when_they_are_needed(tmp_path: Path, monkeyp
     ports = DriverPorts(cluster)
     assert [ports.port(first, index) for index in (0, FREE_PORTS - 1)] == [first + Port.FREE, first + BLOCK - 1]
     assert list(Ports().claims()) == [first]
-    more = [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
-    assert len(set(more)) == len(more)
-    assert more == [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    claimed = [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
+    assert len(set(claimed)) == len(claimed)
+    assert claimed == [ports.port(first, index) for index in range(FREE_PORTS + BLOCK + 1)]
     assert len(Ports().claims()) == 3 and set(Ports().claims().values()) == {cluster}
     assert len(Ports().release(cluster)) == 3

@@ -22,9 +22,9 @@ ONLY = frozenset({GENERIC})
 V1BETA1, V1ALPHA3 = frozenset({"v1beta1"}), frozenset({"v1alpha3"})
 
 
-def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **more: Any) -> None:
+def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **options: Any) -> None:
     client = cast(Client, cluster)
-    asyncio.run(preflight.check(client, expected, scheduler="default-scheduler", within=0.1, **more))
+    asyncio.run(preflight.check(client, expected, scheduler="default-scheduler", within=0.1, **options))
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,18 @@ def test_a_cluster_that_has_it_passes_and_keeps_nothing(
     assert not cluster.objects and cluster.reads
 
 
-OFF = "the feature gate {} is off"
+GATE_OFF = "the feature gate {} is off"
 
 
 @pytest.mark.parametrize(
     ("row", "expected", "cluster", "parts"),
     [
-        ("WL37-E10", TREE, SimulatedCluster(NONE, BOTH, NONE), ("kube-apiserver: " + OFF.format(GENERIC), "drops sch")),
+        (
+            "WL37-E10",
+            TREE,
+            SimulatedCluster(NONE, BOTH, NONE),
+            ("kube-apiserver: " + GATE_OFF.format(GENERIC), "drops sch"),
+        ),
         ("WL37-E11", FLAT, SimulatedCluster(ONLY, NONE, ONLY), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
         (
             "WL37-E12",
@@ -53,24 +58,34 @@ OFF = "the feature gate {} is off"
             SimulatedCluster(ONLY, V1ALPHA3, ONLY),
             ("kube-apiserver: scheduling.k8s.io/v1beta1 is not",),
         ),
-        ("WL37-E13", FLAT, SimulatedCluster(NONE, NONE, ONLY), ("kube-apiserver: " + OFF.format(GENERIC),)),
+        ("WL37-E13", FLAT, SimulatedCluster(NONE, NONE, ONLY), ("kube-apiserver: " + GATE_OFF.format(GENERIC),)),
         ("WL37-E14", TREE, SimulatedCluster(ALL, V1BETA1, ALL), ("--runtime-config=scheduling.k8s.io/v1alpha3=true",)),
         ("WL37-E15", TREE, SimulatedCluster(ALL, V1ALPHA3, ALL), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
         (
             "WL37-E16",
             TREE,
             SimulatedCluster(scheduler=ALL - {COMPOSITE}),
-            ("kube-scheduler: " + OFF.format(COMPOSITE),),
+            ("kube-scheduler: " + GATE_OFF.format(COMPOSITE),),
         ),
-        ("WL37-E17", TREE, SimulatedCluster(scheduler=NONE), ("kube-scheduler: " + OFF.format(GENERIC), "one by one")),
+        (
+            "WL37-E17",
+            TREE,
+            SimulatedCluster(scheduler=NONE),
+            ("kube-scheduler: " + GATE_OFF.format(GENERIC), "one by one"),
+        ),
         ("WL37-E17", FLAT, SimulatedCluster(ONLY, V1BETA1, NONE), ("--feature-gates=GenericWorkload=true",)),
         (
             "WL37-E18",
             TREE,
             SimulatedCluster(ALL - {COMPOSITE}, BOTH, ALL),
-            ("kube-apiserver: " + OFF.format(COMPOSITE),),
+            ("kube-apiserver: " + GATE_OFF.format(COMPOSITE),),
         ),
-        ("WL37-E19", FLAT_AND_TOPOLOGY, SimulatedCluster(scheduler=ONLY), ("kube-scheduler: " + OFF.format(TOPOLOGY),)),
+        (
+            "WL37-E19",
+            FLAT_AND_TOPOLOGY,
+            SimulatedCluster(scheduler=ONLY),
+            ("kube-scheduler: " + GATE_OFF.format(TOPOLOGY),),
+        ),
         (
             "WL37-E20",
             FLAT_AND_TOPOLOGY,
@@ -81,7 +96,7 @@ OFF = "the feature gate {} is off"
             "WL37-E21",
             TREE,
             SimulatedCluster(controller_manager=NONE),
-            ("kube-controller-manager: " + OFF.format(GENERIC),),
+            ("kube-controller-manager: " + GATE_OFF.format(GENERIC),),
         ),
     ],
 )
@@ -106,9 +121,9 @@ def test_a_scheduler_that_says_nothing_of_a_plain_pod_is_told_with_its_last_erro
 
 
 def test_a_scheduler_whose_api_came_late_is_waited_for() -> None:
-    check(SimulatedCluster(late=2))
+    check(SimulatedCluster(reads_until_noticed=2))
     with pytest.raises(UsageError, match="says nothing of a plain pod"):
-        check(SimulatedCluster(late=10**9))
+        check(SimulatedCluster(reads_until_noticed=10**9))
 
 
 def test_without_kube_scheduler_the_other_components_are_proved() -> None:

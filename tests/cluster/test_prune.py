@@ -22,7 +22,7 @@ from conformance.cluster.state import RECORD, ClusterRecord, Owner, StateRoot, k
 from tests.cluster.test_commands import grove_conformance
 from tests.cluster.waiting import Spawn, wait_for
 
-UP = """
+START = """
 import sys
 from conformance.cluster.controlplane import Cluster
 cluster = Cluster.up("victim")
@@ -125,13 +125,13 @@ def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: S
         marker = {processes.CLUSTER: uid, processes.STATE_ROOT: str(root)}
         return subprocess.Popen(["sleep", "1000"], env=os.environ | marker)
 
-    orphan, mine, foreign = sleeper(state.root, "gone"), sleeper(state.root, "living"), sleeper(tmp_path, "gone")
+    orphan, of_cluster, foreign = sleeper(state.root, "gone"), sleeper(state.root, "living"), sleeper(tmp_path, "gone")
     try:
         assert prune().processes == [f"sleep ({orphan.pid})"]
         assert orphan.wait(timeout=10) == -signal.SIGKILL
-        assert mine.poll() is None and foreign.poll() is None
+        assert of_cluster.poll() is None and foreign.poll() is None
     finally:
-        for process in (orphan, mine, foreign):
+        for process in (orphan, of_cluster, foreign):
             process.kill()
             process.wait()
 
@@ -183,7 +183,7 @@ def exists(path: str) -> Callable[[Path], bool]:
 def test_a_run_killed_while_it_brings_a_cluster_up_leaves_nothing_after_prune(
     state: StateRoot, spawn: Spawn, moment: Callable[[Path], bool]
 ) -> None:
-    victim = spawn(UP)
+    victim = spawn(START)
     wait_for(lambda: moment(state.directory("victim")))
     kill_with_the_watch(victim, state)
     assert list(prune().clusters) == ["victim"]
@@ -213,7 +213,7 @@ def test_a_free_cluster_stays_while_it_lives_and_goes_when_a_component_is_dead(
 @pytest.mark.cluster
 def test_a_killed_run_takes_no_other_cluster_along(state: StateRoot, spawn: Spawn) -> None:
     other = Cluster.up("other")
-    victim = spawn(UP)
+    victim = spawn(START)
     assert victim.stdout is not None and victim.stdout.readline() == "up\n"
     driver = subprocess.Popen(["sleep", "1000"], env=os.environ | find("victim").marker())
     kill_with_the_watch(victim, state)
@@ -229,7 +229,7 @@ def test_a_killed_run_takes_no_other_cluster_along(state: StateRoot, spawn: Spaw
 def test_an_interrupt_while_a_cluster_comes_up_leaves_nothing_even_without_prune(
     state: StateRoot, spawn: Spawn
 ) -> None:
-    victim = spawn(UP)
+    victim = spawn(START)
     wait_for(lambda: exists(f"{KWOK}/pids/etcd.pid")(state.directory("victim")))
     victim.send_signal(signal.SIGINT)
     output, _ = victim.communicate(timeout=30)

@@ -38,35 +38,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReleaseSite
             else:
                 site.files[f"/{program.file}"], digest = packed, sha256(packed)
             text = text.replace(program.digest, digest)
-        own = tmp_path_factory.mktemp("pins") / "own.yaml"
-        own.write_text(re.sub(r"(?m)^(  \w+: )https://.*$", rf"\g<1>{site.url}", text), "utf-8")
-        yield site, own
+        pins_file = tmp_path_factory.mktemp("pins") / "own.yaml"
+        pins_file.write_text(re.sub(r"(?m)^(  \w+: )https://.*$", rf"\g<1>{site.url}", text), "utf-8")
+        yield site, pins_file
 
 
-def grove_conformance(own: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def grove_conformance(pins_file: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command with an empty cache and without any program on PATH."""
     empty = cache / "bin"
     empty.mkdir(parents=True)
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("GROVE_CONFORMANCE_")}
     state = {"GROVE_CONFORMANCE_STATE": os.environ["GROVE_CONFORMANCE_STATE"]}
-    mine = {
+    settings = {
         "XDG_CACHE_HOME": str(cache),
         "PATH": str(empty),
-        "GROVE_CONFORMANCE_PINS": str(own),
+        "GROVE_CONFORMANCE_PINS": str(pins_file),
         "no_proxy": "127.0.0.1",
     }
     command = [sys.executable, "-m", "conformance.cli", *arguments]
     return subprocess.run(
-        command, env=inherited | state | mine, capture_output=True, text=True, timeout=300, check=False
+        command, env=inherited | state | settings, capture_output=True, text=True, timeout=300, check=False
     )
 
 
 def test_a_cluster_starts_from_an_empty_cache_without_go(
     site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
-    sites, own = site
+    sites, pins_file = site
     begin = time.monotonic()
-    done = grove_conformance(own, tmp_path, "cluster", "up", "fresh", "--nodes", "tiny:3")
+    done = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh", "--nodes", "tiny:3")
     took = time.monotonic() - begin
     assert done.returncode == 0, done.stderr
     assert "building" not in done.stderr and "no official release" not in done.stderr
@@ -81,17 +81,17 @@ def test_a_cluster_starts_from_an_empty_cache_without_go(
 def test_a_wrong_checksum_is_refused_in_one_line_and_nothing_is_built(
     site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
-    sites, own = site
+    sites, pins_file = site
     path = [path for path in sites.files if path.startswith("/v2/kube-apiserver/blobs/")][-1]  # the uppermost layer
     good = sites.files[path]
     sites.files[path] = good[:-1] + bytes([good[-1] ^ 1])
     try:
-        done = grove_conformance(own, tmp_path, "cluster", "up", "fresh")
+        done = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh")
     finally:
         sites.files[path] = good
     *steps, line = done.stderr.splitlines()
     assert done.returncode == Exit.HARNESS and done.stdout == ""
     assert f"{path}: wrong checksum, so kube-apiserver is not installed: expected sha256:" in line
-    assert "GROVE_CONFORMANCE_RELEASES_REGISTRY" in line and str(own) in line
+    assert "GROVE_CONFORMANCE_RELEASES_REGISTRY" in line and str(pins_file) in line
     assert len(steps) == 1 and "downloading" in steps[0]
     assert not list(tmp_path.glob("grove-conformance/assets/**/*"))

@@ -29,9 +29,9 @@ def test_nodes_of_another_pool_take_no_name() -> None:
 
 
 def test_the_last_nodes_of_a_profile_go_first() -> None:
-    there = {"tiny-0", "tiny-2", "tiny-10", "dgx-h100-0"}
-    assert fleets.chosen("tiny:2", there) == ["tiny-2", "tiny-10"]
-    assert fleets.chosen("tiny-0", there) == ["tiny-0"]
+    existing = {"tiny-0", "tiny-2", "tiny-10", "dgx-h100-0"}
+    assert fleets.chosen("tiny:2", existing) == ["tiny-2", "tiny-10"]
+    assert fleets.chosen("tiny-0", existing) == ["tiny-0"]
 
 
 def test_only_whole_racks_go() -> None:
@@ -44,10 +44,10 @@ def test_names_that_are_no_index_of_the_stem_do_not_count() -> None:
 
 
 def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
-    there = set(names(fleets.requested("mixed")))
-    assert set(fleets.chosen("mixed", there)) == there
+    existing = set(names(fleets.requested("mixed")))
+    assert set(fleets.chosen("mixed", existing)) == existing
     with pytest.raises(UsageError, match="nodes of the fleet mixed exist"):
-        fleets.requested("mixed", used_names=there)
+        fleets.requested("mixed", used_names=existing)
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_a_fleet_goes_as_a_whole_and_comes_once() -> None:
 )
 def test_what_is_not_there_cannot_be_removed(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        fleets.chosen(text, {"tiny-0", "tiny-1"}, where="NODES")
+        fleets.chosen(text, {"tiny-0", "tiny-1"}, location="NODES")
     assert str(caught.value).startswith(message)

@@ -124,12 +124,12 @@ def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluste
 
 @pytest.mark.cluster
 def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_else(cluster: Cluster) -> None:
-    over = threading.Event()
+    stopped = threading.Event()
     written: list[str] = []
 
     async def write() -> None:
         async with client(cluster) as api:
-            while not over.is_set():
+            while not stopped.is_set():
                 name = f"write-{len(written)}"
                 try:
                     await api.create(CONFIG_MAPS, config_map(name), namespace="default")
@@ -148,7 +148,7 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
         after = len(written)
         wait_for(lambda: len(written) > after + 50)
     finally:
-        over.set()
+        stopped.set()
         writer.join()
     with cluster.busy():
         snapshots.restore(cluster, "busy")

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.cluster.state import StateRoot
 from tests.cluster.test_commands import grove_conformance, here
-from tests.cluster.test_fleets import OWN
+from tests.cluster.test_fleets import PROFILE
 from tests.cluster.test_prune import assert_nothing_is_left
 from tests.cluster.waiting import wait_for
 
@@ -57,7 +57,7 @@ def kubectl(*arguments: str, text: str | None = None) -> str:
 def test_an_implementation_that_was_started_with_the_cluster_serves_the_users_manifests(
     state: StateRoot, tmp_path: Path
 ) -> None:
-    (tmp_path / "npu.yaml").write_text(OWN)
+    (tmp_path / "npu.yaml").write_text(PROFILE)
     nodes = ["--nodes", f"{tmp_path / 'npu.yaml'}:2"]
     implementation = ["--implementation", "reference", "--set", "schedulerName=kai-scheduler"]
     done = grove_conformance("cluster", "up", "play", *nodes, *implementation)

@@ -43,7 +43,7 @@ def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool =
     }
 
 
-async def see(client: Client, what: Callable[[dict[str, dict[str, Any]]], object]) -> dict[str, dict[str, Any]]:
+async def see(client: Client, condition: Callable[[dict[str, dict[str, Any]]], object]) -> dict[str, dict[str, Any]]:
     """Return the pods by name, once the condition `what` holds for them."""
 
     async def look() -> dict[str, dict[str, Any]]:
@@ -51,7 +51,7 @@ async def see(client: Client, what: Callable[[dict[str, dict[str, Any]]], object
 
     def missing(pods: dict[str, dict[str, Any]]) -> bool:
         try:
-            return not what(pods)
+            return not condition(pods)
         except (KeyError, IndexError):
             return True
 

@@ -183,7 +183,7 @@ def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert ports.claims() == {}
 
 
-def full(path: Path, text: str, **how: str) -> int:
+def full(path: Path, text: str, **arguments: str) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 

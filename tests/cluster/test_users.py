@@ -76,6 +76,6 @@ def test_each_user_has_a_kubeconfig_of_its_own(facts: Any) -> None:
 
 
 def test_components_are_told_from_all_others() -> None:
-    ours = ("kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:node-controller")
+    components = ("kwok-admin", "system:apiserver", "system:serviceaccount:kube-system:node-controller")
     foreign = ("operator", users.SUITE, users.ADMINISTRATOR, "system:serviceaccount:mine:node-controller", "system:x")
-    assert all(map(users.is_component, ours)) and not any(map(users.is_component, foreign))
+    assert all(map(users.is_component, components)) and not any(map(users.is_component, foreign))

@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> Iterator[StateRoot]:
     yield StateRoot(tmp_path / "root")
 
 
-def up(state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True) -> Cluster:
+def start(state: StateRoot, version: str, *gates: str, apis: tuple[str, ...] = (), preflight: bool = True) -> Cluster:
     requested = Requested(("workload-api",), gates, apis)
     settings = ClusterSettings(audit=False, kubernetes=version, features=requested, preflight=preflight)
     return Cluster.up("gated", settings=settings, state=state)
@@ -44,7 +44,7 @@ def serves(cluster: Cluster, path: str) -> list[str]:
 
 
 def test_the_default_version_schedules_flat_groups(state: StateRoot) -> None:
-    cluster = up(state, "")
+    cluster = start(state, "")
     try:
         assert cluster.record.features == ["--features", "workload-api"]
         assert "podgroups" in serves(cluster, "/apis/scheduling.k8s.io/v1alpha2")
@@ -55,15 +55,15 @@ def test_the_default_version_schedules_flat_groups(state: StateRoot) -> None:
 
 @pytest.mark.thorough
 def test_a_scheduler_without_the_gate_is_told_and_nothing_is_left(state: StateRoot) -> None:
-    off = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
+    disabled = "kube-scheduler:GangScheduling=false,kube-scheduler:WorkloadAwarePreemption=false"
     with pytest.raises(UsageError, match="kube-scheduler: the feature gate GenericWorkload or GangScheduling is off"):
-        up(state, "", off)
+        start(state, "", disabled)
     assert not state.names()
 
 
 @pytest.mark.thorough
 def test_the_next_version_schedules_trees_and_keeps_its_version(state: StateRoot) -> None:
-    cluster = up(state, "1.37")
+    cluster = start(state, "1.37")
     try:
         assert cluster.record.versions["kubernetes"] == existing.version(cluster.kubeconfig) == "1.37.2"
         assert "compositepodgroups" in serves(cluster, "/apis/scheduling.k8s.io/v1alpha3")
@@ -103,7 +103,7 @@ def test_what_one_component_of_the_next_version_lacks_is_told(
     state: StateRoot, gates: tuple[str, ...], apis: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        up(state, "1.37", *gates, apis=apis)
+        start(state, "1.37", *gates, apis=apis)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert not state.names()
 
@@ -112,7 +112,7 @@ def test_what_one_component_of_the_next_version_lacks_is_told(
 def test_an_api_that_is_served_late_is_enough(state: StateRoot) -> None:
     """WL37-E22: kube-scheduler binds no pod at all until then, and needs no restart."""
     both = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")
-    cluster = up(state, "1.37", apis=tuple(f"{api}=false" for api in both), preflight=False)
+    cluster = start(state, "1.37", apis=tuple(f"{api}=false" for api in both), preflight=False)
     try:
         with pytest.raises(UsageError, match=r"kube-apiserver: scheduling\.k8s\.io/v1beta1 is not served: "):
             existing.prove(cluster.kubeconfig, WORKLOAD_API)

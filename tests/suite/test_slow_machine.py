@@ -10,7 +10,7 @@ import pytest
 
 from conformance import invariants
 from conformance.cluster import nodes
-from conformance.cluster.lateness import Late
+from conformance.cluster.lateness import Delay
 from conformance.errors import HarnessError
 from conformance.grove import health
 from conformance.invariants.result import RuleResult
@@ -36,9 +36,9 @@ def story() -> Story:
 def slow(story: Story, until: float, **how: Any) -> Case:
     """A case on a machine that is too slow until a moment."""
 
-    def lost(begin: float) -> tuple[float, list[Late]]:
+    def lost(begin: float) -> tuple[float, list[Delay]]:
         end = min(until, story.log.now())
-        return max(0.0, end - begin), [Late("kube-apiserver", 1.5, 0, end)] if end > begin else []
+        return max(0.0, end - begin), [Delay("kube-apiserver", 1.5, 0, end)] if end > begin else []
 
     return play(story, machine=Machine(lost, story.log.now), **how)
 

@@ -28,7 +28,7 @@ def binary(tmp_path: Path) -> Path:
     go, _ = gobuild.find_go(TOY, data.cache(), lambda *_: None)
     built = tmp_path / "toy-operator"
     environment = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    gobuild.run([go, "build", "-C", str(TOY), "-o", str(built), "."], environment, what="building the toy operator")
+    gobuild.run([go, "build", "-C", str(TOY), "-o", str(built), "."], environment, action="building the toy operator")
     return built
 
 

@@ -40,16 +40,16 @@ Document = dict[str, Any]
 async def register(client: Client, port: int) -> None:
     """Tell the API server that the server listens on a port of loopback. The certificate of the components names no
     Service, so it is not verified: any process that takes the port of a dead server could answer."""
-    where = {"name": _NAME, "namespace": _NAMESPACE}
+    service_name = {"name": _NAME, "namespace": _NAMESPACE}
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
-    await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": service})
+    await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": service_name, "spec": service})
     spec = {
         "group": GROUP,
         "version": VERSION,
         "groupPriorityMinimum": 100,
         "versionPriority": 100,
         "insecureSkipTLSVerify": True,
-        "service": {**where, "port": port},
+        "service": {**service_name, "port": port},
     }
     metadata = {"name": _API_SERVICE}
     document = {"apiVersion": API_SERVICES.api_version, "kind": "APIService", "metadata": metadata, "spec": spec}

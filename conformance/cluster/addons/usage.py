@@ -15,7 +15,7 @@ from conformance.grove.quantities import Amounts, amount
 
 SHARE = Decimal("0.5")
 """Part of its requests that a container uses if no annotation says otherwise."""
-LEAST = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
+MINIMUM = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
 """Usage of a container that requests nothing, as with KWOK."""
 ANNOTATIONS = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 WINDOW = "1s"
@@ -38,18 +38,18 @@ def of_pod(pod: Document, now: str) -> dict[str, Any]:
         {"name": container["name"], "usage": _written(_of_container(container, pod))}
         for container in pod["spec"]["containers"]
     ]
-    return {"metadata": {**metadata, "creationTimestamp": now}, **_when(now), "containers": containers}
+    return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "containers": containers}
 
 
 def of_node(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any]:
     """Return the NodeMetrics of a node on which these pods run."""
-    total = dict.fromkeys(LEAST, Decimal(0))
+    total = dict.fromkeys(MINIMUM, Decimal(0))
     for pod in pods:
         for container in pod["spec"]["containers"]:
             for resource, used in _of_container(container, pod).items():
                 total[resource] += used
     metadata = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
-    return {"metadata": {**metadata, "creationTimestamp": now}, **_when(now), "usage": _written(total)}
+    return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "usage": _written(total)}
 
 
 def _of_container(container: Document, pod: Document) -> Amounts:
@@ -59,7 +59,7 @@ def _of_container(container: Document, pod: Document) -> Amounts:
     used: Amounts = {}
     for resource, key in ANNOTATIONS.items():
         declared, requested = amount(annotations.get(key)), amount(requests.get(resource))
-        default = requested * SHARE if requested is not None else LEAST[resource]
+        default = requested * SHARE if requested is not None else MINIMUM[resource]
         used[resource] = declared if declared is not None else default
     return used
 
@@ -69,5 +69,5 @@ def _written(used: Amounts) -> dict[str, str]:
     return {"cpu": f"{int(used['cpu'] * 10**9)}n", "memory": f"{int(used['memory'])}"}
 
 
-def _when(now: str) -> dict[str, str]:
+def _timestamps(now: str) -> dict[str, str]:
     return {"timestamp": now, "window": WINDOW}

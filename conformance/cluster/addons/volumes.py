@@ -41,8 +41,8 @@ class VolumeClaim(msgspec.Struct):
     @property
     def asks(self) -> bool:
         """Return whether the controller-manager waits for us to create a volume."""
-        ours = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
-        return ours and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
+        of_provisioner = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
+        return of_provisioner and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
 
     @property
     def selected_node(self) -> str:
@@ -72,9 +72,11 @@ class Volume(msgspec.Struct):
     @property
     def unused(self) -> bool:
         """Return whether the volume is ours, its claim is gone, and it is to be deleted then."""
-        ours = (self.metadata.annotations or {}).get(_PROVISIONED_BY) == PROVISIONER
+        of_provisioner = (self.metadata.annotations or {}).get(_PROVISIONED_BY) == PROVISIONER
         deleted = self.spec.persistent_volume_reclaim_policy == "Delete"
-        return ours and deleted and self.status.phase == "Released" and self.metadata.deletion_timestamp is None
+        return (
+            of_provisioner and deleted and self.status.phase == "Released" and self.metadata.deletion_timestamp is None
+        )
 
 
 def storage_classes() -> list[dict[str, Any]]:
@@ -126,8 +128,8 @@ def _domain(storage_class: Object, labels: Mapping[str, str]) -> dict[str, str]:
     expressions = terms[0].get("matchLabelExpressions") or []
     if not delayed(storage_class):
         return {expression["key"]: expression["values"][0] for expression in expressions}
-    own = (storage_class.get("parameters") or {}).get(TOPOLOGY_KEY, ZONE)
-    keys = [expression["key"] for expression in expressions] or [own]
+    default_key = (storage_class.get("parameters") or {}).get(TOPOLOGY_KEY, ZONE)
+    keys = [expression["key"] for expression in expressions] or [default_key]
     return {key: labels[key] for key in keys if key in labels}
 
 

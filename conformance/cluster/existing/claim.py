@@ -35,7 +35,7 @@ class ClusterClaim:
         self.lost = ""
         self._kubeconfig, self._terms = kubeconfig, terms
         self._identity = f"{run} on {socket.gethostname()}"
-        self._claimed, self._over = threading.Event(), threading.Event()
+        self._claimed, self._stopped = threading.Event(), threading.Event()
         self._problem: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="claim", daemon=True)
 
@@ -50,7 +50,7 @@ class ClusterClaim:
 
     def release(self) -> None:
         """Give the cluster up. Safe to call again."""
-        self._over.set()
+        self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout=self._terms.deadline)
 
@@ -70,7 +70,7 @@ class ClusterClaim:
             await self._elected(client, elector)
             self._claimed.set()
             holding = asyncio.create_task(self._hold(elector))
-            await asyncio.to_thread(self._over.wait)
+            await asyncio.to_thread(self._stopped.wait)
             holding.cancel()
             await _delete(client, self._identity)
 

@@ -67,8 +67,8 @@ async def install(client: Client, run: str) -> int:
     except ApiError as error:
         await restore(client)
         if error.status in (400, 422):
-            what = f"its KWOK does not take our Stages: {' '.join(error.message.split())}"
-            raise UsageError(what, hint="use KWOK v0.8 or newer") from None
+            problem = f"its KWOK does not take our Stages: {' '.join(error.message.split())}"
+            raise UsageError(problem, hint="use KWOK v0.8 or newer") from None
         raise
     return len(existing if backup is None else _of(backup))
 
@@ -83,8 +83,8 @@ async def keep(client: Client) -> None:
 
 async def restore(client: Client) -> None:
     """Remove our Stages and put the former ones back. Safe to call again."""
-    ours = await client.list(STAGES, selector=RUN)
-    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in ours))
+    stages = await client.list(STAGES, selector=RUN)
+    await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in stages))
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     if backup is None:
         return

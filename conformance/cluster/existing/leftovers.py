@@ -37,7 +37,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Left:
+class Leftover:
     """An object that a run has left."""
 
     resource: Resource
@@ -54,7 +54,7 @@ class Left:
         return self.resource.group == "admissionregistration.k8s.io"
 
 
-def described(leftovers: Iterable[Left]) -> str:
+def described(leftovers: Iterable[Leftover]) -> str:
     """Describe leftovers in a few words: `3 namespaces, 12 stages, of the run r1`."""
     leftovers = list(leftovers)
     counts = Counter(leftover.resource.plural for leftover in leftovers)
@@ -62,14 +62,14 @@ def described(leftovers: Iterable[Left]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) + f", of the run {runs}"
 
 
-async def find(client: Client, run: str = "") -> list[Left]:
+async def find(client: Client, run: str = "") -> list[Leftover]:
     """Return the leftovers of a run, or of all runs: objects of any kind. Raises ApiError."""
     resources = (await discovery.served(client, ("list", "delete"))).values()
     by_resource = await asyncio.gather(*(_of_kind(client, resource, run) for resource in resources))
-    return [left for lefts in by_resource for left in lefts]
+    return [leftover for leftovers in by_resource for leftover in leftovers]
 
 
-async def remove(client: Client, leftovers: Sequence[Left], kubeconfig: Path) -> None:
+async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path) -> None:
     """Remove leftovers, and return when they are gone: webhooks first, which could reject the rest; KWOK gets its own
     stages back before pods and nodes go. Raises HarnessError if something stays."""
     hooks = [leftover for leftover in leftovers if leftover.hook]
@@ -88,7 +88,7 @@ async def remove(client: Client, leftovers: Sequence[Left], kubeconfig: Path) ->
     await _delete(client, fleet)
 
 
-async def _of_kind(client: Client, resource: Resource, run: str) -> list[Left]:
+async def _of_kind(client: Client, resource: Resource, run: str) -> list[Leftover]:
     params = {"labelSelector": f"{RUN}={run}" if run else RUN}
     try:
         answer = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA})
@@ -96,12 +96,12 @@ async def _of_kind(client: Client, resource: Resource, run: str) -> list[Left]:
         if error.status in UNREADABLE:
             return []
         raise
-    return [_left(resource, item["metadata"]) for item in orjson.loads(answer)["items"] or ()]
+    return [_leftover(resource, item["metadata"]) for item in orjson.loads(answer)["items"] or ()]
 
 
-def _left(resource: Resource, metadata: Object) -> Left:
+def _leftover(resource: Resource, metadata: Object) -> Leftover:
     notes = metadata.get("annotations") or {}
-    return Left(
+    return Leftover(
         resource,
         metadata.get("namespace"),
         metadata["name"],
@@ -111,7 +111,7 @@ def _left(resource: Resource, metadata: Object) -> Left:
     )
 
 
-async def _delete(client: Client, leftovers: Sequence[Left]) -> None:
+async def _delete(client: Client, leftovers: Sequence[Leftover]) -> None:
     await asyncio.gather(
         *(client.delete(leftover.resource, leftover.namespace, leftover.name) for leftover in leftovers)
     )
@@ -133,8 +133,8 @@ async def _delete(client: Client, leftovers: Sequence[Left]) -> None:
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _exists(client: Client, left: Left) -> bool:
-    return await client.get_or_none(left.resource, left.namespace, left.name) is not None
+async def _exists(client: Client, leftover: Leftover) -> bool:
+    return await client.get_or_none(leftover.resource, leftover.namespace, leftover.name) is not None
 
 
 async def _end_pods(client: Client, namespace: str) -> None:

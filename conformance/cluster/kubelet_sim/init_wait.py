@@ -22,7 +22,7 @@ HOLD = "conformance.grove.io/hold-status"
 LOST = "conformance.grove.io/lost"
 """Condition of a pod whose node has failed (`node_failure`): it is left as it is, too."""
 
-_LONG, _SHORT = "--podcliques", "-p"
+_LONG, _ABBREVIATED = "--podcliques", "-p"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 Ready = Callable[[str], int]
@@ -124,11 +124,11 @@ def parents(container: Container) -> dict[str, int] | None:
     return dict(pair for value in values if (pair := _pair(value)) is not None)
 
 
-def unknown(containers: Iterable[Container], own: Collection[str]) -> str:
+def unknown(containers: Iterable[Container], own_names: Collection[str]) -> str:
     """Return the name of the first init container that an operator has added, if it added some and none of them waits
-    in a form that is played here: pods that may wait start at once then. `own` are the names of those of the
-    template."""
-    added = [container for container in containers if container.name not in own]
+    in a form that is played here: pods that may wait start at once then. `own_names` are the names of the containers
+    of the template."""
+    added = [container for container in containers if container.name not in own_names]
     return "" if any(map(_waits, added)) else next((container.name for container in added), "")
 
 
@@ -143,10 +143,10 @@ def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
         flag, equals, value = argument.partition("=")
         if flag == _LONG:
             yield _LONG, value if equals else next(rest, "?")
-        elif argument == _SHORT:
-            yield _SHORT, next(rest, "?")
-        elif argument.startswith(_SHORT):
-            yield _SHORT, argument[len(_SHORT) :].removeprefix("=")
+        elif argument == _ABBREVIATED:
+            yield _ABBREVIATED, next(rest, "?")
+        elif argument.startswith(_ABBREVIATED):
+            yield _ABBREVIATED, argument[len(_ABBREVIATED) :].removeprefix("=")
 
 
 def _pair(text: str) -> tuple[str, int] | None:
@@ -238,8 +238,8 @@ def _word(container: Container, place: int, failed: bool, restart_policy: str) -
 def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -> dict[str, Any]:
     """Return a container status as the kubelet writes it. Timestamps of an unchanged state are kept."""
     state, started = old.get("state") or {}, now
-    for known in ("running", "terminated"):
-        started = (state.get(known) or {}).get("startedAt") or started
+    for phase in ("running", "terminated"):
+        started = (state.get(phase) or {}).get("startedAt") or started
     ended = (state.get("terminated") or {}).get("finishedAt") or now
     crash = {"exitCode": 1, "reason": "Error", "startedAt": started, "finishedAt": ended}
     last = {"terminated": old.get("lastState", {}).get("terminated") or crash} if word == "crashing" else {}

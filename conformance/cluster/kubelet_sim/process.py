@@ -109,8 +109,8 @@ class GangReadiness:
             self._write(pod.metadata.key)
 
 
-async def run(client: Client, *, own: bool, objects: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Play until cancelled. `own`: whether the cluster is one of the suite; `objects`: the objects of each
+async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Play until cancelled. `of_suite`: whether the cluster is one of the suite; `objects`: the objects of each
     namespace."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(SimulatedPod), field_selector="spec.nodeName!=")
@@ -132,7 +132,7 @@ async def run(client: Client, *, own: bool, objects: Sequence[Mapping[str, Any]]
         await pods.synced()
         group.create_task(work(queue, write, _WRITERS))
         group.create_task(failed_nodes.run())
-        if own:
+        if of_suite:
             group.create_task(Provisioner(client).run())
         if objects:
             group.create_task(NamespaceObjects(client, objects).run())
@@ -149,22 +149,24 @@ async def main(server: str, pki: Path, port: int, objects: Sequence[Mapping[str,
     """Run the process for a cluster of the suite until it is stopped."""
     async with Client(administrator(server, pki), user_agent=COMPONENT) as client:
         if not port:
-            await run(client, own=True, objects=objects)
+            await run(client, of_suite=True, objects=objects)
             return
         from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none
 
         async with metrics.serving(client, port, pki, users.COMPONENT):
-            await run(client, own=True, objects=objects)
+            await run(client, of_suite=True, objects=objects)
 
 
 async def main_elsewhere(connection: Connection) -> None:
     """Run the process for another cluster until it is stopped."""
     async with Client(connection, user_agent=COMPONENT) as client:
-        await run(client, own=False)
+        await run(client, of_suite=False)
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    where, own = sys.argv[1], sys.argv[2:]
-    given = yaml.safe_load(Path(own[2]).read_text("utf-8"))["objects"] if own[2:] else ()
-    asyncio.run(main(where, Path(own[0]), int(own[1]), given) if own else main_elsewhere(config.load(where)))
+    target, arguments = sys.argv[1], sys.argv[2:]
+    given = yaml.safe_load(Path(arguments[2]).read_text("utf-8"))["objects"] if arguments[2:] else ()
+    asyncio.run(
+        main(target, Path(arguments[0]), int(arguments[1]), given) if arguments else main_elsewhere(config.load(target))
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from conformance.cluster.lateness import Late
+from conformance.cluster.lateness import Delay
 from conformance.errors import HarnessError
 
-Slow = Callable[[float], tuple[float, Sequence[Late]]]
+Slow = Callable[[float], tuple[float, Sequence[Delay]]]
 """Returns for how many seconds since a time of the monotonic clock the machine was too slow, and what was late."""
 NEGLIGIBLE = 1.0
 """Seconds of slowness that are not worth a longer wait."""
@@ -16,7 +16,7 @@ MAX_EXTENSION = 4
 """How many times its own length a wait is prolonged at most. After that there is no verdict."""
 
 
-def unobserved(begin: float) -> tuple[float, Sequence[Late]]:
+def unobserved(begin: float) -> tuple[float, Sequence[Delay]]:
     """Return that nothing was late, where the machine is not observed."""
     return 0.0, ()
 

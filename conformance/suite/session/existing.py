@@ -153,7 +153,7 @@ def _preflight(kubeconfig: Path, api: Api) -> None:
         return
     watcher = outages.watch(cluster)
     watcher.look()
-    if broken := watcher.since(0):
+    if broken := watcher.overlapping(0):
         hint = f"grove-conformance cluster down {cluster.name}, then up {cluster.name}"
         raise UsageError(f"the cluster is not well: {broken[0]}", where=place, hint=hint)
 

@@ -22,7 +22,7 @@ from conformance.cluster import abilities, pace
 from conformance.cluster.abilities import Ability
 from conformance.cluster.existing import kwok_stages, leftovers, other_scheduler
 from conformance.cluster.existing.claim import ClusterClaim, claimed
-from conformance.cluster.existing.leftovers import Left
+from conformance.cluster.existing.leftovers import Leftover
 from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.progress import ProgressReporter, silent
 from conformance.cluster.state import Owner
@@ -90,7 +90,7 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter 
         yield Occupation(claim, {str(ability): reason for ability, reason in unplayed.items()}, simulator, lines)
 
 
-def clean(kubeconfig: Path, run: str = "") -> list[Left]:
+def clean(kubeconfig: Path, run: str = "") -> list[Leftover]:
     """Remove what killed runs, or one of them, have left on a cluster, and return it. Raises UsageError if a run uses
     the cluster."""
     with claimed(kubeconfig, "cluster clean"):
@@ -106,7 +106,7 @@ def _place(terms: OccupationTerms) -> str:
     return shlex.join(terms.options) or "the current context"
 
 
-def _require_clean(leftovers_found: Sequence[Left], terms: OccupationTerms) -> None:
+def _require_clean(leftovers_found: Sequence[Leftover], terms: OccupationTerms) -> None:
     if leftovers_found:
         hint = shlex.join(["grove-conformance", "cluster", "clean", *terms.options])
         raise UsageError(

@@ -269,14 +269,14 @@ class ClusterEnvironment:
 
     def _sound(self, begin: float, thoroughly: bool) -> None:
         """Raise HarnessError if the cluster, or the suite itself, did not work at some time since `begin`."""
-        look = self._watcher.settled if thoroughly else self._watcher.since
+        look = self._watcher.settled if thoroughly else self._watcher.overlapping
         if outages := look(begin):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
 
     def _breaks(self) -> Outage | None:
         """Return the outage that has not ended in time: then the cluster is broken."""
         if self._broken is None:
-            lasting = self._watcher.over(pace.patience(RECOVERY))
+            lasting = self._watcher.wait_until_over(pace.patience(RECOVERY))
             self._broken = lasting[0] if lasting else None
         return self._broken
 
