@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suite.left import left
+from tests.suite.remains import remains
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -46,7 +46,7 @@ def test_the_reference_passes_in(surroundings: str, tmp_path: Path) -> None:
     run = start(tmp_path, ENVIRONMENTS.get(surroundings, {}), SHELLS.get(surroundings, ":"))
     terminal, _ = run.communicate()
     assert run.returncode == 0, terminal
-    assert left(tmp_path / "state") == []
+    assert remains(tmp_path / "state") == []
 
 
 def test_two_runs_at_once_share_a_folder_of_reports(tmp_path: Path) -> None:

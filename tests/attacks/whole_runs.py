@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.attack import Attack, attacks, run
-from tests.suite.left import left
+from tests.suite.remains import remains
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -32,4 +32,4 @@ def test_attack(attack: Attack, tmp_path: Path) -> None:
     assert {text: files for text in attack.hides if (files := attacked.contains(text))} == {}
     assert "Traceback" not in terminal
     assert attacked.memory < MEMORY
-    assert left(tmp_path / "state") == []
+    assert remains(tmp_path / "state") == []

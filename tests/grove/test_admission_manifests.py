@@ -57,9 +57,9 @@ def test_mistakes_are_told_with_their_line(tmp_path, old, new, complaint):
 
 
 def test_our_manifests_belong_to_requirements_of_admission():
-    known = requirement.load().requirements
+    requirements = requirement.load().requirements
     for manifest in manifests.load():
-        entry = known[manifest.requirement]
+        entry = requirements[manifest.requirement]
         assert entry.profile == "admission", manifest.name
         # An implementation that claims the feature is judged by a manifest that does not lack it.
         assert not (entry.feature and entry.feature in manifest.lacks), manifest.name
@@ -67,9 +67,9 @@ def test_our_manifests_belong_to_requirements_of_admission():
 
 def test_each_requirement_has_a_manifest_that_everybody_who_claims_it_is_judged_by():
     """Else its test would end without an outcome."""
-    known = requirement.load().requirements
+    requirements = requirement.load().requirements
     for id in {manifest.requirement for manifest in manifests.load()}:
-        claimed = {known[id].feature} - {""}
+        claimed = {requirements[id].feature} - {""}
         for features in (claimed, {"topology", "mnnvl", "kai", "authorizer"}):
             assert any(m.applies(features) for m in manifests.load() if m.requirement == id), id
 

@@ -30,7 +30,7 @@ def test_a_release_belongs_to_a_line(contract: str, expected: tuple[str, str]) -
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "release", "expected"),
+    ("begin", "until", "release", "expected"),
     [
         ("v0.1.0-alpha.12", "", "v0.1.0-alpha.12-rc1", False),
         ("v0.1.0-alpha.12", "", "v0.1.0-alpha.13", True),
@@ -40,5 +40,5 @@ def test_a_release_belongs_to_a_line(contract: str, expected: tuple[str, str]) -
         ("v0.1.0-alpha.12", "", "", True),
     ],
 )
-def test_since_and_until_count(since: str, until: str, release: str, expected: bool) -> None:
-    assert lines.holds(since, until, release) == expected
+def test_since_and_until_count(begin: str, until: str, release: str, expected: bool) -> None:
+    assert lines.holds(begin, until, release) == expected

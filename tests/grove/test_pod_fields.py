@@ -22,7 +22,7 @@ def items(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def schemas(**types: dict[str, Any]) -> dict[str, Any]:
-    known = {
+    kinds = {
         "PodSpec": {"containers": items(reference("Container")), "volumes": items(reference("Volume")), "flag": FLAG},
         "Container": {"name": TEXT, "args": items(TEXT), "probe": reference("Probe")},
         "Probe": {"exec": reference("Exec"), "grpc": reference("Grpc"), "seconds": NUMBER},
@@ -33,7 +33,7 @@ def schemas(**types: dict[str, Any]) -> dict[str, Any]:
         "Disk": {"kind": {"type": "string", "enum": ["", "Fast", "Slow"]}},
     }
     return {
-        f"{CORE}{kind}": {"properties": {**known.get(kind, {}), **types.get(kind, {})}} for kind in {**known, **types}
+        f"{CORE}{kind}": {"properties": {**kinds.get(kind, {}), **types.get(kind, {})}} for kind in {**kinds, **types}
     }
 
 

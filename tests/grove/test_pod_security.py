@@ -38,10 +38,10 @@ def violations(spec: Spec) -> Iterator[str]:
 
 
 def _of_container(container: Spec, pod: Spec) -> Iterator[str]:
-    own = container.get("securityContext") or {}
-    both = {**pod, **own}
-    capabilities = own.get("capabilities") or {}
-    if own.get("privileged") or own.get("allowPrivilegeEscalation") is not False:
+    context = container.get("securityContext") or {}
+    both = {**pod, **context}
+    capabilities = context.get("capabilities") or {}
+    if context.get("privileged") or context.get("allowPrivilegeEscalation") is not False:
         yield "privileges"
     if "ALL" not in capabilities.get("drop", ()) or set(capabilities.get("add", ())) - {"NET_BIND_SERVICE"}:
         yield "capabilities"
@@ -49,7 +49,7 @@ def _of_container(container: Spec, pod: Spec) -> Iterator[str]:
         yield "runs as root"
     if (both.get("seccompProfile") or {}).get("type") not in ("RuntimeDefault", "Localhost"):
         yield "seccomp"
-    if own.get("procMount") not in (None, "Default"):
+    if context.get("procMount") not in (None, "Default"):
         yield "procMount"
     if any(port.get("hostPort") for port in container.get("ports") or ()):
         yield "hostPort"

@@ -27,8 +27,8 @@ def test_what_is_none(text: object) -> None:
     assert quantities.amount(text) is None
 
 
-def container(cpu: str, **more: Any) -> dict[str, Any]:
-    return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
+def container(cpu: str, **fields: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **fields}
 
 
 def cpu(spec: dict[str, Any]) -> Decimal:

@@ -30,11 +30,11 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_key_finalizer_and_component_is_on_the_page() -> None:
-    known = {value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str)}
-    known |= {value for name, value in vars(labels.ComponentLabel).items() if name.isupper()}
-    ours = {labels.BY_HAND, labels.OWN_PREFIX}
+    texts = {value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str)}
+    texts |= {value for name, value in vars(labels.ComponentLabel).items() if name.isupper()}
+    of_suite = {labels.BY_HAND, labels.OWN_PREFIX}
     page = sheet.page()
-    assert {text for text in known - ours | {expected_domains.FINALIZER} if f"`{text}" not in page} == set()
+    assert {text for text in texts - of_suite | {expected_domains.FINALIZER} if f"`{text}" not in page} == set()
 
 
 def test_every_requirement_that_the_page_names_exists() -> None:

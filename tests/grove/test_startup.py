@@ -9,12 +9,12 @@ from conformance.grove.expected import expected
 from tests.grove.test_expected import clique
 
 
-def parents(kind, cliques, group=(), floors=None, **how):
+def parents(kind, cliques, group=(), floors=None, **fields):
     """Clique object → its parents with their floors, of those that have some; None where it is left open."""
     templates = [
         clique(name, 3, minAvailable=(floors or {}).get(name, 1), startsAfter=after) for name, after in cliques.items()
     ]
-    groups = [{"name": "sg", "cliqueNames": list(group), "replicas": 3, **how}] if group else []
+    groups = [{"name": "sg", "cliqueNames": list(group), "replicas": 3, **fields}] if group else []
     spec = {"cliqueStartupType": f"CliqueStartupType{kind}", "cliques": templates, "podCliqueScalingGroups": groups}
     workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": spec}}
     pcs, by_clique = template.read(workload), {}

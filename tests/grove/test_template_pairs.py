@@ -82,5 +82,5 @@ def test_templates_by_chance(seed: int):
     assert not set(hashes(before, CANONICAL)) & set(hashes(other, CANONICAL))
     for way in (*LEGACY, *CANONICAL):
         scheme = SCHEMES[f"{'canonical' if way.canonical else 'legacy'}-{way.library}"]
-        own = Template.of("a", other["labels"], None, other["spec"]["podSpec"], None)
-        assert template_hashes.of_clique(other, "", way) == of_template(own, scheme)
+        read_template = Template.of("a", other["labels"], None, other["spec"]["podSpec"], None)
+        assert template_hashes.of_clique(other, "", way) == of_template(read_template, scheme)

@@ -61,12 +61,18 @@ def test_a_wrong_call_is_told(tmp_path, name, values, message):
 
 def test_names_end_in_other_names_only_where_that_is_judged():
     """An operator that finds templates by the end of a name fails RES-050 and START-009, not every requirement."""
-    known = {file.stem: yaml.safe_load(file.read_text()) for file in workloads.folder().glob("*.yaml")}
+    documents = {file.stem: yaml.safe_load(file.read_text()) for file in workloads.folder().glob("*.yaml")}
     names = {
         workload: [clique["name"] for clique in document["manifest"]["spec"]["template"]["cliques"]]
-        for workload, document in known.items()
+        for workload, document in documents.items()
     }
-    ends = {workload for workload, own in names.items() for a in own for b in own if a != b and a.endswith(b)}
+    ends = {
+        workload
+        for workload, clique_names in names.items()
+        for a in clique_names
+        for b in clique_names
+        if a != b and a.endswith(b)
+    }
     assert ends == {"alike", "namesakes"}
 
 

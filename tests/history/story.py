@@ -46,15 +46,15 @@ class Story:
         after: float = 0.5,
     ) -> Record:
         """Append a record of an object. `revision` is for a record that arrives out of order."""
-        known = self._objects.get((resource, name))
-        if known is None:
+        stored = self._objects.get((resource, name))
+        if stored is None:
             self._created += 1
-        uid = known[0] if known is not None else f"uid-{self._created}"
+        uid = stored[0] if stored is not None else f"uid-{self._created}"
         self.revision += 1
         self.at += after
         metadata = {"name": name, "namespace": SPACE, "uid": uid, **document.get("metadata", {})}
         whole = {**document, "metadata": metadata}
-        kind = kind or (MODIFIED if known is not None else ADDED)
+        kind = kind or (MODIFIED if stored is not None else ADDED)
         if kind == DELETED:
             self._objects.pop((resource, name), None)
             self._deleted[resource, name] = uid
@@ -95,7 +95,7 @@ class Story:
         phase: str = "",
         priority: int = 0,
         asks: Mapping[str, str] | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Record:
         tags = {labels.GANG: gang, labels.CLIQUE: clique, **(extra or {})}
         spec: dict[str, Any] = {"schedulingGates": [{"name": labels.GATE}]} if gated else {}
@@ -115,7 +115,7 @@ class Story:
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else {}
         status |= {"phase": phase} if phase else {}
-        return self.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
+        return self.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **options)
 
     def node(
         self,
@@ -139,7 +139,7 @@ class Story:
         *,
         initialized: bool = True,
         owner: tuple[str, str] | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Record:
         podgroups = [
             {
@@ -152,7 +152,7 @@ class Story:
         status = {"conditions": [{"type": "Initialized", "status": str(initialized)}]}
         metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}
         return self.record(
-            "podgangs", name, {"metadata": metadata, "spec": {"podgroups": podgroups}, "status": status}, **how
+            "podgangs", name, {"metadata": metadata, "spec": {"podgroups": podgroups}, "status": status}, **options
         )
 
     def owned(self, resource: str, name: str, owner: tuple[str, str] | None, **spec: Any) -> Record:
@@ -163,6 +163,6 @@ class Story:
     def owners(self, owner: tuple[str, str] | None) -> list[dict[str, Any]]:
         if owner is None:
             return []
-        known = self._objects.get(owner)
-        uid = known[0] if known is not None else self._deleted.get(owner, "uid-unknown")
+        stored = self._objects.get(owner)
+        uid = stored[0] if stored is not None else self._deleted.get(owner, "uid-unknown")
         return [{"kind": KINDS[owner[0]], "name": owner[1], "uid": uid, "controller": True}]

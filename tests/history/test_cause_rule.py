@@ -20,7 +20,7 @@ def verdict(story) -> RuleResult:
     return result
 
 
-def own(**changes: Any) -> dict[str, Any]:
+def pod_options(**changes: Any) -> dict[str, Any]:
     return {"gang": "s-0", "clique": "s-0-a", "extra": TAGS, "owner": ("podcliques", "s-0-a"), **changes}
 
 
@@ -31,13 +31,13 @@ def standing(story) -> None:
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)
     story.gang("s-0", {"s-0-a": (2, PODS)})
     for name in PODS:
-        story.pod(name, **own())
+        story.pod(name, **pod_options())
     for name in PODS:
-        story.pod(name, **own(node="n1", ready=True))
+        story.pod(name, **pod_options(node="n1", ready=True))
 
 
-def goes(story, name: str = "a3", **how: Any) -> None:
-    story.pod(name, **own(node="n1", ready=True, terminating=True, **how))
+def goes(story, name: str = "a3", **changes: Any) -> None:
+    story.pod(name, **pod_options(node="n1", ready=True, terminating=True, **changes))
 
 
 def test_a_gang_whose_pods_stay_is_right(story):
@@ -71,8 +71,8 @@ def test_a_later_pod_of_the_same_name_is_not_excused(story):
     story.history.origins.excused.add(story.history.records("pods", "a3")[0].uid)
     goes(story)
     story.delete("pods", "a3")
-    story.pod("a3", **own())
-    story.pod("a3", **own(node="n1", ready=True))
+    story.pod("a3", **pod_options())
+    story.pod("a3", **pod_options(node="n1", ready=True))
     story.node("n1", gpus="8", after=2 * GRACE)
     goes(story)
     assert verdict(story).holds is False
@@ -132,8 +132,8 @@ def test_causes(story, cause):
 def test_a_pod_of_another_template_than_its_clique_may_go(story):
     standing(story)
     old = {**TAGS, labels.TEMPLATE_HASH: "old"}
-    story.pod("a3", **own(node="n1", ready=True, extra=old))
-    story.pod("a3", **own(node="n1", ready=True, extra=old, terminating=True))
+    story.pod("a3", **pod_options(node="n1", ready=True, extra=old))
+    story.pod("a3", **pod_options(node="n1", ready=True, extra=old, terminating=True))
     assert verdict(story).holds is True
 
 
@@ -155,7 +155,7 @@ def test_a_pod_of_higher_priority_that_waited_long_ago_is_no_cause(story):
 def test_a_gang_below_its_floor_may_be_ended(story):
     standing(story)
     for name in ("a1", "a2"):
-        story.pod(name, **own(node="n1"))
+        story.pod(name, **pod_options(node="n1"))
     goes(story)
     assert verdict(story).holds is True
 
@@ -163,8 +163,8 @@ def test_a_gang_below_its_floor_may_be_ended(story):
 def test_a_gang_that_has_just_recovered_may_be_ended(story):
     standing(story)
     for name in ("a1", "a2"):
-        story.pod(name, **own(node="n1"))
-    story.pod("a2", **own(node="n1", ready=True))
+        story.pod(name, **pod_options(node="n1"))
+    story.pod("a2", **pod_options(node="n1", ready=True))
     goes(story)
     assert verdict(story).holds is True
 
@@ -182,21 +182,21 @@ def test_what_is_of_the_same_replica_falls_together(story):
 
 def test_a_pod_that_does_not_serve_may_go(story):
     standing(story)
-    story.pod("a3", **own(node="n1"))
+    story.pod("a3", **pod_options(node="n1"))
     goes(story)
     assert verdict(story).holds is True
 
 
 def test_a_pod_that_has_failed_may_go_though_nobody_took_its_readiness(story):
     standing(story)
-    story.pod("a3", **own(node="n1", ready=True, phase="Failed"))
+    story.pod("a3", **pod_options(node="n1", ready=True, phase="Failed"))
     goes(story, phase="Failed")
     assert verdict(story).holds is True
 
 
 def test_before_a_gang_has_stood_nothing_is_known(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    story.pod("a1", **own())
+    story.pod("a1", **pod_options())
     assert verdict(story).holds is None
 
 

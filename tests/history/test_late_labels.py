@@ -12,8 +12,8 @@ IN_GANG = {"gang": "s-0", "clique": "s-0-w"}
 GROUPS = {"s-0-w": (1, ["w0"])}
 
 
-def verdict(story: Story, id: str, **how: object) -> bool | None:
-    [result] = invariants.judge(story.history, only=[id], **how)  # type: ignore[arg-type]
+def verdict(story: Story, id: str, **options: object) -> bool | None:
+    [result] = invariants.judge(story.history, only=[id], **options)  # type: ignore[arg-type]
     return result.holds
 
 

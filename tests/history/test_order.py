@@ -7,7 +7,7 @@ from conformance.history.record import Record
 from tests.history.story import Story
 
 
-def _known(story: Story) -> list[str]:
+def _certain(story: Story) -> list[str]:
     """The records after which the state is known, in the order of their writes."""
     ordered = server_order(story.history.records())
     assert ordered is not None
@@ -23,14 +23,14 @@ def test_of_two_watches_the_later_write_may_arrive_first() -> None:
     story = Story()
     story.record("podcliquesets", "s", {}, revision=20)
     story.record("pods", "a", {}, revision=10)
-    assert _known(story) == ["pods/a", "podcliquesets/s"]
+    assert _certain(story) == ["pods/a", "podcliquesets/s"]
 
 
 def test_all_states_are_known_while_the_watches_last() -> None:
     story = Story()
     for resource in ("podcliquesets", "podgangs", "pods"):
         story.record(resource, "a", {})
-    assert len(_known(story)) == 3
+    assert len(_certain(story)) == 3
 
 
 def test_what_a_list_shows_may_have_happened_at_any_time_since_the_last_event() -> None:
@@ -41,11 +41,11 @@ def test_what_a_list_shows_may_have_happened_at_any_time_since_the_last_event() 
     story.record("podgangs", "g", {}, listed=True)
     story.record("podgangs", "h", {}, listed=True)
     story.record("pods", "after", {})
-    assert _known(story) == ["pods/before", "podgangs/h", "pods/after"]
+    assert _certain(story) == ["pods/before", "podgangs/h", "pods/after"]
 
 
 def test_a_list_without_an_event_before_it_hides_all_that_was_before() -> None:
     story = Story()
     story.record("pods", "a", {})
     story.record("podgangs", "g", {}, listed=True)
-    assert _known(story) == ["podgangs/g"]
+    assert _certain(story) == ["podgangs/g"]

@@ -24,9 +24,9 @@ class Lagging(Scripted):
         self._resource, self._ever = resource, ever
         self._delayed: list[Callable[[], Record]] = []
 
-    def append(self, kind: str, resource: str, **how: object) -> Record:
+    def append(self, kind: str, resource: str, **options: object) -> Record:
         def write() -> Record:
-            return super(Lagging, self).append(kind, resource, **how)
+            return super(Lagging, self).append(kind, resource, **options)
 
         if resource == self._resource:
             self._delayed.append(write)
@@ -151,8 +151,8 @@ def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() ->
 
     def arrival(version: int, moment: float) -> float:
         log.clock = moment
-        how = {"namespace": SPACE, "name": "a", "uid": "u", "raw": b"{}"}
-        return log.append("ADDED", "pods", version=str(version), **how).at
+        fields = {"namespace": SPACE, "name": "a", "uid": "u", "raw": b"{}"}
+        return log.append("ADDED", "pods", version=str(version), **fields).at
 
     assert arrival(110, 9.0) == 1.0
     assert arrival(115, 9.0) == 2.0

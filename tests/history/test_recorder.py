@@ -65,7 +65,7 @@ def remove(cluster: Cluster, name: str) -> None:
     ask(cluster, lambda client: client.delete(SERVICES, "default", name))
 
 
-def there(name: str):
+def exists(name: str):
     return lambda view: view.get("services", name) is not None
 
 
@@ -91,7 +91,7 @@ def test_every_change_is_recorded_once_in_order_and_byte_for_byte(cluster: Clust
 
 def test_other_namespaces_stay_out_of_a_history(cluster: Cluster, recorder: Recorder) -> None:
     make(cluster, "elsewhere", "kube-public")
-    assert History(recorder, "kube-public").wait("it is there", there("elsewhere"), 30)
+    assert History(recorder, "kube-public").wait("it is there", exists("elsewhere"), 30)
     assert History(recorder, "default").view().get("services", "elsewhere") is None
 
 
@@ -187,13 +187,13 @@ def test_a_write_to_what_nobody_watches_is_no_gap(cluster: Cluster, counting: Re
 def test_nothing_is_lost_when_the_api_server_dies(cluster: Cluster, recorder: Recorder) -> None:
     history = History(recorder, "default")
     make(cluster, "before")
-    history.wait("it is there", there("before"), 30)
+    history.wait("it is there", exists("before"), 30)
     cluster.kill("kube-apiserver")
     cluster.start()
     remove(cluster, "before")
     make(cluster, "after")
     history.wait("the deletion was seen", deleted("before"), 60)
-    history.wait("the creation was seen", there("after"), 60)
+    history.wait("the creation was seen", exists("after"), 60)
     assert [record.kind for record in history.records("services", "before")] == ["ADDED", "DELETED"]
 
 

@@ -20,11 +20,11 @@ from kube.resource import PODS
 
 
 def append(
-    log: Log, name: str, *, namespace: str, kind: str = "ADDED", resource: str = "pods", more: str = ""
+    log: Log, name: str, *, namespace: str, kind: str = "ADDED", resource: str = "pods", padding: str = ""
 ) -> Record:
-    raw = orjson.dumps({"metadata": {"name": name, "namespace": namespace}, "more": more})
-    how = {"namespace": namespace, "name": name, "uid": f"uid-{name}", "version": "1", "raw": raw}
-    return log.append(kind, resource, **how)
+    raw = orjson.dumps({"metadata": {"name": name, "namespace": namespace}, "more": padding})
+    fields = {"namespace": namespace, "name": name, "uid": f"uid-{name}", "version": "1", "raw": raw}
+    return log.append(kind, resource, **fields)
 
 
 def names(log: Log, namespace: str) -> list[str]:
@@ -107,8 +107,8 @@ def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch
         for name, uid in (("a", f"u-{space}"), ("b", "v"), ("c", "w"))
     ]
     feed.replaced(pods)
-    again = orjson.dumps({"metadata": {"name": "a", "namespace": "two", "uid": "new", "resourceVersion": "9"}})
-    feed.replaced([*pods[:1], envelope(again)])
+    recreated = orjson.dumps({"metadata": {"name": "a", "namespace": "two", "uid": "new", "resourceVersion": "9"}})
+    feed.replaced([*pods[:1], envelope(recreated)])
     changes = [(record.kind, record.name, record.uid) for record in log.beyond("two", 3)]
     assert changes[3:] == [
         ("DELETED", "b", "v"),
@@ -137,7 +137,7 @@ def test_of_nodes_the_last_state_is_kept_between_tests() -> None:
 def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
     log = Log()
     log.open("one")
-    small, large = append(log, "a", namespace="one"), append(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
+    small, large = append(log, "a", namespace="one"), append(log, "b", namespace="one", padding="x" * (logs.LARGE + 1))
     assert isinstance(small._raw, bytes)
     assert not isinstance(large._raw, bytes)
     assert orjson.loads(large.raw)["more"] == large.object["more"] == "x" * (logs.LARGE + 1)
@@ -149,7 +149,7 @@ def test_large_objects_are_kept_in_a_file_and_read_as_they_came() -> None:
 def test_the_file_of_a_namespace_goes_with_its_last_reader() -> None:
     log = Log()
     log.open("one")
-    large = append(log, "b", namespace="one", more="x" * (logs.LARGE + 1))
+    large = append(log, "b", namespace="one", padding="x" * (logs.LARGE + 1))
     assert large.object["metadata"]["name"] == "b"
     file = weakref.ref(log._spilled["one"])
     log.forget("one")
@@ -177,7 +177,7 @@ def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: py
     log = Log()
     log.open("one")
     for version in range(100):
-        append(log, f"p{version % 3}", namespace="one", kind="MODIFIED", more="x" * 1_000)
+        append(log, f"p{version % 3}", namespace="one", kind="MODIFIED", padding="x" * 1_000)
     records = log.beyond("one", 0)
     assert 8_000 < sum(record.in_memory for record in records) == log._in_memory["one"] <= 10_000
     assert [record.object["metadata"]["name"] for record in records] == [f"p{n % 3}" for n in range(100)]

@@ -30,19 +30,19 @@ def test_the_script_does_what_the_test_did(tmp_path: Path) -> None:
     kubectl.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CALLS": str(calls), "REST": "0"}
     subprocess.run(["sh", "-c", replay.script(ACTS, "one")], env=environment, check=True, timeout=30)
-    own = "--namespace one"
+    option = "--namespace one"
     rest = "wait node --all --for=condition=Ready --timeout=60s"
     assert calls.read_text().splitlines() == [
         "create namespace one",
-        f"{own} apply --filename -",
+        f"{option} apply --filename -",
         *("kind: List", "items:", "- kind: Node", "  metadata:", "    name: n", "---"),
         *("kind: Pod", "metadata:", "  name: p"),
         rest,
-        f'{own} patch pods/p --type merge --patch {{"spec": {{"schedulingGates": null}}}}',
-        f"{own} delete pods/p --cascade=background --wait=false",
-        f"{own} apply --filename -",
+        f'{option} patch pods/p --type merge --patch {{"spec": {{"schedulingGates": null}}}}',
+        f"{option} delete pods/p --cascade=background --wait=false",
+        f"{option} apply --filename -",
         *("kind: PodGang", "metadata:", "  name: g", "status:", "  phase: x"),
-        f'{own} patch PodGang/g --subresource status --type merge --patch {{"status": {{"phase": "x"}}}}',
+        f'{option} patch PodGang/g --subresource status --type merge --patch {{"status": {{"phase": "x"}}}}',
         rest,
-        f"{own} get pods --output wide",
+        f"{option} get pods --output wide",
     ]

@@ -78,9 +78,9 @@ def test_what_users_write_accuses_nobody(story):
 
 
 def test_a_node_that_changes_stirs_and_its_heartbeat_does_not(story):
-    def node(moment: str, **how: Any) -> None:
+    def node(moment: str, **options: Any) -> None:
         status = {"allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "lastHeartbeatTime": moment}]}
-        story.record("nodes", "n", {"spec": how.pop("spec", {}), "status": status}, **how)
+        story.record("nodes", "n", {"spec": options.pop("spec", {}), "status": status}, **options)
 
     node("1")
     clique(story, {})

@@ -115,8 +115,8 @@ def test_a_gang_that_refers_to_a_pod_that_was_not_created_is_wrong(story):
 # -- INV-025 --------------------------------------------------------------------------------------------------------
 
 
-def indexed(story, name: str, index: int, owner: tuple[str, str] = CLIQUE, **how) -> None:
-    story.pod(name, **A, owner=owner, host=f"{owner[1]}-{index}", **how)
+def indexed(story, name: str, index: int, owner: tuple[str, str] = CLIQUE, **options) -> None:
+    story.pod(name, **A, owner=owner, host=f"{owner[1]}-{index}", **options)
 
 
 @pytest.fixture
@@ -213,9 +213,9 @@ def a_set(story, replicas: int) -> None:
     story.record(*SET, {"spec": {"template": {"cliques": cliques}}})
 
 
-def a_clique(story, replicas: int, **how) -> None:
+def a_clique(story, replicas: int, **options) -> None:
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
-    story.record(*CLIQUE, {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, **how)
+    story.record(*CLIQUE, {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, **options)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def verdict(story, id: str) -> RuleResult:
 
 
 def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
-    listed = [{"type": kind, "status": is_so, "lastTransitionTime": since} for kind, is_so, since in conditions]
+    listed = [{"type": kind, "status": is_so, "lastTransitionTime": time} for kind, is_so, time in conditions]
     story.record(
         "podcliques", "s-0-a", {"status": {**status, **({"conditions": listed} if listed else {})}}, after=after
     )

@@ -22,7 +22,7 @@ class Ordered:
         for name in ("s-0-a", "s-0-b"):
             story.owned("podcliques", name, ("podcliquesets", "s"))
 
-    def pod(self, name, ready=False, owned=True, wait=None, **how):
+    def pod(self, name, ready=False, owned=True, wait=None, **options):
         clique = f"s-0-{name[0]}"
         metadata = {
             "labels": {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.GANG: "s-0", labels.CLIQUE: clique},
@@ -30,7 +30,7 @@ class Ordered:
         }
         spec = {"initContainers": [wait]} if wait else {}
         status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-        return self.story.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **how)
+        return self.story.record("pods", name, {"metadata": metadata, "spec": spec, "status": status}, **options)
 
     def verdict(self, rule="INV-026"):
         [result] = invariants.judge(self.story.history, only=[rule])

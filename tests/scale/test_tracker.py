@@ -196,7 +196,7 @@ def test_every_phase_has_known_markers() -> None:
 
 
 def test_what_was_read_need_not_be_kept(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "FEW", 1)
+    monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     feed.add(1, ADDED, "pods", "a")
     feed.add(2, MODIFIED, "pods", "a", spec={"nodeName": "n"})
     feed.read().drop_read()
@@ -207,7 +207,7 @@ def test_what_was_read_need_not_be_kept(feed: Feed, monkeypatch: pytest.MonkeyPa
 
 def test_following_a_log_of_others_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     """A conformance test judges the whole history afterwards."""
-    monkeypatch.setattr(logs, "FEW", 1)
+    monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     for at in range(9):
         feed.add(at, MODIFIED, "pods", "a")
     feed.tracker.until(lambda now: now.present == 1, 1, lambda now: None)

@@ -36,13 +36,13 @@ def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
     return measured
 
 
-def document(known: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
+def document(former_costs: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
     """Return the file: the medians of what was measured, and what is known of the scenes that were not."""
     every: dict[str, list[float]] = defaultdict(list)
     for run in measured:
         for scene, times in run.items():
             every[scene] += times
-    costs = dict(known) | {scene: max(1, round(statistics.median(times))) for scene, times in every.items()}
+    costs = dict(former_costs) | {scene: max(1, round(statistics.median(times))) for scene, times in every.items()}
     listed: dict[str, dict[str, float]] = {}
     for scene in sorted(costs):
         file, _, name = scene.partition("::")

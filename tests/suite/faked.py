@@ -138,13 +138,13 @@ class Faked:
         ]
         registry = self.folder / "registry"
         registry.mkdir(exist_ok=True)
-        for profile, own in {"core": entries, "gang": []}.items():
+        for profile, requirements in {"core": entries, "gang": []}.items():
             document = {
                 "apiVersion": "conformance.grove.io/v1alpha1",
                 "kind": "Requirements",
                 "profile": profile,
                 "text": f"The {profile}.",
-                "requirements": own,
+                "requirements": requirements,
             }
             (registry / f"{profile}.yaml").write_text(yaml.safe_dump(document))
         place = self.folder / "tests"
@@ -210,7 +210,7 @@ def main(text: str) -> int:
         if name in given:
             given[name] = tuple(given[name])
     settings = RunSettings(expected={failure.id: failure.reason for failure in expected}, **given)
-    who = ledger.Implementation(
+    implementation = ledger.Implementation(
         name="fake",
         version="1",
         roles=settings.roles,
@@ -220,7 +220,7 @@ def main(text: str) -> int:
     )
     plan = launch.collect(settings)
     out, err = Console(file=sys.stdout, width=100), Console(file=sys.stderr, soft_wrap=True)
-    return launch.run(settings, plan, who, suite=("0", "sha256:0"), environment={}, console=out, err=err)
+    return launch.run(settings, plan, implementation, suite=("0", "sha256:0"), environment={}, console=out, err=err)
 
 
 def exit_code(given: str) -> NoReturn:

@@ -15,7 +15,7 @@ def names(scene: type) -> frozenset[tuple[str, ...]]:
     """Return the names that each reached function uses, one tuple a function."""
     visited: set[types.CodeType] = set()
     used: set[tuple[str, ...]] = set()
-    waiting: list[Any] = [member for kind in scene.__mro__ if _ours(kind) for member in vars(kind).values()]
+    waiting: list[Any] = [member for kind in scene.__mro__ if _of_suite(kind) for member in vars(kind).values()]
     while waiting:
         for function in _functions(waiting.pop()):
             for code in _codes(function.__code__):
@@ -45,12 +45,12 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
     value = getattr(value, "__func__", getattr(value, "__wrapped__", value))
     if isinstance(value, types.FunctionType) and value.__module__.startswith(ROOMS):
         yield value
-    elif isinstance(value, type) and _ours(value):
+    elif isinstance(value, type) and _of_suite(value):
         for member in vars(value).values():
             yield from _functions(member)
 
 
-def _ours(kind: type) -> bool:
+def _of_suite(kind: type) -> bool:
     return kind.__module__.startswith(ROOMS)
 
 

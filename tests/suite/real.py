@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from faked import Faked, Ran
 
-from tests.suite.left import left
+from tests.suite.remains import remains
 
 WAITING = """
     @requirements("AA-001")
@@ -79,12 +79,12 @@ class Real:
 
     def component(self, name: str) -> psutil.Process:
         """The process of a component of the run's cluster."""
-        pids = [int(text.split()[0]) for text in self.left() if text.split()[0].isdigit()]
+        pids = [int(text.split()[0]) for text in self.remains() if text.split()[0].isdigit()]
         return next(p for p in map(psutil.Process, pids) if Path(p.cmdline()[0]).name.startswith(name))
 
-    def left(self) -> list[str]:
+    def remains(self) -> list[str]:
         """Processes with our state folder in their environment, and folders of clusters."""
-        return left(self.state)
+        return remains(self.state)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> None:

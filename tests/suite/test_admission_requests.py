@@ -48,7 +48,7 @@ class Env:
     def ask(self, request: object) -> Reply:
         return self._replies.pop(0)
 
-    def quiet(self, *_: object, **how: object) -> None:
+    def quiet(self, *_: object, **options: object) -> None:
         self.waits += 1
 
 

@@ -35,8 +35,8 @@ def test_a_long_string_in_a_value_is_cut() -> None:
 
 def test_long_names_keep_their_ends_in_which_they_differ() -> None:
     names = [f"inference-0-workers-{replica}-{clique}" for replica in (0, 1) for clique in ("decode", "prefill")]
-    short = ["inference…s-0-decode", "inference…-0-prefill", "inference…s-1-decode", "inference…-1-prefill"]
-    assert json.loads(brief(names, 100)) == short
+    shortened = ["inference…s-0-decode", "inference…-0-prefill", "inference…s-1-decode", "inference…-1-prefill"]
+    assert json.loads(brief(names, 100)) == shortened
 
 
 @given(JSON.filter(lambda value: not isinstance(value, str)), st.integers(20, 300))

@@ -122,8 +122,8 @@ def test_nothing_of_a_long_log_is_lost(tmp_path: Path) -> None:
     bundle.copy_log(log, len("before\n"), copy)
     assert copy.stat().st_size == bundle.MOST_LOG and copy.read_text().endswith(lines[-1])
     assert gzip.decompress(copy.with_name("it.log.gz").read_bytes()).decode() == "".join(lines)
-    bundle.copy_log(log, log.stat().st_size - 20, short := tmp_path / "short.log")
-    assert short.read_text() == log.read_text()[-20:] and not short.with_name("short.log.gz").exists()
+    bundle.copy_log(log, log.stat().st_size - 20, short_log := tmp_path / "short.log")
+    assert short_log.read_text() == log.read_text()[-20:] and not short_log.with_name("short.log.gz").exists()
 
 
 def test_of_a_huge_log_the_end_is_copied(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_what_took_the_place_of_a_log_is_not_read(tmp_path: Path, kind: str) -> 
 
 def test_a_failure_that_quotes_a_log_is_cut_before_its_end() -> None:
     text = "mine: the operator exited with code 2; its log ends with: " + "usage | " * 100 + "the reason"
-    short = brief(text, 120)
-    assert len(short) == 120 and short.startswith("mine: the operator exited with code 2; its log ends with: …")
-    assert short.endswith("usage | the reason")
+    shortened = brief(text, 120)
+    assert len(shortened) == 120 and shortened.startswith("mine: the operator exited with code 2; its log ends with: …")
+    assert shortened.endswith("usage | the reason")
     assert brief("x" * 200, 120) == "x" * 119 + "…"
 
 

@@ -43,7 +43,7 @@ class Api:
     create_all = evict = delete
 
 
-MINE = SimpleNamespace(settle=0, roles=frozenset({Role.OPERATOR}))
+JUDGED = SimpleNamespace(settle=0, roles=frozenset({Role.OPERATOR}))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def play(
         history=story.history,
         api=Api(),
         driver=driver
-        or SimpleNamespace(descriptor=MINE, failures=tuple, failures_at_start=0, logs=dict, last_words=str),
+        or SimpleNamespace(descriptor=JUDGED, failures=tuple, failures_at_start=0, logs=dict, last_words=str),
         kubeconfig=Path("kubeconfig"),
         sound=sound,
         wait_budget=WaitBudget(),
@@ -81,10 +81,10 @@ def play(
     )
 
 
-def later(story: Story, moment: float, name: str, **how: Any) -> None:
+def later(story: Story, moment: float, name: str, **options: Any) -> None:
     def append() -> None:
         story.keep_pace()
-        story.pod(name, after=0, **how)
+        story.pod(name, after=0, **options)
 
     story.log.later(moment, append)
 
@@ -118,7 +118,7 @@ def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, loo
 
 def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
     driver = SimpleNamespace(
-        descriptor=MINE,
+        descriptor=JUDGED,
         failures=tuple,
         failures_at_start=0,
         logs=dict,
@@ -195,7 +195,7 @@ def test_a_silence_is_as_long_as_the_judged_scheduler_needs(
     story: Story, scale: float, real: bool, lasts: float
 ) -> None:
     driver = SimpleNamespace(
-        descriptor=SimpleNamespace(settle=5, roles=MINE.roles), failures=tuple, failures_at_start=0, logs=dict
+        descriptor=SimpleNamespace(settle=5, roles=JUDGED.roles), failures=tuple, failures_at_start=0, logs=dict
     )
     play(story, scale, driver).quiet(2, 2, real=real)
     assert story.log.now() == pytest.approx(lasts)
@@ -226,7 +226,7 @@ def test_a_wait_ends_at_once_where_the_cluster_does_not_work(story: Story) -> No
 class Broken:
     """A driver of whose operators none comes up."""
 
-    descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=(), roles=MINE.roles)
+    descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=(), roles=JUDGED.roles)
 
     failures_at_start = 0
 
@@ -247,7 +247,7 @@ class Broken:
 
 
 @pytest.mark.parametrize(
-    ("begin", "who"),
+    ("begin", "subject"),
     [
         (lambda roles: roles.elect, "an operator that leads by its Lease starts"),
         (lambda roles: roles.second_operator, "a second operator starts"),
@@ -255,11 +255,11 @@ class Broken:
         (lambda roles: lambda: roles.downgrade(Upgrade("old", "the old one", {})), "the old one starts"),
     ],
 )
-def test_an_operator_that_does_not_start_is_named(story: Story, begin: Any, who: str) -> None:
+def test_an_operator_that_does_not_start_is_named(story: Story, begin: Any, subject: str) -> None:
     driver = Broken()
     driver.controls = lambda role: True
     case = play(story, driver=driver)
-    with pytest.raises(Blocked, match=f"{who}: mine: the operator ended with exit code 3") as blocked:
+    with pytest.raises(Blocked, match=f"{subject}: mine: the operator ended with exit code 3") as blocked:
         begin(case.roles)()
     assert blocked.value.cause == "implementation" and case.checks.recorded == []
 
@@ -310,7 +310,7 @@ def test_webhooks_that_the_driver_has_not_installed_cannot_be_taken_away(story: 
 def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Story) -> None:
     deaths: list[str] = []
     driver = SimpleNamespace(
-        descriptor=MINE,
+        descriptor=JUDGED,
         failures=lambda: deaths,
         failures_at_start=0,
         logs=dict,
@@ -327,7 +327,7 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
 def test_a_process_that_ends_before_the_first_step_is_dead_in_the_test(story: Story) -> None:
     """It is noticed when the scene begins, after it has been started for the test."""
     deaths = ["mine: the operator exited with code 2"]
-    driver = SimpleNamespace(descriptor=MINE, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str)
+    driver = SimpleNamespace(descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str)
     assert play(story, driver=driver).roles.dead() == deaths[0]
 
 
@@ -337,7 +337,7 @@ def test_nothing_is_awaited_of_a_process_that_has_died(story: Story, died: list[
     case = play(
         story,
         driver=SimpleNamespace(
-            descriptor=MINE, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str
+            descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str
         ),
     )
     deaths += died
@@ -352,9 +352,9 @@ def test_pods_that_the_test_deletes_or_outdates_are_excused(story: Story) -> Non
     case.outdate("a2")
     case.delete("podcliques", "a3")
     story.delete("pods", "a1")
-    again = story.pod("a1")
+    recreated = story.pod("a1")
     case.complete_origins()
-    assert story.history.origins.excused == {uids["a1"], uids["a2"]} and again.uid not in uids.values()
+    assert story.history.origins.excused == {uids["a1"], uids["a2"]} and recreated.uid not in uids.values()
 
 
 def test_a_verdict_without_records_is_of_the_moment_in_which_it_fell(story: Story) -> None:
@@ -390,8 +390,8 @@ def test_a_failure_says_at_which_record_it_first_went_wrong(story: Story) -> Non
     case.expect("AA-001", "the state then", "x", "y", at=second)
     case.expect("AA-001", "nodes of pods", {"a1": "n1"}, {"a1": ""})  # only the last change is known
     case.expect("AA-001", "the state then", "x", "x", at=second)
-    where = [ledger.Deviation(f"pods/{record.name}", record.revision) for record in (second, first, second)]
-    assert [check.deviation for check in case.checks.recorded] == [*where, None, None]
+    deviations = [ledger.Deviation(f"pods/{record.name}", record.revision) for record in (second, first, second)]
+    assert [check.deviation for check in case.checks.recorded] == [*deviations, None, None]
     assert [check.at for check in case.checks.recorded[:3]] == [
         round(record.at, 3) for record in (second, first, second)
     ]

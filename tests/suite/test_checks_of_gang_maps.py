@@ -28,11 +28,11 @@ class Sets(Story):
         spec = {"podCliqueSetReplicaIndex": replica, "entries": [entry]}
         self.record("podgangmaps", f"{name}-{replica}", {"spec": spec})
 
-    def gang_of(self, name: str, replica: int, epoch: str, called: str, **how: Any) -> None:
+    def gang_of(self, name: str, replica: int, epoch: str, called: str, **options: Any) -> None:
         tags = {labels.PART_OF: name, labels.EPOCH: epoch, labels.GANG_ROLE: "Anchor", labels.GENERATION_HASH: "now"}
         pods = [{"name": f"{name}-{replica}-a-{index}"} for index in range(2)]
         spec = {"podgroups": [{"name": f"{name}-{replica}-a", "podReferences": pods}]}
-        self.record("podgangs", called, {"metadata": {"labels": tags}, "spec": spec}, **how)
+        self.record("podgangs", called, {"metadata": {"labels": tags}, "spec": spec}, **options)
 
     def step(self, name: str, unmet: str = "") -> tuple[str, Step]:
         return name, Step.now(name, self.history, unmet)
@@ -108,8 +108,8 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
     story.map_of("s", 0, "1", pods=1)
     story.gang_of("s", 0, "1", "s-0-1")
     story.pod("s-0-a-0", clique="s-0-a", gang="s-0-1")
-    again = test_lost_maps.REBUILT_AGAIN
-    steps = dict([story.step(again, "entries hold 1 pods of a"), story.step(f"{again}: at rest")])
+    step = test_lost_maps.REBUILT_AGAIN
+    steps = dict([story.step(step, "entries hold 1 pods of a"), story.step(f"{step}: at rest")])
     assert failures(test_lost_maps.test_no_pod_leaves_its_gang_when_a_map_is_rebuilt, story, steps) == []
 
 

@@ -31,29 +31,29 @@ def pack(**levels: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("left", "failed"),
+    ("remaining", "failed"),
     (
         ({"of_gang": {"required": "zone"}}, []),
         ({"of_gang": {"required": "zone"}, "of_groups": {"required": "rack"}}, ["on racks"]),
         ({}, ["has lost"]),
     ),
 )
-def test_of_a_lost_level_only_its_own_constraints_go(left: dict[str, dict[str, str]], failed: list[str]) -> None:
+def test_of_a_lost_level_only_its_own_constraints_go(remaining: dict[str, dict[str, str]], failed: list[str]) -> None:
     """Constraints that stand in the wrong place are RES-060."""
     story, workload = Story(), workloads.load("packed", {"binding": "b"})
     desired = expected(workload)
 
     def gangs(of_gang: dict[str, str] | None = None, of_groups: dict[str, str] | None = None) -> None:
         for gang in desired.gangs.values():
-            own = {"topologyConstraint": pack(**of_gang)} if of_gang else {}
+            constraint = {"topologyConstraint": pack(**of_gang)} if of_gang else {}
             bundle = {"podGroupNames": [*gang.minimums], "topologyConstraint": pack(**(of_groups or {}))}
             bundles = {"topologyConstraintGroupConfigs": [bundle]} if of_groups else {}
-            spec = {"podgroups": [{"name": clique} for clique in gang.minimums], **own, **bundles}
+            spec = {"podgroups": [{"name": clique} for clique in gang.minimums], **constraint, **bundles}
             story.record("podgangs", gang.name, {"spec": spec})
 
     gangs({"required": "zone"}, {"required": "rack"})
     recorded = steps(story, "gangs exist", test_topology.ON_RACKS)
-    gangs(**left)
+    gangs(**remaining)
     recorded |= steps(story, test_topology.WITHOUT_LEVEL)
     violations = failures(
         test_topology.test_constraints_are_removed_with_their_level, story, recorded, expected=desired

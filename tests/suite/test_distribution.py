@@ -42,7 +42,7 @@ class Worker:
 class Session:
     """A session of pytest-xdist with workers that are not processes."""
 
-    def __init__(self, groups: list[int], alone: int, workers: int) -> None:
+    def __init__(self, groups: list[int], lone_groups: int, workers: int) -> None:
         self.tests = [f"g{group}::{test}" for group, size in enumerate(groups) for test in range(size)]
         self.ran: list[str] = []
         self.lost: list[str] = []
@@ -55,7 +55,7 @@ class Session:
         self.session = DSession(config)
         self.session._session, self.session._max_worker_restart = MagicMock(), None
         split = {test: test.partition("::")[0] for test in self.tests}
-        last = [f"g{group}" for group in range(len(groups) - alone, len(groups))]
+        last = [f"g{group}" for group in range(len(groups) - lone_groups, len(groups))]
         self.session.sched = Distribution(config, log, split, last)
         self.session._clone_node = lambda _: self.start()
         self.started = 0
@@ -102,10 +102,10 @@ class Session:
 )
 @example([1, 1, 1], 0, 1, [(2, 0)], SimpleNamespace(choice=lambda of: of[0]))
 def test_every_test_runs_or_is_lost_with_its_worker(
-    groups: list[int], alone: int, workers: int, deaths: list[tuple[int, int]], random: Any
+    groups: list[int], lone_groups: int, workers: int, deaths: list[tuple[int, int]], random: Any
 ) -> None:
     """Deaths: after how many further steps which worker is killed."""
-    session = Session(groups, min(alone, len(groups)), workers)
+    session = Session(groups, min(lone_groups, len(groups)), workers)
     remaining = list(deaths)
     steps = 0
     while not session.session.session_finished:

@@ -17,10 +17,10 @@ class Api:
         return self.of_plural(f"{obj['kind'].lower()}s")
 
     def of_plural(self, plural):
-        known = {"pods": PODS, "nodes": NODES}
-        if plural not in known:
+        resources = {"pods": PODS, "nodes": NODES}
+        if plural not in resources:
             raise NotServed(f"no {plural}")
-        return known[plural]
+        return resources[plural]
 
 
 def test_objects_go_to_the_test_namespace_unless_they_have_none():

@@ -39,11 +39,11 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> No
     objects = cluster("kubectl", match[1], "--", "get", "namespaces,nodes", "-o", "name")
     assert f"namespace/{match[2]}" in objects and "node/" in objects
     cluster("down", match[1])
-    assert real.left() == []
+    assert real.remains() == []
 
 
 def test_a_run_that_passes_keeps_nothing(real: Real) -> None:
     real.write(FAILING.replace("lambda view: None", "lambda view: True"))
     ran = real.run(keep_cluster=True)
     assert ran.exit == 0, ran.out + ran.err
-    assert "was kept" not in ran.err and real.left() == []
+    assert "was kept" not in ran.err and real.remains() == []

@@ -37,9 +37,9 @@ def policy(resource: str) -> dict[str, Any]:
     return {**head, "metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]}}}
 
 
-def written(obj: dict[str, Any], writer: tuple[str, str] = REAPER, verb: str = "create", **more: Any) -> str:
+def written(obj: dict[str, Any], writer: tuple[str, str] = REAPER, verb: str = "create", **fields: Any) -> str:
     event = json.loads(line(writer, verb, PLURALS[obj["kind"]], "p"))
-    return json.dumps(event | {"responseObject": obj} | more) + "\n"
+    return json.dumps(event | {"responseObject": obj} | fields) + "\n"
 
 
 def descriptor(folder: Path, part: str = "", obj: dict[str, Any] | None = None) -> Descriptor:

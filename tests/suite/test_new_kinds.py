@@ -44,22 +44,22 @@ def test_the_garbage_collector_of_our_cluster_is_restarted_for_new_kinds_alone(b
     assert second != first
     while new_kinds.learn(bare_cluster, api):  # as long as it was started within two seconds of the installation
         pass
-    known = manager(bare_cluster)
-    assert not new_kinds.learn(bare_cluster, api) and manager(bare_cluster) == known
+    third = manager(bare_cluster)
+    assert not new_kinds.learn(bare_cluster, api) and manager(bare_cluster) == third
 
 
 def test_that_of_another_cluster_is_waited_for(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = install(api, "seconds")
-    before, known = manager(bare_cluster), set(api.names(CRDS.plural))
+    before, names = manager(bare_cluster), set(api.names(CRDS.plural))
     assert new_kinds.learn(None, api)
     assert manager(bare_cluster) == before
     api.create_all(kind, [new_kinds.orphan_of(kind)])
     wait_for(lambda: not api.work(lambda client: client.list(kind)), 10)
     assert api.work(lambda client: client.list(kind)) == [], "what an absent object owns is collected at once"
-    wait_for(lambda: set(api.names(CRDS.plural)) == known, 30)
-    assert set(api.names(CRDS.plural)) == known, "nothing of the probe is left"
+    wait_for(lambda: set(api.names(CRDS.plural)) == names, 30)
+    assert set(api.names(CRDS.plural)) == names, "nothing of the probe is left"
     monkeypatch.setattr(new_kinds, "KNOWN_AFTER", -1.0)
     assert not new_kinds.learn(None, api), "kinds that were installed long ago are not waited for"
 

@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def theirs(folder: Path) -> Iterator[Cluster]:
+def foreign(folder: Path) -> Iterator[Cluster]:
     """A cluster whose KWOK was installed by its chart, and whose owner has declared it disposable."""
     with foreign_cluster(folder, by_api=True) as cluster:
         yield cluster
@@ -65,46 +65,46 @@ def specs(cluster: Cluster) -> dict[str, Any]:
     return {stage["metadata"]["name"]: (stage["metadata"].get("labels"), stage["spec"]) for stage in stages}
 
 
-def left(cluster: Cluster) -> list[str]:
+def remains(cluster: Cluster) -> list[str]:
     """Return what runs have left on a cluster, and its Lease."""
     remaining = [f"{item.resource} {item.name}" for item in run_on(cluster, leftovers.find)]
     leases = run_on(cluster, lambda client: client.list(LEASES, claim.NAMESPACE))
     return remaining + [item["metadata"]["name"] for item in leases if item["metadata"]["name"] == claim.NAME]
 
 
-def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(theirs: Cluster) -> None:
-    before = specs(theirs)
+def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(foreign: Cluster) -> None:
+    before = specs(foreign)
     assert set(before) == {"node-initialize", "pod-ready", "pod-delete"}
-    with occupied(theirs.kubeconfig, OccupationTerms("r1", CHOSEN)) as plain:
+    with occupied(foreign.kubeconfig, OccupationTerms("r1", CHOSEN)) as plain:
         assert set(plain.unplayed) == set(abilities.Ability)
-    with occupied(theirs.kubeconfig, OccupationTerms("r2", CHOSEN, install_stages=True)) as session:
+    with occupied(foreign.kubeconfig, OccupationTerms("r2", CHOSEN, install_stages=True)) as session:
         assert session.unplayed == {}
         assert session.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
-        assert "pod-starts" in specs(theirs)
+        assert "pod-starts" in specs(foreign)
         assert session.simulator is not None and session.simulator.alive()
     assert not session.simulator.alive()
-    assert specs(theirs) == before
-    assert left(theirs) == []
+    assert specs(foreign) == before
+    assert remains(foreign) == []
 
 
-def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(theirs: Cluster) -> None:
-    before = specs(theirs)
-    with occupied(theirs.kubeconfig, OccupationTerms("r3", CHOSEN, install_stages=True, keep_stages=True)):
+def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(foreign: Cluster) -> None:
+    before = specs(foreign)
+    with occupied(foreign.kubeconfig, OccupationTerms("r3", CHOSEN, install_stages=True, keep_stages=True)):
         pass
-    assert "pod-starts" in specs(theirs)
-    with occupied(theirs.kubeconfig, OccupationTerms("r4", CHOSEN)) as session:  # they are no trace of a killed run
+    assert "pod-starts" in specs(foreign)
+    with occupied(foreign.kubeconfig, OccupationTerms("r4", CHOSEN)) as session:  # they are no trace of a killed run
         assert abilities.Ability.BEHAVIORS not in session.unplayed
-    assert "pod-starts" in specs(theirs)
-    occupation.clean(theirs.kubeconfig)
-    assert specs(theirs) == before
-    assert left(theirs) == []
+    assert "pod-starts" in specs(foreign)
+    occupation.clean(foreign.kubeconfig)
+    assert specs(foreign) == before
+    assert remains(foreign) == []
 
 
 @pytest.mark.parametrize("step", range(1, 6))
 def test_a_run_that_is_killed_while_it_replaces_stages_loses_none(
-    theirs: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
+    foreign: Cluster, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = specs(theirs)
+    before = specs(foreign)
 
     class Killed(BaseException):
         pass
@@ -122,13 +122,13 @@ def test_a_run_that_is_killed_while_it_replaces_stages_loses_none(
         await kwok_stages.install(client, "r5")
 
     with pytest.raises(Killed):
-        run_on(theirs, install)
-    occupation.clean(theirs.kubeconfig)
-    assert specs(theirs) == before
-    assert left(theirs) == []
+        run_on(foreign, install)
+    occupation.clean(foreign.kubeconfig)
+    assert specs(foreign) == before
+    assert remains(foreign) == []
 
 
-def test_what_a_killed_run_has_left_is_named_and_removed(theirs: Cluster) -> None:
+def test_what_a_killed_run_has_left_is_named_and_removed(foreign: Cluster) -> None:
     async def leave(client: Client) -> None:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "left-behind"}}
         await client.create(NAMESPACES, marked(space, "r6"))
@@ -136,35 +136,35 @@ def test_what_a_killed_run_has_left_is_named_and_removed(theirs: Cluster) -> Non
         await client.create(NODES, marked(node, "r6"))
         metadata = {"name": "held", "namespace": "left-behind", "finalizers": ["grove.io/finalizer"]}
         await client.create(kwok_stages.CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-        for where in ("left-single-0", "gone"):
-            await client.create(PODS, pod(f"on-{where}", "left-behind", where))
+        for node_name in ("left-single-0", "gone"):
+            await client.create(PODS, pod(f"on-{node_name}", "left-behind", node_name))
 
-    run_on(theirs, leave)
+    run_on(foreign, leave)
     message = (
         r"^--context theirs: a run that was killed has left 1 namespaces, 1 nodes, of the run r6 — "
         r"grove-conformance cluster clean --context theirs$"
     )
-    with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, OccupationTerms("r7", CHOSEN)):
+    with pytest.raises(UsageError, match=message), occupied(foreign.kubeconfig, OccupationTerms("r7", CHOSEN)):
         pytest.fail("it would be taken for what was there before")
-    assert occupation.clean(theirs.kubeconfig, "another") == []
-    assert {item.name for item in occupation.clean(theirs.kubeconfig)} == {"left-behind", "left-single-0"}
-    assert left(theirs) == []
-    assert "left-behind" not in [item["metadata"]["name"] for item in run_on(theirs, lambda c: c.list(NAMESPACES))]
+    assert occupation.clean(foreign.kubeconfig, "another") == []
+    assert {item.name for item in occupation.clean(foreign.kubeconfig)} == {"left-behind", "left-single-0"}
+    assert remains(foreign) == []
+    assert "left-behind" not in [item["metadata"]["name"] for item in run_on(foreign, lambda c: c.list(NAMESPACES))]
 
 
-def test_two_runs_do_not_share_a_cluster(theirs: Cluster) -> None:
+def test_two_runs_do_not_share_a_cluster(foreign: Cluster) -> None:
     with (
-        claim.claimed(theirs.kubeconfig, "r8"),
+        claim.claimed(foreign.kubeconfig, "r8"),
         pytest.raises(UsageError, match=r"^lease kube-system/grove-conformance: the run r8 on \S+ uses this cluster"),
-        claim.claimed(theirs.kubeconfig, "r9"),
+        claim.claimed(foreign.kubeconfig, "r9"),
     ):
         pytest.fail("both would start an operator")
-    with claim.claimed(theirs.kubeconfig, "r9"):
+    with claim.claimed(foreign.kubeconfig, "r9"):
         pass
-    assert left(theirs) == []
+    assert remains(foreign) == []
 
 
-def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> None:
+def test_a_scheduler_that_serves_the_judged_name_is_named(foreign: Cluster) -> None:
     # kube-scheduler writes core events, which name no instance, if discovery did not answer when it started.
     message = (
         r"^--context theirs: another scheduler serves the scheduler name 'default-scheduler': it bound the pod "
@@ -172,12 +172,12 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> No
     )
     with (
         pytest.raises(UsageError, match=message),
-        occupied(theirs.kubeconfig, OccupationTerms("r10", CHOSEN, scheduler="default-scheduler")),
+        occupied(foreign.kubeconfig, OccupationTerms("r10", CHOSEN, scheduler="default-scheduler")),
     ):
         pytest.fail("its bindings would be judged")
-    with occupied(theirs.kubeconfig, OccupationTerms("r11", CHOSEN, scheduler="nobody-serves-this")):
+    with occupied(foreign.kubeconfig, OccupationTerms("r11", CHOSEN, scheduler="nobody-serves-this")):
         pass
-    assert left(theirs) == []
+    assert remains(foreign) == []
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(theirs: Cluster) -> No
     ],
 )
 def test_stages_are_installed_only_where_they_change_nothing_for_others(
-    theirs: Cluster, terms: OccupationTerms, message: str
+    foreign: Cluster, terms: OccupationTerms, message: str
 ) -> None:
-    before = specs(theirs)
+    before = specs(foreign)
 
     async def make(client: Client) -> None:
         (node,) = nodes.manifests("single", 1)
@@ -208,13 +208,13 @@ def test_stages_are_installed_only_where_they_change_nothing_for_others(
         await client.delete(PODS, "default", "theirs", grace_seconds=0)
         await client.delete(NODES, None, "single-0")
 
-    run_on(theirs, make)
+    run_on(foreign, make)
     try:
-        with pytest.raises(UsageError, match=message), occupied(theirs.kubeconfig, terms):
+        with pytest.raises(UsageError, match=message), occupied(foreign.kubeconfig, terms):
             pytest.fail("the pods of others would behave otherwise")
     finally:
-        run_on(theirs, remove)
-    assert specs(theirs) == before
+        run_on(foreign, remove)
+    assert specs(foreign) == before
 
 
 def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> None:
@@ -227,18 +227,18 @@ def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> 
         pytest.fail("KWOK would go on with its own")
 
 
-def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(theirs: Cluster) -> None:
-    on = Chosen(theirs.kubeconfig, CHOSEN)
+def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(foreign: Cluster) -> None:
+    on = Chosen(foreign.kubeconfig, CHOSEN)
     outcome = trial.attempt(loading.load("reference"), None, 60, lambda subject, step: None, on=on)
     assert outcome.complete, outcome
-    assert left(theirs) == []
+    assert remains(foreign) == []
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.thorough
-def test_workers_on_one_cluster_share_an_implementation(theirs: Cluster, tmp_path: Path) -> None:
+def test_workers_on_one_cluster_share_an_implementation(foreign: Cluster, tmp_path: Path) -> None:
     """The first one starts it, and plays at last, alone, what changes something for everybody."""
-    words = ["--cluster=existing", f"--kubeconfig={theirs.kubeconfig}", "--install-stages", "--workers=2"]
+    words = ["--cluster=existing", f"--kubeconfig={foreign.kubeconfig}", "--install-stages", "--workers=2"]
     words += [f"--report-dir={tmp_path}", "--test=resources/test_names.py", "--test=resources/test_secondary.py"]
     ran = subprocess.run(
         [sys.executable, "-m", "conformance", "run", *words],
@@ -249,10 +249,12 @@ def test_workers_on_one_cluster_share_an_implementation(theirs: Cluster, tmp_pat
     (run,) = tmp_path.iterdir()
     played = [event for event in book.read(run / "ledger") if isinstance(event, ledger.ScenePlayed)]
     assert {event.worker for event in played} == {"gw0", "gw1"}
-    alone = [event for event in played if event.scene.endswith("::ForeignServiceAndNoToken")]
-    assert [event.worker for event in alone] == ["gw0"]
-    assert max(event.wall for event in played if event not in alone) <= alone[0].wall - alone[0].seconds
-    assert left(theirs) == []
+    lone_scenes = [event for event in played if event.scene.endswith("::ForeignServiceAndNoToken")]
+    assert [event.worker for event in lone_scenes] == ["gw0"]
+    assert (
+        max(event.wall for event in played if event not in lone_scenes) <= lone_scenes[0].wall - lone_scenes[0].seconds
+    )
+    assert remains(foreign) == []
 
 
 def pod(name: str, namespace: str, node: str) -> dict[str, Any]:

@@ -19,14 +19,14 @@ def several(source: str) -> list[int]:
     return [call.lineno for call in calls if len(call.args) != 1 or isinstance(call.args[0], ast.Starred)]
 
 
-def where(path: Path) -> list[str]:
+def places_in(path: Path) -> list[str]:
     """The places at which a module declares several requirements at once."""
     return [f"{path.relative_to(TESTS).as_posix()}:{line}" for line in several(path.read_text("utf-8"))]
 
 
 def test_a_test_judges_one_requirement() -> None:
     """No conformance test declares several requirements that are spanned by no parameter."""
-    assert [place for path in sorted(TESTS.rglob("test_*.py")) for place in where(path)] == []
+    assert [place for path in sorted(TESTS.rglob("test_*.py")) for place in places_in(path)] == []
 
 
 def test_several_requirements_are_found() -> None:

@@ -49,8 +49,8 @@ def line(
     """Return a line of an audit log. A controller has the token that `audit` issues to it, unless another `credential`
     is given."""
     plural, _, sub = resource.partition("/")
-    own = KWOK_ID if writer[0] == KWOK[0] else f"JTI={writer[0]}"
-    ids = {ID: [own if credential is None else credential]} if credential != "" else {}
+    credential_id = KWOK_ID if writer[0] == KWOK[0] else f"JTI={writer[0]}"
+    ids = {ID: [credential_id if credential is None else credential]} if credential != "" else {}
     about = {"resource": plural, "subresource": sub, **({"name": name} if verb != "deletecollection" else {})}
     event = {
         "stage": "ResponseComplete",
@@ -67,11 +67,11 @@ def line(
 def log(folder: Path, *lines: str) -> AuditLog:
     """Write an audit log, in which kube-controller-manager has first asked for the token of each controller."""
     manager, path = (KWOK[0], CONTROLLER), folder / "audit.log"
-    own = [
+    token_lines = [
         line(manager, "create", "serviceaccounts/token", user.rpartition(":")[2], "kube-system", issued=f"JTI={user}")
         for user in CONTROLLERS
     ]
-    path.write_text("".join([*own, *lines]))
+    path.write_text("".join([*token_lines, *lines]))
     return AuditLog(path, KWOK_ID)
 
 
@@ -98,8 +98,8 @@ def test_a_client_that_deletes_nodes_ends_the_test_at_once(story: Story, tmp_pat
     case = play(story, audit=audit(tmp_path))
     audit(tmp_path, SUITE, REAPER, verb=verb)
     deletes(story, "n1")
-    who = r'node n1 of the test was deleted by the user operator \(client "reaper/1 \(linux\)"\)'
-    with pytest.raises(Blocked, match=who):
+    message = r'node n1 of the test was deleted by the user operator \(client "reaper/1 \(linux\)"\)'
+    with pytest.raises(Blocked, match=message):
         case.until("AA-001", "what never comes", lambda view: None, 50)
     assert story.log.now() < 5 and case.checks.recorded == []
 
@@ -135,7 +135,7 @@ def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("lines", "who"),
+    ("lines", "user"),
     [
         ([line(REAPER, "create", *TOKEN, issued="JTI=b"), deletion(COLLECTOR, "JTI=b")], "operator"),
         ([line(REAPER, "patch", *SECRET), deletion(COLLECTOR, "")], f"unknown .as {COLLECTOR[0]}."),
@@ -147,12 +147,12 @@ def test_a_component_that_was_led_to_it_is_not_at_fault(story: Story, tmp_path: 
     ids=["a token", "an applied Secret", "a Secret that is read", "a forged token", "a certificate", "a server's"],
 )
 def test_a_credential_of_a_component_makes_nobody_a_component(
-    story: Story, tmp_path: Path, lines: list[str], who: str
+    story: Story, tmp_path: Path, lines: list[str], user: str
 ) -> None:
     case = play(story, audit=audit(tmp_path))
     log(tmp_path, *lines)
     deletes(story, "n1")
-    with pytest.raises(Blocked, match=f"node n1 of the test was deleted by the user {who}"):
+    with pytest.raises(Blocked, match=f"node n1 of the test was deleted by the user {user}"):
         case.until("AA-001", "what never comes", lambda view: None, 50)
 
 

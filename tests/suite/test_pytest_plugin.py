@@ -18,7 +18,7 @@ from conformance.data import PROJECT
 from conformance.run import launch
 from conformance.suite.session.shards import costs, divide
 from conformance.suite.settings import RunSettings
-from tests.suite.left import left
+from tests.suite.remains import remains
 
 EXAMPLE = PROJECT / "docs" / "examples" / "pytest" / "test_lost_node.py"
 JUDGE = ("--pyargs", "conformance.tests", "--grove-implementation", "reference")
@@ -37,8 +37,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """pytest as somebody else runs it, with the plugins that are installed."""
-    where = environment(folder)
-    return subprocess.run([*PYTEST, *arguments], cwd=folder, env=where, capture_output=True, text=True, timeout=280)
+    variables = environment(folder)
+    return subprocess.run([*PYTEST, *arguments], cwd=folder, env=variables, capture_output=True, text=True, timeout=280)
 
 
 def test_it_imports_nothing_of_the_suite() -> None:
@@ -54,7 +54,7 @@ def test_it_imports_nothing_of_the_suite() -> None:
 def test_a_session_that_does_not_ask_for_it_is_the_same_without_it(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("def test_one(): pass\ndef test_two(): assert 0\n")
     sessions = [
-        session(tmp_path, "-v", "-p", "no:cacheprovider", *more) for more in ((), ("-p", "no:grove-conformance"))
+        session(tmp_path, "-v", "-p", "no:cacheprovider", *options) for options in ((), ("-p", "no:grove-conformance"))
     ]
 
     def text_of(done: subprocess.CompletedProcess[str]) -> str:
@@ -173,11 +173,11 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
     assert (outcomes["CORE-001"], outcomes["CORE-002"], verdict["complete"]) == ("passed", "failed", True)
     cases = ET.parse(tmp_path / "junit.xml").getroot().findall(".//testcase")
     assert sorted(len(case.findall("failure")) for case in cases) == [0, 1]
-    again = session(tmp_path, *judge, "--lf", "--collect-only", "-q")
-    assert [line.partition("::")[2] for line in again.stdout.splitlines() if "::" in line] == [
+    second = session(tmp_path, *judge, "--lf", "--collect-only", "-q")
+    assert [line.partition("::")[2] for line in second.stdout.splitlines() if "::" in line] == [
         "test_objects_carry_the_common_labels"
     ]
-    assert left(tmp_path / "state") == []
+    assert remains(tmp_path / "state") == []
 
 
 @pytest.mark.cluster
@@ -198,7 +198,7 @@ def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Pat
     assert (verdict["result"], verdict["complete"]) == ("interrupted", False)
     assert verdict["counts"]["passed"] and verdict["counts"]["not-run"] and not verdict["counts"]["harness-error"]
     assert f"report: {report}" in "".join(lines)
-    assert left(tmp_path / "state") == []
+    assert remains(tmp_path / "state") == []
 
 
 NODES = """
@@ -234,7 +234,7 @@ def test_other_peoples_tests_get_a_cluster(tmp_path: Path) -> None:
     (tmp_path / "test_nodes.py").write_text(NODES)
     done = session(tmp_path)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
-    assert left(tmp_path / "state") == []
+    assert remains(tmp_path / "state") == []
 
 
 SHARED = """
@@ -353,7 +353,7 @@ def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(tmp_path: Path) -> 
     assert len(folders) == 6 and all((folder / "operator.log").exists() for folder in folders)
     assert all((folder / "cluster" / "kube-scheduler.log").exists() for folder in folders)
     assert f"during the test: {folders[0].relative_to(tmp_path).parent}" in done.stdout
-    assert left(tmp_path / "state") == []
+    assert remains(tmp_path / "state") == []
 
 
 @pytest.mark.cluster
@@ -375,6 +375,6 @@ def test_the_cluster_of_the_first_failure_is_kept(tmp_path: Path, options: tuple
         assert CoreV1Api(client).read_namespace(space).status.phase == "Active"
         client.close()
     finally:
-        down = [sys.executable, "-m", "grove_conformance", "cluster", "down", name[1]]
-        subprocess.run(down, env=environment(tmp_path), check=True, timeout=100)
-    assert left(tmp_path / "state") == []
+        take_down = [sys.executable, "-m", "grove_conformance", "cluster", "down", name[1]]
+        subprocess.run(take_down, env=environment(tmp_path), check=True, timeout=100)
+    assert remains(tmp_path / "state") == []

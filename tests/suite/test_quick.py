@@ -27,9 +27,9 @@ def plan(tmp_path: Path, **settings: object) -> launch.LaunchPlan:
 def test_every_test_is_there_and_judges_what_the_list_says(tmp_path: Path, features: tuple[str, ...]) -> None:
     selected = plan(tmp_path, features=features).selected
     assert {test: ids[0] for test, ids in selected.items()} == quick.TESTS
-    known = requirement.load()
-    assert {known.get(id).profile for id in quick.TESTS.values()} == PROFILES
-    assert all(known.get(id).level == "MUST" for id in quick.TESTS.values())
+    registry = requirement.load()
+    assert {registry.get(id).profile for id in quick.TESTS.values()} == PROFILES
+    assert all(registry.get(id).level == "MUST" for id in quick.TESTS.values())
 
 
 def test_the_scenes_take_less_than_a_minute(tmp_path: Path) -> None:

@@ -80,10 +80,10 @@ class Steps(dict[str, Step]):
 class OnlySteps(Checks):
     """Checks in which each comparison of a test holds."""
 
-    def expect(self, id: str, what: str, expected: object, actual: object, **at: Any) -> bool:
+    def expect(self, id: str, description: str, expected: object, actual: object, **at: Any) -> bool:
         return True
 
-    def holds(self, id: str, what: str, verdict: bool | None, actual: object = None, **at: Any) -> bool:
+    def holds(self, id: str, description: str, verdict: bool | None, actual: object = None, **at: Any) -> bool:
         return True
 
 
@@ -101,10 +101,12 @@ def of_function(function: Callable[..., None], path: Path) -> Iterator[Test]:
     sets = [list(given(mark)) for mark in marks if mark.name == "parametrize"]
     for scene, values in itertools.product(scenes_of(function), itertools.product(*sets)):
         arguments = {name: value for parameters, _ in values for name, value in parameters.items()}
-        [mark] = [mark for mark in (*marks, *(m for _, own in values for m in own)) if mark.name == MARK]
+        [mark] = [
+            mark for mark in (*marks, *(m for _, mark_values in values for m in mark_values)) if mark.name == MARK
+        ]
         reaches = tuple(step.format_map(arguments) for step in mark.kwargs.get("reaches", ()))
-        where = f"{path.relative_to(TESTS).as_posix()}::{function.__name__}"
-        name = f"{where}[{'-'.join([scene.__name__, *map(str, arguments.values())])}]"
+        place = f"{path.relative_to(TESTS).as_posix()}::{function.__name__}"
+        name = f"{place}[{'-'.join([scene.__name__, *map(str, arguments.values())])}]"
         yield Test(name, function, scene, mark.args[0], reaches, arguments)
 
 
@@ -172,14 +174,14 @@ def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> N
 
 def test_every_step_is_one_of_the_scene() -> None:
     """A name that no scene of the test's modules gives to a step would only be found by a run."""
-    unknown = {(str(test), step) for test in ALL for step in steps_of(test) if not known(step, test.scene)}
+    unknown = {(str(test), step) for test in ALL for step in steps_of(test) if not is_nameable(step, test.scene)}
     assert unknown == set()
 
 
-def known(step: str, scene: type[Scene]) -> bool:
+def is_nameable(step: str, scene: type[Scene]) -> bool:
     """Return whether the modules of a scene, or one that these import, can name a step so."""
-    own = {kind.__module__ for kind in scene.__mro__ if issubclass(kind, Scene) and kind is not Scene}
-    return any(re.fullmatch(pattern, step) for module in own for pattern in patterns(module, imports=True))
+    modules = {kind.__module__ for kind in scene.__mro__ if issubclass(kind, Scene) and kind is not Scene}
+    return any(re.fullmatch(pattern, step) for module in modules for pattern in patterns(module, imports=True))
 
 
 @cache
@@ -204,5 +206,5 @@ def patterns(module: str, imports: bool = False) -> frozenset[str]:
 
 
 def test_a_misspelt_step_is_found() -> None:
-    assert known("scaled gangs ungated", BaseGangShortOfNodes)
-    assert not known("scaled gangs ungatet", BaseGangShortOfNodes)
+    assert is_nameable("scaled gangs ungated", BaseGangShortOfNodes)
+    assert not is_nameable("scaled gangs ungatet", BaseGangShortOfNodes)

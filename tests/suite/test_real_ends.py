@@ -28,7 +28,7 @@ def test_control_c(real: Real, workers: int) -> None:
     ran = real.end()
     assert ran.exit == 2, ran.err
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run"}
-    assert real.left() == []
+    assert real.remains() == []
 
 
 def test_a_killed_worker(real: Real) -> None:
@@ -38,7 +38,7 @@ def test_a_killed_worker(real: Real) -> None:
     assert ran.exit == 3, ran.err
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error"}
     assert "died during test_fake.py::test_two" in ran.out
-    assert real.left() == []
+    assert real.remains() == []
 
 
 def test_a_killed_suite(real: Real) -> None:
@@ -47,8 +47,8 @@ def test_a_killed_suite(real: Real) -> None:
     assert real.process is not None
     real.process.kill()
     real.end()
-    wait_for(lambda: not real.left(), 120)
-    assert real.left() == []
+    wait_for(lambda: not real.remains(), 120)
+    assert real.remains() == []
 
 
 def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> None:
@@ -58,7 +58,7 @@ def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> Non
     assert ran.exit == 3, ran.out
     assert ran.outcomes["AA-002"] == "harness-error"
     assert re.search("the cluster is not well: .*apiserver", ran.out)
-    assert real.left() == []
+    assert real.remains() == []
 
 
 @pytest.mark.parametrize("name", [pytest.param("kwok", marks=pytest.mark.thorough), "etcd"])
@@ -75,7 +75,7 @@ def test_a_hang_that_passes_is_not_the_implementations_fault(real: Real, name: s
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
     assert re.search(rf"the cluster is not well: {name}\S* is stopped", ran.out)
     assert next(t["seconds"]["call"] for t in ran.report["run"]["tests"] if t["outcome"] == "harness-error") < 10
-    assert real.left() == []
+    assert real.remains() == []
 
 
 def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real: Real) -> None:
@@ -89,7 +89,7 @@ def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real
     assert ran.exit == 3, ran.out + ran.err
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "harness-error", "AA-003": "passed"}
     assert "the cluster is not well: the suite did not run itself, for 2" in ran.out
-    assert real.left() == []
+    assert real.remains() == []
 
 
 BREAKING = """
@@ -133,4 +133,4 @@ def test_a_broken_cluster_is_replaced_and_the_second_one_is_not(real: Real) -> N
     assert ran.err.count("given up") == ran.err.count(given_up) == 1
     assert all(t["seconds"].get("call", 0) < 10 for t in ran.report["run"]["tests"])
     assert ran.err.count("test_later") <= 2, ran.err
-    assert real.left() == []
+    assert real.remains() == []

@@ -67,7 +67,7 @@ while True:
     assert ran.exit == 1, ran.out + ran.err
     assert ran.outcomes == {"AA-001": "blocked"}
     assert re.search(r'of the test was deleted by the user operator \(client "grove-conformance-x/1\.0"\)', ran.out)
-    assert real.left() == []
+    assert real.remains() == []
 
 
 def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> Non
     assert ran.out.count("exited with code 3 before it was ready") == 1
     assert "no such flag" in (ran.folder / "logs" / "operator.log").read_text()
     assert "Traceback" not in ran.out + ran.err
-    assert real.left() == []
+    assert real.remains() == []
 
 
 def test_an_implementation_that_dies_fails_its_test_at_once_and_is_revived(real: Real, tmp_path: Path) -> None:
@@ -140,4 +140,4 @@ os._exit(7)
     assert {"history.jsonl.gz", "timeline.txt", "objects.yaml", "checks.yaml", "reproduce.txt"} <= {
         p.name for p in bundle.iterdir()
     }
-    assert real.left() == []
+    assert real.remains() == []

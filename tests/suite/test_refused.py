@@ -63,9 +63,9 @@ def test_without_an_audit_log_the_operators_words_tell(story: Story, resource: s
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_requests_above_a_limit_are_the_clusters_doing_where_it_adds_limits(story: Story, limited: bool) -> None:
-    more = 'Pod "a" is invalid: resources.requests: Invalid value: "4": must be less than or equal to cpu limit'
+    answer = 'Pod "a" is invalid: resources.requests: Invalid value: "4": must be less than or equal to cpu limit'
     refused = Refused(story.history, SPACE, None, (), [], lambda: limited)
-    assert refused.by_cluster(more) == limited
+    assert refused.by_cluster(answer) == limited
 
 
 def test_a_quota_of_the_scene_itself_is_judged(story: Story) -> None:

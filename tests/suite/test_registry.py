@@ -53,8 +53,8 @@ def test_every_invariant_is_asked_for_by_a_test(tmp_path: Path) -> None:
     plan = launch.collect(RunSettings(run="r", directory=str(tmp_path), implementation="reference"))
     declared = {id for ids in plan.collected.values() for id in ids}
     rules = {rule.id for rule in invariants.rules()}
-    known = requirement.load().requirements
-    assert {id for id in known if id.startswith("INV-")} <= rules <= set(known)
+    requirements = requirement.load().requirements
+    assert {id for id in requirements if id.startswith("INV-")} <= rules <= set(requirements)
     assert rules - declared == set()
 
 
@@ -145,8 +145,8 @@ def test_the_page_names_what_contradicts_a_requirement(tmp_path: Path) -> None:
 
 
 def test_an_id_stands_only_once(tmp_path: Path) -> None:
-    what = "core.yaml:7: requirements[1].id: AA-001 is already used in core.yaml:6: requirements[0].id"
-    assert what in broken(tmp_path, HEAD + ENTRY + ENTRY)
+    message = "core.yaml:7: requirements[1].id: AA-001 is already used in core.yaml:6: requirements[0].id"
+    assert message in broken(tmp_path, HEAD + ENTRY + ENTRY)
 
 
 def test_an_id_stands_in_one_profile_only(tmp_path: Path) -> None:

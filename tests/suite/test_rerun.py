@@ -13,7 +13,7 @@ from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.book import Book
 from conformance.suite.settings import RunSettings
 
-WHO = ledger.Implementation(name="mine", version="1", roles=("operator",), features=(), digest="")
+IMPLEMENTATION = ledger.Implementation(name="mine", version="1", roles=("operator",), features=(), digest="")
 
 
 def started(*tests: str) -> ledger.RunStarted:
@@ -22,7 +22,7 @@ def started(*tests: str) -> ledger.RunStarted:
         run="r1",
         suite_version="0",
         suite_digest="",
-        implementation=WHO,
+        implementation=IMPLEMENTATION,
         profiles=(),
         ids=(),
         plan=plan,
@@ -32,8 +32,8 @@ def started(*tests: str) -> ledger.RunStarted:
     )
 
 
-def ended(test: str, outcome: Any, **more: Any) -> ledger.TestFinished:
-    return ledger.TestFinished(test=test, outcome=outcome, worker="gw0", **more)
+def ended(test: str, outcome: Any, **fields: Any) -> ledger.TestFinished:
+    return ledger.TestFinished(test=test, outcome=outcome, worker="gw0", **fields)
 
 
 def failed(test: str, id: str = "CORE-001") -> ledger.Check:
@@ -41,7 +41,7 @@ def failed(test: str, id: str = "CORE-001") -> ledger.Check:
 
 
 @pytest.mark.parametrize(
-    ("events", "again"),
+    ("events", "repeated"),
     [
         ([ended("t", "passed")], False),
         ([failed("t"), ended("t", "failed")], True),
@@ -55,8 +55,8 @@ def failed(test: str, id: str = "CORE-001") -> ledger.Check:
         ([], True),
     ],
 )
-def test_what_did_not_pass_is_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], again: bool) -> None:
-    assert rerun.unpassed([started("t"), *events], frozenset({"CORE-002"})) == (("t",) if again else ())
+def test_what_did_not_pass_is_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], repeated: bool) -> None:
+    assert rerun.unpassed([started("t"), *events], frozenset({"CORE-002"})) == (("t",) if repeated else ())
 
 
 @pytest.fixture

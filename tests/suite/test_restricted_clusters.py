@@ -27,7 +27,7 @@ FEW_IDS = ("--id", "CORE-001", "--id", "CORE-022", "--id", "START-001")
 WHOLE = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
 """Selected requirements: all of a profile, or a ready set, a lost pod and pods with a waiting init container."""
 LIMITS = {"defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
-ENOUGH, FEW = "500", "3"
+ENOUGH, TOO_FEW = "500", "3"
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +60,11 @@ def restricted(api: Api) -> Iterator[None]:
 @contextmanager
 def limited(api: Api, pods: str) -> Iterator[None]:
     """Each new namespace gets a quota for so many pods, and limits, as operators of clusters have a controller do."""
-    over, limits = threading.Event(), list[str]()
+    stopped, limits = threading.Event(), list[str]()
     before = set(api.names("namespaces"))
 
     def make() -> None:
-        while not over.wait(0.05):
+        while not stopped.wait(0.05):
             with suppress(HarnessError):  # the API server is busy: once more
                 for namespace in set(api.names("namespaces")) - before:
                     with suppress(ApiError):  # the namespace is being deleted
@@ -78,7 +78,7 @@ def limited(api: Api, pods: str) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stopped.set()
         thread.join()
     assert limits, "no namespace got a quota"
 
@@ -125,7 +125,7 @@ def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
     cluster: Cluster, api: Api, tmp_path: Path
 ) -> None:
     """The scene of CORE-031 makes a quota of its own, and is judged by that as long as the other one permits it."""
-    with limited(api, FEW):
+    with limited(api, TOO_FEW):
         done, report = run(cluster, tmp_path, "--id", "CORE-001")
     [entry] = [entry for entry in report["verdict"]["requirements"] if entry["id"] == "CORE-001"]
     assert (done.returncode, entry["outcome"]) == (6, "blocked"), done.stdout
@@ -140,5 +140,5 @@ def test_a_cluster_that_refuses_the_pods_of_scenes_is_refused_in_one_line(
     with restricted(api), pytest.raises(UsageError, match=r'violates PodSecurity "restricted:latest": ') as refused:
         api.work(admitted.require)
     assert len(str(refused.value).splitlines()) == 1
-    left = (api.get("namespaces", None, name) for name in api.names("namespaces") if name.startswith("preflight-"))
-    assert all("deletionTimestamp" in namespace["metadata"] for namespace in left)
+    remaining = (api.get("namespaces", None, name) for name in api.names("namespaces") if name.startswith("preflight-"))
+    assert all("deletionTimestamp" in namespace["metadata"] for namespace in remaining)

@@ -256,7 +256,7 @@ start: running
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("addition", "words"),
     [
         ("expectedFailures:\n- {id: CORE-999, reason: known}\n", ("mine.yaml:9: expectedFailures[0].id", "CORE-999")),
         ("features: [flying]\n", ("mine.yaml:8: features[0]", "flying")),
@@ -267,11 +267,11 @@ def test_a_wrong_descriptor_names_file_line_and_field(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    more: str,
+    addition: str,
     words: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("mine.yaml").write_text(DESCRIPTOR + more)
+    Path("mine.yaml").write_text(DESCRIPTOR + addition)
     message = refused(monkeypatch, capsys, "run", "--implementation", "mine.yaml")
     for word in words:
         assert word in message

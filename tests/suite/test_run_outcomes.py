@@ -39,12 +39,12 @@ def test_workers_ledgers_are_one_report(faked: Faked) -> None:
     ran = faked.run(workers=2)
     assert ran.exit == 0, ran.err
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}
-    alone = Faked(faked.folder)
-    again = alone.run(workers=0, directory=str(faked.folder / "again"))
-    again.folder = faked.folder / "again"
+    second = Faked(faked.folder)
+    repeated = second.run(workers=0, directory=str(faked.folder / "again"))
+    repeated.folder = faked.folder / "again"
     # The verdict part doesn't depend on how the work was divided.
-    assert again.report["verdict"] == ran.report["verdict"]
-    assert again.report["digest"] == ran.report["digest"]
+    assert repeated.report["verdict"] == ran.report["verdict"]
+    assert repeated.report["digest"] == ran.report["digest"]
 
 
 def test_programs_read_the_report_from_standard_output(faked: Faked) -> None:
@@ -342,8 +342,8 @@ def test_a_run_whose_output_nobody_reads_ends_with_its_report(
     faked.write(tests)
     read, write = os.pipe()
     os.close(read)
-    how = {"env": faked.environment(), "stdout": write, "stderr": write}
-    code_of = subprocess.run(faked.command(workers=workers), **how, timeout=120).returncode  # type: ignore[call-overload]
+    options = {"env": faked.environment(), "stdout": write, "stderr": write}
+    code_of = subprocess.run(faked.command(workers=workers), **options, timeout=120).returncode  # type: ignore[call-overload]
     os.close(write)
     ran = Ran(code_of, "", "", faked.folder / "run")
     assert ran.exit == code
@@ -446,8 +446,8 @@ def test_a_run_until_something_fails_ends_there_and_is_not_interrupted(faked: Fa
 
 def test_an_expected_failure_ends_no_run_that_ends_at_failures(faked: Faked) -> None:
     faked.write(THREE, ids=3)
-    known = [{"id": "AA-002", "reason": "known"}]
-    ran = faked.run(until_fail=True, expected=known)
+    expected = [{"id": "AA-002", "reason": "known"}]
+    ran = faked.run(until_fail=True, expected=expected)
     assert ran.exit == 0 and ran.outcomes == {"AA-001": "passed", "AA-002": "expected-failure", "AA-003": "passed"}
 
 

@@ -49,8 +49,8 @@ SCENE = """
 """
 
 
-def write(faked: Faked, second: str = "True", more: str = "", ids: int = 5) -> None:
-    faked.write(SCENE.replace("SECOND", second) + more, ids=ids)
+def write(faked: Faked, second: str = "True", additions: str = "", ids: int = 5) -> None:
+    faked.write(SCENE.replace("SECOND", second) + additions, ids=ids)
 
 
 def played(ran: Ran) -> list[str]:
@@ -166,7 +166,7 @@ PREMISE = """
 
 @pytest.mark.parametrize("unmet", ['env.wait_for("second", "two of three")', 'env.settle("second", "two of three")'])
 def test_a_premise_that_does_not_come_blocks(faked: Faked, unmet: str) -> None:
-    write(faked, more=PREMISE, ids=8)
+    write(faked, additions=PREMISE, ids=8)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text("import pytest\n" + place.read_text().replace('env.wait_for("second", True)', unmet))
     ran = faked.run()
@@ -195,7 +195,7 @@ def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
     def test_other_again(run: Recorded[Other]):
         pass
     """
-    write(faked, more=further, ids=7)
+    write(faked, additions=further, ids=7)
     ran = faked.run(workers=3)
     assert ran.exit == 0, ran.err
     assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
@@ -217,7 +217,7 @@ def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> N
     def test_other(run: Recorded[Other]):
         pass
     """
-    write(faked, more=further, ids=6)
+    write(faked, additions=further, ids=6)
     ran = faked.run(ids=["AA-006"])
     assert played(ran) == ["test_fake.py::Other"]
     assert ran.outcomes["AA-006"] == "passed" and ran.outcomes["AA-001"] == "not-run"
@@ -232,7 +232,7 @@ def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
     def test_both(run: Recorded[Shortage | Other]):
         pass
     """
-    write(faked, more=further, ids=6)
+    write(faked, additions=further, ids=6)
     ran = faked.run()
     assert ran.exit == 0, ran.err
     assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
@@ -265,7 +265,7 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
     def test_other(run: Recorded[Other]):
         pass
     """
-    write(faked, second='"nothing"', more=further)
+    write(faked, second='"nothing"', additions=further)
     ran = faked.run(fail_fast=True, ids=["AA-002"])
     assert ran.exit == 1
     assert played(ran) == ["test_fake.py::Shortage"]
@@ -283,7 +283,7 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
 def test_a_scene_is_stopped_where_no_later_step_can_change_a_verdict(
     faked: Faked, ids: list[str], steps: list[str]
 ) -> None:
-    more = """
+    additions = """
     @requirement("AA-006")
     def test_kept(run: Recorded[Shortage]):
         run.expect("value", "late", run.scene.early)
@@ -292,7 +292,7 @@ def test_a_scene_is_stopped_where_no_later_step_can_change_a_verdict(
     def test_end(run: Recorded[Shortage]):
         run.expect("pods in the end", ["one"], run.whole().view().names("pods"))
     """
-    write(faked, more=more, ids=7)
+    write(faked, additions=additions, ids=7)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text(place.read_text().replace('wait_for("second", True)', 'settle("second", "two of three")'))
     ran = faked.run(fail_fast=True, ids=ids)
@@ -316,7 +316,7 @@ def test_a_scene_knows_which_requirements_are_judged(faked: Faked) -> None:
     def test_other_part(run: Recorded[Parts]):
         pass
     """
-    write(faked, more=parts, ids=7)
+    write(faked, additions=parts, ids=7)
     assert faked.run(ids=["AA-006"]).outcomes["AA-006"] == "passed"
 
 

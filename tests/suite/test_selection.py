@@ -60,9 +60,11 @@ DECLARED = {
 }
 
 
-def selected(**how: Any) -> tuple[set[str], dict[str, int]]:
+def selected(**options: Any) -> tuple[set[str], dict[str, int]]:
     """Return the tests that run, and the number of other tests in which an invariant would be judged."""
-    tests = scope(REGISTRY, how.pop("profiles", ("core",)), how.pop("ids", ()), BOTH, (), **how).tests(DECLARED, SCENES)
+    tests = scope(REGISTRY, options.pop("profiles", ("core",)), options.pop("ids", ()), BOTH, (), **options).tests(
+        DECLARED, SCENES
+    )
     return set(tests.selected), dict(tests.elsewhere)
 
 

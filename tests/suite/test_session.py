@@ -107,7 +107,7 @@ def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> No
 
 
 SLOW = ClusterTooSlow("CRDs are not established after 31 s: x: no condition yet")
-LATE = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", timed_out=True)
+NOT_READY = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", timed_out=True)
 UNSUPERVISED = SupervisorLost("mine: the operator was ended because the suite's own process … was killed")
 DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was ready")
 
@@ -117,7 +117,11 @@ DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was r
     [
         (SLOW, GivenUp, "given up: CRDs are not established"),
         (UNSUPERVISED, GivenUp, "given up: mine: the operator was ended because the suite's own process"),
-        (LATE, GivenUp, "given up, since nothing can be judged: .* — if it needs longer, say so in its descriptor"),
+        (
+            NOT_READY,
+            GivenUp,
+            "given up, since nothing can be judged: .* — if it needs longer, say so in its descriptor",
+        ),
         (DEAD, Blocked, "mine cannot be started: .*exited with code 3"),
     ],
 )

@@ -30,8 +30,8 @@ def test_every_test_is_in_exactly_one_shard(scenes: dict[str, str], number: int,
 @given(scenes=SCENES, number=st.integers(1, 9), costs=COSTS)
 def test_a_scene_is_never_divided(scenes: dict[str, str], number: int, costs: dict[str, float]) -> None:
     for part in shards.divide(scenes, number, costs):
-        mine = {scenes[test] for test in part}
-        assert mine.isdisjoint(scenes[test] for test in scenes if test not in part)
+        part_scenes = {scenes[test] for test in part}
+        assert part_scenes.isdisjoint(scenes[test] for test in scenes if test not in part)
 
 
 @given(scenes=SCENES, number=st.integers(1, 9), costs=COSTS)
@@ -83,12 +83,12 @@ def test_the_costs_are_those_of_the_suite(tmp_path: Path) -> None:
     )
     settings = RunSettings(run="r", directory=str(tmp_path), implementation="reference", features=features)
     plan = launch.collect(settings)
-    scenes, known = set(plan.groups.values()), shards.costs()
-    assert sorted(set(known) - scenes) == [], "remove them from fixtures/costs/scenes.yaml"
-    assert len(scenes & set(known)) > 0.8 * len(scenes)
-    parts = [plan.part(tests) for tests in shards.divide(plan.groups, 4, known)]
+    scenes, costs = set(plan.groups.values()), shards.costs()
+    assert sorted(set(costs) - scenes) == [], "remove them from fixtures/costs/scenes.yaml"
+    assert len(scenes & set(costs)) > 0.8 * len(scenes)
+    parts = [plan.part(tests) for tests in shards.divide(plan.groups, 4, costs)]
     assert sorted(test for part in parts for test in part.selected) == sorted(plan.selected)
-    loads = [sum(known.get(scene, 0) for scene in set(part.groups.values())) for part in parts]
+    loads = [sum(costs.get(scene, 0) for scene in set(part.groups.values())) for part in parts]
     assert max(loads) < 1.2 * min(loads), loads
 
 
@@ -97,8 +97,10 @@ def test_costs_are_medians_of_what_was_played_to_its_end() -> None:
         ledger.ScenePlayed(scene="a.py::Scene", worker="w", seconds=duration, steps={}, ended_by=end)
         for duration, end in ((2.2, ""), (8.4, ""), (7.7, ""), (500.0, "pods Ready"))
     ]
-    alone = ledger.TestFinished(test="b.py::t[x]", outcome="passed", worker="w", seconds={"setup": 1.0, "call": 2.2})
+    without_scene = ledger.TestFinished(
+        test="b.py::t[x]", outcome="passed", worker="w", seconds={"setup": 1.0, "call": 2.2}
+    )
     judged = ledger.TestFinished(test="a.py::t", outcome="passed", worker="w", scene="a.py::Scene", seconds={"call": 9})
-    text = costs.document({"a.py::Scene": 1, "c.py::Unmeasured": 4}, [costs.seconds([*played, alone, judged])])
+    text = costs.document({"a.py::Scene": 1, "c.py::Unmeasured": 4}, [costs.seconds([*played, without_scene, judged])])
     assert yaml.safe_load(text)["seconds"] == {"a.py": {"Scene": 8}, "b.py": {"t[x]": 3}, "c.py": {"Unmeasured": 4}}
     assert text.startswith("# How long each scene")

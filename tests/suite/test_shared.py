@@ -21,7 +21,7 @@ from conformance.suite.session.shared import FIRST, Attached, RunningImplementat
 from conformance.suite.settings import RunSettings
 
 ALIVE = RunningImplementation(processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"})
-GONE = RunningImplementation(processes={"operator": Owner(os.getpid(), 1.0)})
+DEAD = RunningImplementation(processes={"operator": Owner(os.getpid(), 1.0)})
 
 
 class Line:
@@ -96,7 +96,7 @@ def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str
 
 
 def test_an_attached_worker_sees_a_process_that_has_ended() -> None:
-    attached = Attached(loading.load("reference"), None, Answers(ALIVE, GONE))
+    attached = Attached(loading.load("reference"), None, Answers(ALIVE, DEAD))
     assert attached.failures() == ()
     assert attached.logs() == {"operator": Path("/logs/operator.log")}
     attached.start()

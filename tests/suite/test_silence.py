@@ -22,14 +22,14 @@ from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 from tests.suite.test_case import play
 
-MINE = AuditedRequest("mine", 200, "get", SPACE, user="operator")
+REQUEST = AuditedRequest("mine", 200, "get", SPACE, user="operator")
 REFUSED = AuditedRequest("mine", 403, "create", SPACE)
 
 
 class Requests:
     """The requests of the implementation, and their times."""
 
-    def __init__(self, story: Story, *moments: float, request: AuditedRequest = MINE) -> None:
+    def __init__(self, story: Story, *moments: float, request: AuditedRequest = REQUEST) -> None:
         self._log, self._moments, self._request = story.log, list(moments), request
 
     def poll(self) -> list[AuditedRequest]:
@@ -125,22 +125,22 @@ def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
     "user", ["kwok-admin", "system:serviceaccount:kube-system:node-controller", "grove-conformance"]
 )
 def test_other_users_do_not_count(story: Story, user: str) -> None:
-    requests = Requests(story, 20, 40, request=MINE._replace(user=user))
+    requests = Requests(story, 20, 40, request=REQUEST._replace(user=user))
     assert waited(story, requests) == pytest.approx(30, abs=2)
 
 
 @pytest.mark.parametrize("program", ["kube-controller-manager", "grove-conformance"])
 def test_an_implementation_counts_whatever_it_calls_itself(story: Story, program: str) -> None:
-    assert waited(story, Requests(story, 20, 40, request=MINE._replace(program=program))) >= 60
+    assert waited(story, Requests(story, 20, 40, request=REQUEST._replace(program=program))) >= 60
 
 
 def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
     # Each delay is twice the one before: a client that was refused for 15 s tries again 16 s later.
     assert waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
-    again = Story(Scripted())
-    again.pod("a1", after=0)
+    second = Story(Scripted())
+    second.pod("a1", after=0)
     conflict = AuditedRequest("mine", 409, "update", SPACE)
-    assert waited(again, Requests(again, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
+    assert waited(second, Requests(second, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
 
 
 def test_who_gives_up_after_a_refusal_is_waited_for_half_the_time(story: Story) -> None:
@@ -211,9 +211,9 @@ def test_a_status_that_counts_is_waited_for(story: Story) -> None:
 
 def test_requests_that_change_nothing_are_not_waited_for_when_they_are_repeated(story: Story) -> None:
     assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(20 + 30, abs=2)
-    again = Story(Scripted())
-    refused = Requests(again, *range(0, 150, 5), request=REFUSED)
-    assert waited(again, refused, limit=150) == pytest.approx(20 + 80, abs=3)
+    second = Story(Scripted())
+    refused = Requests(second, *range(0, 150, 5), request=REFUSED)
+    assert waited(second, refused, limit=150) == pytest.approx(20 + 80, abs=3)
 
 
 def test_repeated_requests_count_again_after_something_has_changed(story: Story) -> None:
@@ -288,8 +288,8 @@ def test_a_lease_runs_out_before_another_operator_acts(story: Story) -> None:
 def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     def line(agent: str, code: int, second: int, verb: str = "list") -> str:
         event = {"stage": "ResponseComplete", "verb": verb, "userAgent": agent, "responseStatus": {"code": code}}
-        where = {"objectRef": {"namespace": "a"}, "stageTimestamp": f"1970-01-01T00:00:{second:02}.500000Z"}
-        return json.dumps({**event, **where}) + "\n"
+        place = {"objectRef": {"namespace": "a"}, "stageTimestamp": f"1970-01-01T00:00:{second:02}.500000Z"}
+        return json.dumps({**event, **place}) + "\n"
 
     path = tmp_path / "audit.log"
     path.write_text(line("old/1", 200, 1))

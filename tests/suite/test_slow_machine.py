@@ -33,14 +33,14 @@ def story() -> Story:
     return Story(Scripted())
 
 
-def slow(story: Story, until: float, **how: Any) -> Case:
+def slow(story: Story, until: float, **options: Any) -> Case:
     """A case on a machine that is too slow until a moment."""
 
     def lost(begin: float) -> tuple[float, list[Delay]]:
         end = min(until, story.log.now())
         return max(0.0, end - begin), [Delay("kube-apiserver", 1.5, 0, end)] if end > begin else []
 
-    return play(story, machine=Machine(lost, story.log.now), **how)
+    return play(story, machine=Machine(lost, story.log.now), **options)
 
 
 def test_a_wait_lasts_for_as_long_again_as_the_machine_was_too_slow(story: Story) -> None:

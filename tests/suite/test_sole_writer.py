@@ -49,10 +49,10 @@ def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: 
     create_set(story, sole)
     sole.fleet([node()])
     story.record("nodes", "n1", node())
-    more = {**STORED, "replicas": 3}
-    sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": more})
-    sole.patched("podcliquesets", "s", {"metadata": {"labels": {}}}, {"metadata": {"uid": "uid-1"}, "spec": more})
-    story.record("podcliquesets", "s", {"spec": {**more, "added": "by a default"}})
+    scaled = {**STORED, "replicas": 3}
+    sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
+    sole.patched("podcliquesets", "s", {"metadata": {"labels": {}}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
+    story.record("podcliquesets", "s", {"spec": {**scaled, "added": "by a default"}})
     sole.patched("nodes", "n1", {"spec": {"unschedulable": True}}, {})
     story.record("nodes", "n1", node(unschedulable=True))
     sole.deleted("podcliquesets", "s")
@@ -165,9 +165,9 @@ def test_a_spec_that_somebody_else_changes(story: Story, sole: SoleWriter) -> No
 
 def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
-    more = {**STORED, "replicas": 3}
-    sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": more})
-    story.record("podcliquesets", "s", {"spec": more})
+    scaled = {**STORED, "replicas": 3}
+    sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
+    story.record("podcliquesets", "s", {"spec": scaled})
     story.record("podcliquesets", "s", {"spec": STORED})
     assert "somebody else has changed spec.replicas to 2" in foreign(story, sole)
 
@@ -182,18 +182,18 @@ def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: So
 
 
 @pytest.mark.parametrize(
-    ("now", "what"),
+    ("now", "subject"),
     [
         (node("80"), "allocatable"),
         (node(unschedulable=True), "schedulability"),
         ({**node(), "metadata": {"labels": {POOL: "pool", "rack": "r2"}}}, "labels"),
     ],
 )
-def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: dict[str, Any], what: str) -> None:
+def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: dict[str, Any], subject: str) -> None:
     sole.fleet([node()])
     story.record("nodes", "n1", node())
     story.record("nodes", "n1", now)
-    assert f"node n1: somebody else has changed its {what}" in foreign(story, sole)
+    assert f"node n1: somebody else has changed its {subject}" in foreign(story, sole)
     elsewhere = SoleWriter("pool")  # where other programs may play nodes
     elsewhere.fleet([node()])
     assert foreign(story, elsewhere) == ""

@@ -14,7 +14,7 @@ from conformance.testing import disruption
 from conformance.tests.termination import test_lost_gangs as judges
 from tests.history.story import Story
 
-ONCE = ("strict-0-a", "torn-0-a", "loose-0-a", "pair-0-a")
+CLIQUES = ("strict-0-a", "torn-0-a", "loose-0-a", "pair-0-a")
 
 
 class Recording:
@@ -29,18 +29,18 @@ class Recording:
     def given(self, *_: str) -> None:
         """Take every step for reached."""
 
-    def expect(self, what: str, right: object, actual: object) -> None:
+    def expect(self, description: str, right: object, actual: object) -> None:
         if right != actual:
-            self.unequal.append(what)
+            self.unequal.append(description)
 
-    def same(self, what: str, right: Mapping[str, object], actual: Mapping[str, object]) -> None:
-        self.expect(what, right, actual)
+    def same(self, description: str, right: Mapping[str, object], actual: Mapping[str, object]) -> None:
+        self.expect(description, right, actual)
 
 
 def recording(recreated: Mapping[str, int], *flagged: str) -> Recording:
     """Recreate each clique so many times, and then let these groups report a termination in progress."""
     story = Story()
-    for clique, times in {**dict.fromkeys(ONCE, 0), **recreated}.items():
+    for clique, times in {**dict.fromkeys(CLIQUES, 0), **recreated}.items():
         for _ in range(times):
             story.record(disruption.CLIQUES, clique, {})
             story.delete(disruption.CLIQUES, clique)

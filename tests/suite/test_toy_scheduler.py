@@ -123,11 +123,11 @@ def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
         "toy-scheduler: the process bind of the gang-scheduler was ended by SIGKILL; its log ends"
     )
     driver.start(Role.GANG_SCHEDULER)
-    again = driver.pids(Role.GANG_SCHEDULER)
-    assert again[PROCESSES[0]] == before[PROCESSES[0]] and again[PROCESSES[1]] != before[PROCESSES[1]]
+    restarted = driver.pids(Role.GANG_SCHEDULER)
+    assert restarted[PROCESSES[0]] == before[PROCESSES[0]] and restarted[PROCESSES[1]] != before[PROCESSES[1]]
     driver.restart(Role.GANG_SCHEDULER)
     assert list(driver.pids(Role.GANG_SCHEDULER)) == PROCESSES
-    assert not set(driver.pids(Role.GANG_SCHEDULER).values()) & set(again.values())
+    assert not set(driver.pids(Role.GANG_SCHEDULER).values()) & set(restarted.values())
     assert len(driver.failures()) == 1
 
 
@@ -184,13 +184,13 @@ def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[.
         real.write(tests, ids)
         registry = faked.folder / "registry" / "core.yaml"
         registry.write_text(registry.read_text().replace("- operator", "- gang-scheduler"))
-        how: dict[str, Any] = {
+        options: dict[str, Any] = {
             "cluster": "existing",
             "kubeconfig": str(bare_cluster.kubeconfig),
             "workers": 0,
             "run": name,
         }
-        return real.run(implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **how)
+        return real.run(implementation=TOY, parameters=parameters, roles=["gang-scheduler"], **options)
 
     return run
 

@@ -42,17 +42,17 @@ class SlowApi:
 
 
 @pytest.mark.parametrize(
-    ("keeps_crd", "lists", "left"),
+    ("keeps_crd", "lists", "traces"),
     [
         (True, True, "the CRD exists (CustomResource deletion is in progress), discovery names it, its objects can be"),
         (False, False, "deleted: discovery names it"),
     ],
 )
-def test_what_still_shows_a_kind_is_named(keeps_crd: bool, lists: bool, left: str) -> None:
+def test_what_still_shows_a_kind_is_named(keeps_crd: bool, lists: bool, traces: str) -> None:
     api: Any = SlowApi(keeps_crd, lists)
     with pytest.raises(ClusterTooSlow) as slow, unserved(api, str(COMPUTE_DOMAINS), 0.1):
         raise AssertionError("the kind is still served")
-    assert left in str(slow.value)
+    assert traces in str(slow.value)
 
 
 class TerminatingDomains:

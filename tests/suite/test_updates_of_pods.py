@@ -40,9 +40,9 @@ class AllAtOnce:
     def given(self, *_: str) -> None:
         """Take every step for reached."""
 
-    def expect(self, what: str, right: object, actual: object) -> None:
+    def expect(self, description: str, right: object, actual: object) -> None:
         if right != actual:
-            self.unequal.append(what)
+            self.unequal.append(description)
 
 
 def _view(clique: str, pods: int, tag: str) -> View:
@@ -111,9 +111,9 @@ class MarkedRecording:
     def given(self, *_: str) -> None:
         """Take every step for reached."""
 
-    def expect(self, what: str, right: object, actual: object) -> None:
+    def expect(self, description: str, right: object, actual: object) -> None:
         if right != actual:
-            self.unequal.append(what)
+            self.unequal.append(description)
 
     same = expect
 
@@ -171,7 +171,7 @@ def test_pods_that_are_not_held_block_a_scene(tag: str, hold: bool, blocks: bool
     """Annotations of a template need not reach Pods (RES-115)."""
     run = MarkedRecording()
     run.pod("a-0", "s-0-a", tag, hold=hold)
-    env: Any = SimpleNamespace(settled=lambda what, predicate: run.history.view())
+    env: Any = SimpleNamespace(settled=lambda description, predicate: run.history.view())
     with pytest.raises(Blocked) if blocks else contextlib.nullcontext():
         changes.require_held(env, "s-0-a")
 

@@ -87,6 +87,6 @@ def test_limits_grow_with_the_time_scale_and_time_in_which_nothing_runs_does_not
         monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda times=times: next(times)))
         dog: Any = object.__new__(watchdog.Watchdog)
         waited: list[float] = []
-        dog._over = SimpleNamespace(wait=lambda seconds, waited=waited: waited.append(seconds))
+        dog._ended = SimpleNamespace(wait=lambda seconds, waited=waited: waited.append(seconds))
         assert dog._passes(3.5 if looks == 3 else 3.0)
         assert len(waited) == looks, scale

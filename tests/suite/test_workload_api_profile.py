@@ -36,8 +36,8 @@ BROKEN_ANYWAY = {"WAPI-007"}
 def test_a_component_without_its_gates_breaks_promises(component: str, tmp_path: Path) -> None:
     gates, numbers = LACKING[component]
     ids = ids_of(numbers)
-    off = tuple(f"{component}:{gate}=false" for gate in gates)
-    code, outcomes, text = judged(ids, f"lacking-{component.partition('-')[2][:5]}", off, tmp_path)
+    gates_off = tuple(f"{component}:{gate}=false" for gate in gates)
+    code, outcomes, text = judged(ids, f"lacking-{component.partition('-')[2][:5]}", gates_off, tmp_path)
     assert outcomes == dict.fromkeys(ids, "failed"), text
     assert code == 1, text
 
@@ -52,9 +52,9 @@ def ids_of(numbers: list[int]) -> list[str]:
     return [f"WAPI-{number:03d}" for number in numbers]
 
 
-def judged(ids: list[str], name: str, off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
+def judged(ids: list[str], name: str, gates_off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
     """Judge kube-scheduler by these requirements; return the exit code, the outcomes, and the output of the command."""
-    features = Requested(presets=("workload-api",), gates=off)
+    features = Requested(presets=("workload-api",), gates=gates_off)
     settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=Reads.IMPLEMENTATIONS)
     cluster = Cluster.up(name, settings=settings)
     try:

@@ -12,7 +12,7 @@ from conformance import invariants
 from conformance.history.query import History
 from conformance.suite.scenes import writers
 from tests.history.story import SPACE, Story
-from tests.history.test_cause_rule import own, standing
+from tests.history.test_cause_rule import pod_options, standing
 from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, TOKEN, line, log
 
 EVICTOR = ("system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager/v1.36.3")
@@ -90,7 +90,7 @@ def test_a_node_that_others_have_written_to_excuses_nothing(
     taints = [{"key": "x", "effect": "NoExecute"}]
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     story.record("nodes", "n1", {"spec": {"taints": taints}, "status": ready})
-    story.pod("a3", **own(node="n1", ready=True, terminating=True))
+    story.pod("a3", **pod_options(node="n1", ready=True, terminating=True))
     writers.note(story.history, log(tmp_path, line(writer, "patch", "nodes", "n1")), 0)
     assert verdict(story.history) is not False if holds else verdict(story.history) is False
 

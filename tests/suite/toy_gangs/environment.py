@@ -62,23 +62,23 @@ class Environment:
     def delete(self, resource: str, object_name: str) -> None:
         self.world.delete(resource, object_name)
 
-    def wait_for(self, step: str, condition: Callable[[View], Any], timeout: float = 60, **how: Any) -> Any:
+    def wait_for(self, step: str, condition: Callable[[View], Any], timeout: float = 60, **options: Any) -> Any:
         answer = self._moved_to(condition)
         if not answer:
             raise SceneEnded(step, str(answer), self.history.now())
         self.mark(step)
         return answer
 
-    def settle(self, step: str, condition: Callable[[View], Any], timeout: float = 30, **how: Any) -> View:
+    def settle(self, step: str, condition: Callable[[View], Any], timeout: float = 30, **options: Any) -> View:
         answer = self._moved_to(condition)
         self.mark(step, "" if answer else str(answer))
         return self.history.view()
 
-    def settled(self, what: str, predicate: Callable[[View], Any], timeout: float = 30, **how: Any) -> View:
+    def settled(self, description: str, predicate: Callable[[View], Any], timeout: float = 30, **options: Any) -> View:
         self._moved_to(predicate)
         return self.history.view()
 
-    def quiet(self, seconds: float = 2, timeout: float = 30, **how: Any) -> View:
+    def quiet(self, seconds: float = 2, timeout: float = 30, **options: Any) -> View:
         self._moved_to(lambda view: False)
         return self.history.view()
 

@@ -60,7 +60,7 @@ class Scheduler:
         """Try everything that waits, once."""
         for one in [*self._roots(), *self.world.all("pods")]:
             if one["kind"] == "Pod":
-                if self._mine(one) and not group_of(one):
+                if self._is_pending(one) and not group_of(one):
                     self._place_single(one)
             elif not self._place_group(one) and self.broken("a waiting gang blocks the queue"):
                 return
@@ -92,7 +92,7 @@ class Scheduler:
             return [group]
         return [leaf for child in self._children(group) for leaf in self._leaves(child)]
 
-    def _mine(self, pod: Object) -> bool:
+    def _is_pending(self, pod: Object) -> bool:
         return not pods.bound(pod) and not pods.gates(pod) and pod["spec"]["schedulerName"] == self.scheduler
 
     # -- placing -----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Scheduler:
     def _place_group(self, root: Object) -> bool:
         """Place a tree or a group without a parent. Return False if it waits."""
         members = self._members(root)
-        queue = [pod for pod in members if self._mine(pod)]
+        queue = [pod for pod in members if self._is_pending(pod)]
         if not queue or any(pods.gates(pod) for pod in members):
             return True
         if self._disagree(root, members, queue):
@@ -157,25 +157,25 @@ class Scheduler:
             return self._placed_pods(group, room, nodes)
         placement: Placement = []
         placed, children = 0, self._children(group)
-        least = len(children) if self.broken("all children of a tree are required") else minimum(group)
+        needed = len(children) if self.broken("all children of a tree are required") else minimum(group)
         for child in children:
             tried = room.copy()
-            if (more := self._placed(child, tried, nodes)) is not None:
+            if (of_child := self._placed(child, tried, nodes)) is not None:
                 room.free, placed = tried.free, placed + 1
-                placement += more
-        return placement if placed >= least else None
+                placement += of_child
+        return placement if placed >= needed else None
 
     def _placed_pods(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
         members, placement = self._members(group), Placement()
         for pod in members:
             unused = [node for node in nodes if name(node) not in {node for _, node in placement}]
             one_each = self.broken("a node gets one Pod of a gang")
-            if self._mine(pod) and (node := room.take(pod, unused if one_each else nodes)):
+            if self._is_pending(pod) and (node := room.take(pod, unused if one_each else nodes)):
                 placement.append((pod, node))
-        least = len(members) if self.broken("all Pods of a gang are required") else minimum(group)
+        needed = len(members) if self.broken("all Pods of a gang are required") else minimum(group)
         if self.broken("a gang is placed in part"):
-            least = 0
-        return placement if sum(map(pods.bound, members)) + len(placement) >= least else None
+            needed = 0
+        return placement if sum(map(pods.bound, members)) + len(placement) >= needed else None
 
     # -- agreement ---------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class Scheduler:
             if minimum(leaf) <= sum(map(pods.bound, members)):
                 self._say(leaf, EVER, "True", "Scheduled")
             for pod in members:
-                if self._mine(pod):
+                if self._is_pending(pod):
                     self._say(pod, SCHEDULED, "False", "Unschedulable")
 
     # -- eviction ----------------------------------------------------------------------------------------------------

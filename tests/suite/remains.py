@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 
-def left(state: Path) -> list[str]:
+def remains(state: Path) -> list[str]:
     """Return the processes with this state folder in their environment, and its folders of clusters."""
     remaining = [str(path) for path in state.glob("*/clusters/*") if path.is_dir()]
     for process in psutil.process_iter():
