@@ -70,7 +70,7 @@ Root = Leaf | Tree
 
 @dataclass(frozen=True)
 class WorkloadTarget:
-    """Where the objects are made: their namespace, the prefix of their names, what pods need to run on the nodes."""
+    """The place of the objects: their namespace, the prefix of their names, what pods need to run on the nodes."""
 
     namespace: str
     prefix: str

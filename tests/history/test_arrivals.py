@@ -1,4 +1,4 @@
-"""How a recorder knows by revisions that it has everything."""
+"""Tests of the revisions by which a recorder knows that it has everything."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_on_delete_rolls_nothing(run: Recorded[StrategiesAndMaps]) -> None:
 
 @requirement("COHR-094", reaches="lost: map restored")
 def test_a_deleted_map_is_restored(run: Recorded[StrategiesAndMaps]) -> None:
-    """Nothing is deleted where admission protects the map."""
+    """The map is not deleted where admission protects it."""
     run.given("deployed")
     view = run.at("switched")
     run.expect("gangs in the map", run.scene.layouts["lost"], shape(sets.layout(view, "lost")))
