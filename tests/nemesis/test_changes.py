@@ -22,13 +22,13 @@ class FakePlayer:
     """Ends elsewhere after an image was changed and the set was recreated."""
 
     def __init__(self, stable: bool = True) -> None:
-        self.stable, self.played, self._known = stable, 0, dict[tuple[SetChange, ...], list[str]]()
+        self.stable, self.played, self._differences = stable, 0, dict[tuple[SetChange, ...], list[str]]()
 
     def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
-        return self._known.get(tuple(changes))
+        return self._differences.get(tuple(changes))
 
     def differs(self, changes: Sequence[SetChange]) -> list[str]:
-        return self._known.setdefault(tuple(changes), self.play_again(changes))
+        return self._differences.setdefault(tuple(changes), self.play_again(changes))
 
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         self.played += 1
