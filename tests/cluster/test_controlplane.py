@@ -208,8 +208,8 @@ def test_held_pods_keep_the_status_and_the_life_that_a_test_gives_them(cluster: 
             await pods(api, lambda listed: all(map(is_ready, listed)))
             await api.delete(PODS, "default", "held")
             await api.delete(PODS, "default", "free")
-            (held,) = await pods(api, lambda listed: len(listed) == 1)
-            assert held["metadata"]["name"] == "held" and held["metadata"]["deletionTimestamp"]
+            (held_pod,) = await pods(api, lambda listed: len(listed) == 1)
+            assert held_pod["metadata"]["name"] == "held" and held_pod["metadata"]["deletionTimestamp"]
             await api.patch(PODS, "default", "held", {"metadata": {"annotations": {deletion: None}}})
             await pods(api, lambda listed: not listed)
 
