@@ -24,6 +24,7 @@ from conformance.suite.scenes.scene import SceneEnded
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
 from conformance.suite.scenes.waits import CALM, OWN_WRITE_SECONDS
+from kube.errors import ApiError
 from tests.history.scripted import Scripted
 from tests.history.story import SPACE, Story
 
@@ -158,6 +159,22 @@ def test_a_patch_that_never_comes_back_is_waited_for_in_measure(story: Story) ->
     story.pod("a1", revision=150)
     play(story).patch("pods", "a1", {})
     assert story.log.now() == OWN_WRITE_SECONDS
+
+
+@pytest.mark.parametrize("missing_ok", [True, False])
+def test_a_patch_of_a_deleted_object(story: Story, missing_ok: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that a scene holds may be replaced before the scene releases it."""
+
+    def deleted(*_: object) -> None:
+        raise ApiError(404, "NotFound", 'pods "a1" not found', {}, None)
+
+    case = play(story)
+    monkeypatch.setattr(Api, "patch", deleted)
+    if missing_ok:
+        assert case.patch("pods", "a1", {}, missing_ok=True) == {} and story.log.now() == 0
+    else:
+        with pytest.raises(Blocked, match="NotFound"):
+            case.patch("pods", "a1", {})
 
 
 @pytest.mark.parametrize(

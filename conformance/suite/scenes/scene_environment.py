@@ -260,17 +260,33 @@ class SceneEnvironment:
         self.acts += [("create", obj) for obj in objects]
         self._attempt(f"{len(objects)} objects are accepted", lambda: self._api.make_all(objects, self._note))
 
-    def patch(self, resource: str, name: str, patch: Mapping[str, Any], *, subresource: str | None = None) -> Object:
+    def patch(
+        self,
+        resource: str,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        subresource: str | None = None,
+        missing_ok: bool = False,
+    ) -> Object:
         """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
-        the history when this returns: later waits do not see the state before."""
+        the history when this returns: later waits do not see the state before. With `missing_ok`, nothing is written
+        and an empty object returned if the implementation has deleted the object in the meantime."""
         self._require(patch)
         self.acts.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
-        written = self._attempt(
-            f"a patch of {resource}/{name} is accepted",
-            lambda: self._api.patch(resource, self._place(resource), name, patch, subresource),
-        )
-        self.sole_writer.patched(resource, name, patch, written)
-        self._waits.for_write(resource, name, text(written, "metadata", "resourceVersion"))
+
+        def write() -> Object:
+            try:
+                return self._api.patch(resource, self._place(resource), name, patch, subresource)
+            except ApiError as error:
+                if missing_ok and error.not_found:
+                    return {}
+                raise
+
+        written = self._attempt(f"a patch of {resource}/{name} is accepted", write)
+        if written:
+            self.sole_writer.patched(resource, name, patch, written)
+            self._waits.for_write(resource, name, text(written, "metadata", "resourceVersion"))
         return written
 
     def ungate(self, pods: Sequence[str]) -> None:

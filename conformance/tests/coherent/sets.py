@@ -150,7 +150,7 @@ def release(env: SceneEnvironment, set_name: str, chosen: Collection[str] | None
     """Let the held pods of a set become Ready: all of them, or those with the chosen names."""
     for pod in of_set(env.history.view(), set_name):
         if _is_held(pod) and (chosen is None or name(pod) in chosen):
-            env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_READY: None}}})
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HOLD_READY: None}}}, missing_ok=True)
 
 
 def _is_held(pod: Mapping[str, Any]) -> bool:

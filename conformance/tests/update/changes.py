@@ -90,7 +90,7 @@ def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None
     """Let the held pods of a clique become Ready, apart from those with these uids."""
     for pod in held_pods(env.history.view(), clique):
         if uid(pod) not in but:
-            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}}, missing_ok=True)
 
 
 def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str], end: Predicate) -> None:
@@ -110,7 +110,7 @@ def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str
             break
         for pod in waiting_pods:
             released.add(uid(pod))
-            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}})
+            env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}}, missing_ok=True)
 
 
 # -- pods --------------------------------------------------------------------------------------------------------------

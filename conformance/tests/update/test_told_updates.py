@@ -45,7 +45,7 @@ class UpdateThatStandsStill(Scene):
         env.settle(f"{STUCK} by the set", _stuck(SETS), 30, real=True)
         env.mark("standing still")
         first = changes.held_pods(env.history.view(), CLIQUE)[0]
-        env.patch("pods", name(first), {"metadata": {"annotations": {changes.HELD: None}}})
+        env.patch("pods", name(first), {"metadata": {"annotations": {changes.HELD: None}}}, missing_ok=True)
         env.settle(MOVED, _moving(CLIQUES), 30, real=True)
         env.settle(f"{MOVED} by the set", _moving(SETS), 30, real=True)
         env.wait_for("one pod Ready", _one_ready)
