@@ -12,10 +12,10 @@ class Creations:
     """Finds the records that show the creation of an object."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
+        self._seen_uids: set[str] = set()
 
     def shows(self, record: Record) -> bool:
         """Return whether the object was created with this record. The first list may show an object of any age."""
-        new = record.uid not in self._seen
-        self._seen.add(record.uid)
+        new = record.uid not in self._seen_uids
+        self._seen_uids.add(record.uid)
         return new and record.kind == ADDED and not record.listed

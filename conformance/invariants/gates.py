@@ -19,15 +19,15 @@ class Gates:
 
     def __init__(self) -> None:
         self._gated: dict[str, Record] = {}
-        self._seen: set[str] = set()
+        self._seen_uids: set[str] = set()
 
     def opened(self, record: Record) -> Record | None:
         """If this record shows that the gate was removed, return the last record with the gate (or this one, for a new
         pod)."""
         if record.resource != "pods" or not label(record.object, labels.GANG):
             return None
-        seen = record.uid in self._seen
-        self._seen.add(record.uid)
+        was_seen = record.uid in self._seen_uids
+        self._seen_uids.add(record.uid)
         if record.kind == DELETED:
             self._gated.pop(record.uid, None)
             return None
@@ -35,7 +35,7 @@ class Gates:
             self._gated[record.uid] = record
             return None
         # The first list may show a pod that was ungated at any earlier time: nothing to judge.
-        new = not seen and record.kind == ADDED and not record.listed
+        new = not was_seen and record.kind == ADDED and not record.listed
         return self._gated.pop(record.uid, record if new else None)
 
 

@@ -35,7 +35,7 @@ class ParentsReadyFirst(Invariant):
         """Clique → uids of those that wait for it."""
         self._unready: set[str] = set()
         """Uids of pods that have not been Ready yet, and whose clique has parents."""
-        self._seen: set[str] = set()
+        self._seen_uids: set[str] = set()
         self._owners = PodOwners()
         self._judged = 0
 
@@ -60,8 +60,8 @@ class ParentsReadyFirst(Invariant):
             self._unready.discard(record.uid)
         else:
             ready = pods.ready(record.object)
-            if record.uid not in self._seen:
-                self._seen.add(record.uid)
+            if record.uid not in self._seen_uids:
+                self._seen_uids.add(record.uid)
                 # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
                 waits = self._await(record.object, clique, owner) and not self._waits_otherwise(record.object)
                 if waits and not (record.listed and ready):

@@ -330,7 +330,7 @@ def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = 
     return counted(breaches, played.instance, at_once=at_once, ranked=ranked)
 
 
-def proven(breach: Breach, played: ScenarioResult, others: Iterable[ScenarioResult]) -> Breach:
+def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioResult]) -> Breach:
     """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
     one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
     use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
@@ -338,7 +338,7 @@ def proven(breach: Breach, played: ScenarioResult, others: Iterable[ScenarioResu
     if breach.rule != "GS-30" or not evictions:
         return breach
     priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)
-    for other in others:
+    for other in results:
         gangs = {gang.name: gang.priority for gang in other.instance.gangs}
         for move in other.moves if other.scenario.id != played.scenario.id else ():
             step = move.step

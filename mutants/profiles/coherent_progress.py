@@ -220,8 +220,11 @@ def _scheduled_after_ready() -> None:
         if conditions.is_true(old.conditions, of_gangs.READY):
             return result
         stored = conditions.find(old.conditions, of_gangs.SCHEDULED)
-        kept = stored or of_gangs._condition(of_gangs.SCHEDULED, False, now)
-        listed = [kept if condition.type == of_gangs.SCHEDULED else condition for condition in result.conditions or ()]
+        shown_condition = stored or of_gangs._condition(of_gangs.SCHEDULED, False, now)
+        listed = [
+            shown_condition if condition.type == of_gangs.SCHEDULED else condition
+            for condition in result.conditions or ()
+        ]
         return msgspec.structs.replace(result, conditions=listed, last_scheduled=old.last_scheduled)
 
     replace(of_gangs, "status", status)

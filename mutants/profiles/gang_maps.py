@@ -291,11 +291,13 @@ def _index_in_two_gangs() -> None:
     right = fitting.violations
 
     def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
-        seen: set[tuple[str, int]] = set()
+        seen_indices: set[tuple[str, int]] = set()
         entries: list[Entry] = []
         for entry in layout:
-            own_indices = {g: tuple(i for i in indices if (g, i) not in seen) for g, indices in entry.groups.items()}
-            seen |= {(group, index) for group, indices in own_indices.items() for index in indices}
+            own_indices = {
+                g: tuple(i for i in indices if (g, i) not in seen_indices) for g, indices in entry.groups.items()
+            }
+            seen_indices |= {(group, index) for group, indices in own_indices.items() for index in indices}
             entries.append(
                 dataclasses.replace(entry, groups={group: indices for group, indices in own_indices.items() if indices})
             )

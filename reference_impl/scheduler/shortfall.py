@@ -89,8 +89,8 @@ class Shortfall:
             case "nominated":
                 return "it can be placed only because of pods that are not bound yet"
             case "effort":
-                seen = f"; at first {self.detail}" if self.detail else ""
-                return f"no placement was found with reasonable effort{seen}"
+                first_try = f"; at first {self.detail}" if self.detail else ""
+                return f"no placement was found with reasonable effort{first_try}"
             case "behind":
                 return f"room is kept for {self.domain} of higher priority, whose placement is not decided yet"
 
