@@ -12,10 +12,9 @@ ROOT = Path(__file__).parents[1]
 # fmt: off
 BANNED = {
     "again", "ago", "alone", "asked", "beside", "company", "each", "few", "found", "gone", "heard", "held", "how",
-    "kept",
-    "known", "late", "left", "less", "made", "many", "mine", "more", "most", "nobody", "once", "others", "ours", "own",
-    "said", "seen", "short", "shown", "since", "taken", "tell", "theirs", "there", "told", "wanted", "what", "when",
-    "where", "which", "who", "whose", "why",
+    "kept", "known", "late", "left", "less", "made", "many", "mine", "more", "most", "nobody", "once", "others", "ours",
+    "own", "said", "seen", "short", "shown", "since", "taken", "tell", "theirs", "there", "told", "wanted", "what",
+    "when", "where", "which", "who", "whose", "why",
 }
 # fmt: on
 FORMATS = {

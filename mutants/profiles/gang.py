@@ -93,6 +93,8 @@ def _labels_late() -> None:
 
 
 OTHER_GATE, SECOND_GATE = "scheduling.example.org/gang-is-incomplete", "scheduling.example.org/gang-is-incomplete-too"
+OWN_GATES = (labels.GATE, OTHER_GATE, SECOND_GATE)
+"""The gates of Grove, also where variants rename it or add one."""
 
 
 @mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")
@@ -121,7 +123,7 @@ def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
 
     async def ungate(self: CliqueReconciler, pod: Pod) -> None:
         gates = [gate.name for gate in pod.spec.scheduling_gates or ()]
-        grove_gates = [name for name in (labels.GATE, OTHER_GATE, SECOND_GATE) if name in gates]
+        grove_gates = [name for name in OWN_GATES if name in gates]
         removed = [{"$patch": "delete", "name": name} for name in grove_gates]
         await self._writer.strategic(self._cache.pods, pod, {"spec": {"schedulingGates": removed}})
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from mutants.profiles.gang import OWN_GATES
 from mutants.registry import variant
 from mutants.replacement import alter, replace
 from reference_impl.admission import scaling
@@ -135,7 +136,7 @@ def _anchors_without_gates() -> None:
     def open_(pod: Manifest, place: CliqueContext) -> Manifest:
         if not place.placement.gangs[pod["metadata"]["labels"][labels.PODGANG]].entry.anchor:
             return pod
-        gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != labels.GATE]
+        gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] not in OWN_GATES]
         return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
     alter(CliqueReconciler, "_manifests", ungated)
