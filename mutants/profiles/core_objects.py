@@ -352,7 +352,9 @@ def gates_wait_for_ready() -> None:
 )
 def _gates_wait_for_extras() -> None:
     def been_scheduled(gang: Any, scheduled: Callable[[str], int]) -> bool:
-        return all(scheduled(group.name) >= len(group.pod_references) for group in gang.spec.podgroups)
+        return all(
+            scheduled(group.name) >= max(group.min_replicas, len(group.pod_references)) for group in gang.spec.podgroups
+        )
 
     replace(gates, "been_scheduled", been_scheduled)
 
