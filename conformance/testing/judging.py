@@ -168,8 +168,10 @@ SHOWN = 4
 def cast(scenarios: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
     """Return the scenarios about these requirements that an implementation with these features can express, and one
     that shows whether a scheduler is at work at all."""
-    selected = [one for one in scenarios if one.id == WITNESS or not set(one.checks).isdisjoint(ids)]
-    return [one for one in selected if sampling.expressible(one.instance, features)]
+    selected = [
+        scenario for scenario in scenarios if scenario.id == WITNESS or not set(scenario.checks).isdisjoint(ids)
+    ]
+    return [scenario for scenario in selected if sampling.expressible(scenario.instance, features)]
 
 
 class Scenarios(Scene):
@@ -331,19 +333,22 @@ def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = 
 
 
 def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioResult]) -> Breach:
-    """Return what a breach proves where other scenarios are played `beside` it, in the same queue. If a gang of another
-    one that has a higher priority was bound after a pod was evicted, the pod may have been evicted for it. It cannot
-    use the pod's node, so more was evicted than needed (GS-32), but for a gang that may preempt (GS-30)."""
+    """Return what a breach proves where the scenarios of all `results` are played in the same queue.
+
+    If a gang of another scenario that has a higher priority was bound after a pod was evicted, the pod may have been
+    evicted for that gang, which may preempt, so GS-30 is not broken. The gang cannot use the pod's node: more was
+    evicted than needed (GS-32).
+    """
     evictions = [move.at for move in played.moves if move.step == history.PodGone(breach.victim)]
     if breach.rule != "GS-30" or not evictions:
         return breach
     priority = next(played.instance.priority(pod) for pod in played.instance.running if pod.name == breach.victim)
-    for other in results:
-        gangs = {gang.name: gang.priority for gang in other.instance.gangs}
-        for move in other.moves if other.scenario.id != played.scenario.id else ():
+    for result in results:
+        gangs = {gang.name: gang.priority for gang in result.instance.gangs}
+        for move in result.moves if result.scenario.id != played.scenario.id else ():
             step = move.step
             if isinstance(step, history.Bound) and move.at > evictions[0] and gangs.get(step.gang, priority) > priority:
-                whom = f"{step.gang} of {other.scenario.id}, which cannot use its node"
+                whom = f"{step.gang} of {result.scenario.id}, which cannot use its node"
                 return Breach("GS-32", breach.gang, f"{breach.victim} was evicted, perhaps for {whom}", "SHOULD")
     return breach
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from mutants.registry import mutant
 from mutants.replacement import replace
@@ -196,17 +197,8 @@ def _two_writes() -> None:
 
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
 def _tails_share_a_gang() -> None:
-    def moved(
-        layout: Layout,
-        update_entries: Layout,
-        batch: Batch,
-        join: Entry | None,
-        generation: str,
-        epochs: Epochs,
-        *,
-        opens: bool,
-    ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
+    def moved(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
+        result, touched = right_moved(layout, *rest, opens=opens)
         old_keys = {entry.key for entry in layout}
         return tuple(
             entry if entry.key in old_keys else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
@@ -225,17 +217,8 @@ def _pods_join_the_first_anchor() -> None:
 
 @mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
 def _anchors_need_pods() -> None:
-    def moved(
-        layout: Layout,
-        update_entries: Layout,
-        batch: Batch,
-        join: Entry | None,
-        generation: str,
-        epochs: Epochs,
-        *,
-        opens: bool,
-    ) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
+    def moved(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
+        result, touched = right_moved(layout, *rest, opens=opens)
         old_keys = {entry.key for entry in layout}
         return tuple(
             entry if entry.key in old_keys or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)

@@ -313,6 +313,7 @@ def yield_extra_pods(this: Cycle) -> bool:
 def _place_some(
     gang: Gang, group: int, pods: list[Pod], capacity: Capacity, result: Plan, budget: Budget
 ) -> Placement | None:
+    """Place pods of one group, but not because of nominated pods; None if there is no such placement."""
     mark, needed = capacity.mark(), [(group, pods)]
     placement = place(gang, needed, capacity, budget)
     return placement and _independent(placement, mark, gang, needed, capacity, result, budget)
