@@ -12,7 +12,7 @@ from kube.objects import Key as ObjectKey
 from kube.objects import Object
 from mutants.registry import mutant
 from mutants.replacement import replace
-from reference_impl.api.coherent import MapEntry
+from reference_impl.api.coherent import MapEntry, PodGangMap
 from reference_impl.api.models import PodCliqueSet, PodGang
 from reference_impl.api.pods import Pod
 from reference_impl.control import maps as control
@@ -20,7 +20,7 @@ from reference_impl.control.cache import OWNER
 from reference_impl.control.operator import Operator
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
 from reference_impl.control.podcliqueset import SetReconciler
-from reference_impl.plan import gangs, labels, lines, maps, names, update_progress
+from reference_impl.plan import gangs, labels, lines, maps, names, ownership, update_progress
 from reference_impl.plan.children import Manifest
 from reference_impl.plan.coherent import update
 from reference_impl.plan.components import Component
@@ -107,7 +107,16 @@ def _map_without_owner() -> None:
         del body["metadata"]["ownerReferences"]
         return body
 
+    def owns(owner: Object, dependent: Object) -> bool:
+        return isinstance(dependent, PodGangMap) or owns_other(owner, dependent)
+
+    def abandoned(owner: Object, kind: str, existing: Object) -> bool:
+        return not isinstance(existing, PodGangMap) and abandoned_other(owner, kind, existing)
+
+    owns_other, abandoned_other = ownership.owns, ownership.abandoned
     replace(maps, "manifest", manifest)
+    replace(ownership, "owns", owns)
+    replace(ownership, "abandoned", abandoned)
 
 
 @mutant("maps-of-the-first-replica", "operator", "writes the index of the first replica into all maps", "COHR-010")

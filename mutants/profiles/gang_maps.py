@@ -11,6 +11,7 @@ from mutants.registry import mutant
 from mutants.replacement import replace
 from reference_impl.api.models import PodClique, PodCliqueSet, PodGang
 from reference_impl.control import maps as control
+from reference_impl.control.cache import Cache
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.podclique import CliqueContext, CliqueReconciler
@@ -284,6 +285,7 @@ def _rebuilt_by_index() -> None:
     difference = members.difference
     replace(control, "live_layout", live_layout)
     replace(members, "difference", stay)
+    replace(Cache, "has_members", lambda cache, namespace, gang: False)
 
 
 @mutant("index-in-two-gangs", "operator", "does not see that two entries hold one replica", "MAP-024")
