@@ -12,8 +12,10 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from conformance import document_cache
 from mutants.replacement import noted_as
 from reference_impl.extensions import Role, UnknownNameError
 
@@ -124,12 +126,29 @@ VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 def caught() -> dict[str, list[str]]:
     """Return each requirement that catches mutants, with their names. `grove-conformance explain` shows them."""
-    return _by_requirement((switch.name, switch.caught_by) for switch in MUTANTS.all().values())
+    return _claims()["mutants"]
 
 
 def permitted() -> dict[str, list[str]]:
     """Return each requirement that variants pass, with their names. `grove-conformance explain` shows them."""
-    return _by_requirement((switch.name, switch.passes) for switch in VARIANTS.all().values())
+    return _claims()["variants"]
+
+
+def _claims() -> dict[str, dict[str, list[str]]]:
+    """Return what `caught` and `permitted` return, by `mutants` and `variants`.
+
+    They are kept in the user's cache, since importing all mutants takes a second.
+    """
+    sources = "".join(path.read_text("utf-8") for path in sorted(Path(__file__).parent.rglob("*.py")))
+    key = document_cache.key(sources, "claims")
+    if contents := document_cache.load(key):
+        return contents.value
+    claims = {
+        "mutants": _by_requirement((switch.name, switch.caught_by) for switch in MUTANTS.all().values()),
+        "variants": _by_requirement((switch.name, switch.passes) for switch in VARIANTS.all().values()),
+    }
+    document_cache.save(key, claims, {})
+    return claims
 
 
 def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, list[str]]:

