@@ -1,2 +1,2 @@
-"""Kubernetes machinery that both sides use: client, watch cache, work queue. Knows no Grove names, imports neither
-package."""
+"""Kubernetes machinery that both packages use: client, watch cache, work queue. It knows no Grove names and imports
+neither `conformance` nor `reference_impl`."""

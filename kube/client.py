@@ -1,4 +1,4 @@
-"""An asynchronous client that sends and receives JSON bytes. Decoding is left to the caller."""
+"""An asynchronous client that sends and receives JSON bytes; the caller decodes them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
 IN_FLIGHT = 16
-"""Requests that a client has under way at most. An API server on two cores answers no more of them a second when there
-are 64, but its watches wait behind them. It closes a watch that 10 to 20 events wait for longer than 0.1 s, and a watch
-that starts behind the present is closed again before it has caught up."""
+"""Maximum number of concurrent requests of a client. With 64 instead of 16, an API server on two cores serves no more
+requests per second, but its watches fall behind. The API server closes a watch that has had 10 to 20 events pending for
+longer than 0.1 s, and closes a watch that starts at an old resource version again before it has caught up."""
 
 Body = Mapping[str, Any] | list[Any] | bytes
 
@@ -41,7 +41,7 @@ def _encode(body: Body) -> bytes:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the API server. `warnings` are its Warning headers, unparsed."""
+    """A response of the API server. `warnings` holds the values of its Warning headers, unparsed."""
 
     status: int
     content: bytes
@@ -49,31 +49,32 @@ class Answer:
     retry_after: str | None = None
 
     def error(self) -> ApiError:
-        """The error for an answer with a status of 400 or more."""
+        """Return the error for a response with a status of 400 or more."""
         return ApiError.of(self.status, self.content, self.retry_after)
 
 
 class Client:
-    """A client of one API server. Use as an async context manager, inside one event loop.
+    """A client of one API server. Use it as an async context manager, inside one event loop.
 
-    `in_flight` limits concurrent requests, watches excluded. There is no other client-side limit; the time spent
-    waiting for it is counted (`seconds_queued`). `timeout` is the limit in seconds of one request, not counting that
-    wait.
+    `in_flight` limits concurrent requests, watches excluded. There is no other client-side limit; the time that
+    requests wait for their turn is added up in `seconds_queued`. `timeout` is the limit in seconds for one request, not
+    counting that wait.
     """
 
     def __init__(
         self, connection: config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT, timeout: float = 60.0
     ) -> None:
         self._connection = connection
-        # Compressing an answer costs more than sending it over loopback.
+        # Compressing a response costs more than sending it over loopback.
         self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
         self._in_flight, self._timeout = in_flight, timeout
         self._turns: asyncio.Semaphore | None = None
         self.seconds_queued = 0.0
         self.before_write: Callable[[], None] | None = None
-        """Called before each request other than GET; an exception prevents the request and is raised to the caller."""
+        """Called before each request other than GET. If it raises, the request is not sent, and the exception
+        propagates to the caller."""
         self.on_answer: Callable[[str, int], None] | None = None
-        """Called with method and status of each answer; the status is 0 if there was none."""
+        """Called with the method and the status of each response; the status is 0 if there was no response."""
         self._session: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
@@ -81,11 +82,12 @@ class Client:
     def from_kubeconfig(
         cls, path: Path | str | config.Connection, *, user_agent: str, in_flight: int = IN_FLIGHT
     ) -> Client:
-        """A client for the current context of a kubeconfig file, or for one that was read before."""
+        """Return a client for the current context of a kubeconfig file, or for a `Connection` that has been loaded
+        already."""
         return cls(config.load(path), user_agent=user_agent, in_flight=in_flight)
 
     async def __aenter__(self) -> Client:
-        import aiohttp  # here: most commands that know clients make no request, and it is slow to import
+        import aiohttp  # imported here: it is slow to import, and most commands that import this module make no request
 
         def session(limit: int) -> aiohttp.ClientSession:
             tls = self._connection.tls
@@ -119,7 +121,7 @@ class Client:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Send one request and return the body of the answer. Raises ApiError for a status of 400 or more,
+        """Send one request and return the body of the response. Raises ApiError for a status of 400 or more,
         aiohttp.ClientError for a broken connection, TimeoutError after the client's `timeout`."""
         answer = await self.exchange(method, path, params=params, body=body, content_type=content_type, headers=headers)
         if answer.status >= 400:
@@ -136,7 +138,8 @@ class Client:
         content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Like `request`, but return the whole answer, also for a refusal."""
+        """Send one request and return the whole response, whatever its status. Raises the errors of `request` except
+        ApiError."""
         assert self._session is not None and self._turns is not None, "use `async with Client(…)`"
         send = {"Content-Type": content_type, **self._authorization(), **(headers or {})}
         data = None if body is None else _encode(body)
@@ -165,7 +168,7 @@ class Client:
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
-        """Open a long-lived response (a watch); the caller reads chunks."""
+        """Open a long-lived response (a watch), from which the caller reads chunks."""
         assert self._watches is not None, "use `async with Client(…)`"
         import aiohttp
 
@@ -183,22 +186,22 @@ class Client:
             try:
                 yield response.content
             finally:
-                # Abort the connection of an unfinished watch. A TLS shutdown would wait for the peer, and a loop that
-                # ends meanwhile would leave the socket open.
+                # Abort the connection of an unfinished watch. A TLS shutdown would wait for the peer, and an event loop
+                # that ends in the meantime would leave the socket open.
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
 
     async def version(self) -> tuple[int, int]:
         """Read the major and minor version of the API server, such as (1, 37)."""
         answer = orjson.loads(await self.request("GET", "/version"))
-        return int(answer["major"]), int(re.sub(r"\D.*", "", answer["minor"]))  # "37+" of some distributors
+        return int(answer["major"]), int(re.sub(r"\D.*", "", answer["minor"]))  # some distributors report "37+"
 
     async def get(self, resource: Resource, namespace: str | None, name: str, subresource: str | None = None) -> bytes:
-        """Read one object, or a subresource of it."""
+        """Return one object, or one of its subresources."""
         return await self.request("GET", resource.path(namespace, name, subresource))
 
     async def get_or_none(self, resource: Resource, namespace: str | None, name: str) -> bytes | None:
-        """Like `get`; None if there is no such object."""
+        """Return one object, or None if it does not exist."""
         try:
             return await self.get(resource, namespace, name)
         except ApiError as error:
@@ -209,7 +212,7 @@ class Client:
     async def list(
         self, resource: Resource, namespace: str | None = None, *, selector: str | None = None
     ) -> list[dict[str, Any]]:
-        """List all items as dicts. For tools and tests; hot paths use the watch cache."""
+        """Return all items as dicts. For tools and tests; hot paths use the watch cache."""
         params = {"labelSelector": selector} if selector else None
         answer = orjson.loads(await self.request("GET", resource.path(namespace), params=params))
         items: list[dict[str, Any]] = answer["items"]
@@ -223,7 +226,8 @@ class Client:
         namespace: str | None = None,
         subresource: str | None = None,
     ) -> bytes:
-        """Create an object. Namespace and (for a subresource) name default to those of its metadata."""
+        """Create an object. The namespace and, for a subresource, the name default to those in the object's
+        metadata."""
         metadata = body.get("metadata", {})
         place = namespace if namespace is not None else metadata.get("namespace")
         name = metadata.get("name") if subresource else None
@@ -245,13 +249,13 @@ class Client:
         content_type: str = MERGE_PATCH,
         subresource: str | None = None,
     ) -> bytes:
-        """Patch by JSON merge patch, unless `content_type` says otherwise."""
+        """Patch an object, by JSON merge patch unless `content_type` names another patch type."""
         return await self.request(
             "PATCH", resource.path(namespace, name, subresource), body=body, content_type=content_type
         )
 
     async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, force: bool = True) -> bytes:
-        """Server-side apply: create or change exactly the given fields."""
+        """Create or change exactly the fields in `body` by server-side apply."""
         metadata = body["metadata"]
         return await self.request(
             "PATCH",
@@ -272,8 +276,8 @@ class Client:
         propagation: str = "Background",
         grace_seconds: int | None = None,
     ) -> None:
-        """Delete an object; a missing object is no error. With `uid` only that very object is deleted, and with a
-        resource `version` only in that state."""
+        """Delete an object; a missing object is not an error. With `uid` or a resource `version` as preconditions, an
+        object with another UID or another resource version is not deleted."""
         options: dict[str, Any] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",

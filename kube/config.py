@@ -1,4 +1,4 @@
-"""Reading a kubeconfig. The only module that imports the official client's loader."""
+"""Reads a kubeconfig. This is the only module that imports the official client's loader."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Connection:
-    """Address of an API server, and credentials.
+    """The address of an API server, and credentials.
 
-    `token` returns the whole Authorization header and is called for each request, since tokens expire.
-    `tls_server_name` is the name expected in the server's certificate if it is not that of the host.
+    `token` returns the value of the Authorization header. It is called for each request, since tokens expire.
+    `tls_server_name` is the name expected in the server's certificate if it differs from the host name.
     """
 
     server: str
@@ -26,7 +26,7 @@ class Connection:
 
 
 def load(kubeconfig: Path | str | Connection) -> Connection:
-    """Read a kubeconfig file (client certificates, tokens, exec plugins), unless that was done before.
+    """Read a kubeconfig file (client certificates, tokens, exec plugins). A `Connection` is returned as it is.
 
     Raises FileNotFoundError, or kubernetes.config.ConfigException with the path and the reason.
     """
@@ -57,7 +57,7 @@ def _load(kubeconfig: Path | str) -> Connection:
             tls.load_cert_chain(settings.cert_file, settings.key_file)
 
     def token() -> str | None:
-        # The version of the loader decides under which of the two names it stores the token.
+        # Versions of the loader differ in which of the two names they store the token under.
         header: str | None = settings.get_api_key_with_prefix("BearerToken", alias="authorization")
         return header
 

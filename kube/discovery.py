@@ -1,4 +1,5 @@
-"""Aggregated discovery: the resources that an API server serves, in two requests, whatever is installed."""
+"""Aggregated discovery: reads all resources that an API server serves, in two requests, however many API groups there
+are."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resource]:
-    """Return every resource that has all of these verbs by `plural.group` (`pods.` for the core group), in its
+    """Return every resource that has all the `verbs`, keyed by `plural.group` (`pods.` for the core group), in its
     preferred version. Raises ApiError."""
     resources: dict[str, Resource] = {}
     async for resource, offered in _resources(client):
@@ -23,13 +24,13 @@ async def served(client: Client, verbs: Collection[str] = ()) -> dict[str, Resou
 
 
 async def kinds(client: Client) -> dict[tuple[str, str], Resource]:
-    """Return every resource that can be created, in each version, by API version and kind. Raises ApiError."""
+    """Return every resource that can be created, in each version, keyed by API version and kind. Raises ApiError."""
     resources = [resource async for resource, verbs in _resources(client) if "create" in verbs]
     return {(resource.api_version, resource.kind): resource for resource in resources}
 
 
 async def _resources(client: Client) -> AsyncIterator[tuple[Resource, set[str]]]:
-    """Yield each resource in each version, the preferred version first, with its verbs."""
+    """Yield each resource with its verbs, in each version, the preferred version first."""
     for path in ("/api", "/apis"):
         answer = await client.request("GET", path, headers={"Accept": _AGGREGATED})
         for group in orjson.loads(answer).get("items", []):

@@ -10,9 +10,9 @@ import orjson
 class ApiError(Exception):
     """A response with a status of 400 or more.
 
-    `status` is the HTTP code, `reason` the machine-readable reason of the Status object (`AlreadyExists`, `Conflict`,
-    `Invalid`, …; empty if the body is no Status), `details` its `details` object, `retry_after` the seconds that the
-    server asks to wait, if any, at most a minute.
+    `status` is the HTTP status code, `reason` the machine-readable reason of the Status object (`AlreadyExists`,
+    `Conflict`, `Invalid`, …; empty if the body is not a Status object), and `details` the `details` of the Status
+    object. `retry_after` is the number of seconds, at most 60, that the server asks the client to wait, or None.
     """
 
     def __init__(self, status: int, reason: str, message: str, details: dict[str, Any], retry_after: float | None):
@@ -22,8 +22,8 @@ class ApiError(Exception):
 
     @classmethod
     def of(cls, status: int, body: bytes, retry_after: str | None) -> ApiError:
-        """Parse a refusal: a Status object, or any other body. With `status` 0 (an ERROR event of a watch) the code is
-        that of the Status object."""
+        """Parse the body of an error response: a Status object, or any other text. With `status` 0 (an ERROR event of a
+        watch) the code is taken from the Status object."""
         try:
             document = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -43,12 +43,12 @@ class ApiError(Exception):
 
     @property
     def not_found(self) -> bool:
-        """Whether there is no such object."""
+        """Whether the object or resource does not exist."""
         return self.status == 404
 
     @property
     def already_exists(self) -> bool:
-        """Whether an object of the name exists already."""
+        """Whether an object with this name already exists."""
         return self.status == 409 and self.reason == "AlreadyExists"
 
     @property
@@ -58,13 +58,15 @@ class ApiError(Exception):
 
 
 UNANSWERED: tuple[type[Exception], ...]
-"""Exceptions of a request that was not sent or got no answer: a write may have been done."""
+"""Exceptions of a request that was not sent or got no response. If the request was a write, it may have taken
+effect."""
 REQUEST_FAILED: tuple[type[Exception], ...]
-"""Exceptions of a failed request: refused, not sent, or without an answer."""
+"""Exceptions of a failed request: it was refused, not sent, or got no response."""
 
 
 def __getattr__(name: str) -> tuple[type[Exception], ...]:
-    """Return one of these tuples. They need aiohttp, which is slow to import and which only a request needs."""
+    """Return one of the two tuples. They need aiohttp, which is slow to import and is needed only by programs that send
+    requests."""
     if name not in ("UNANSWERED", "REQUEST_FAILED"):
         raise AttributeError(name)
     import aiohttp
@@ -74,9 +76,10 @@ def __getattr__(name: str) -> tuple[type[Exception], ...]:
 
 
 LONGEST = 60.0
-"""Seconds. A server that asks for more is asked again after a minute: a wrong header must not stop a client."""
+"""The upper limit for `retry_after`, in seconds, so that a wrong header cannot stop a client."""
 
 
 def _seconds(text: str | None) -> float | None:
-    """A delay in whole seconds; None for 0, a date, and anything else that the API server does not send."""
+    """Return a delay in whole seconds; None for 0, for a date, and for any other value that the API server never
+    sends."""
     return min(float(text), LONGEST) or None if text and text.isascii() and text.isdigit() else None

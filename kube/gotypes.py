@@ -1,7 +1,7 @@
-"""The Go types of a pod template: every struct reachable from one, with its fields in order of declaration, their Go
-types and JSON names, for each known version of the Kubernetes libraries.
+"""The Go types of a pod template: every struct that can be reached from the template, with its fields in order of
+declaration, their Go types and their JSON names, for each supported version of the Kubernetes libraries.
 
-The hashes of Grove's operators are computed from a text that prints all of them.
+Grove's operators compute their hashes from a text that prints all of these fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Field(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Types(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All structs. `kinds` has the underlying types of named types that are no structs."""
+    """All structs. `kinds` holds the underlying types of named types that are not structs."""
 
     root: str
     libraries: tuple[str, ...]
@@ -34,12 +34,12 @@ class Types(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     structs: dict[str, list[Field]]
 
     def fields(self, struct: str, library: str) -> list[Field]:
-        """The fields of a struct in one version of the libraries."""
+        """Return the fields of a struct in one version of the libraries."""
         return [field for field in self.structs[struct] if not field.libraries or library in field.libraries]
 
 
 @cache
 def pod_template_types() -> Types:
-    """The types, read from the package data."""
+    """Read the types from the package data."""
     data = resources.files("kube").joinpath("pod_template_types.json").read_bytes()
     return msgspec.json.decode(data, type=Types)

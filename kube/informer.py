@@ -1,4 +1,4 @@
-"""A watch cache: the present state of one collection, indexed, with handlers that are called once per change."""
+"""A watch cache: the current state of one collection, indexed, with handlers that are called once per change."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kube.resource import Resource
 T = TypeVar("T", bound=Object)
 
 Handler = Callable[[str, T | None, T], None]
-"""Called with ADDED, MODIFIED or DELETED, the previous object (None when added) and the present one (the last known
-state when deleted). Called in the event loop; must not block."""
+"""Called with ADDED, MODIFIED or DELETED, the previous object (None for ADDED) and the current object (for DELETED, its
+last known state). Called in the event loop; must not block."""
 
 IndexFunction = Callable[[T], Iterable[str]]
 
 
 def version(item: Object) -> int:
-    """The resource version as a number. Kubernetes 1.35 and later document that versions of one resource are comparable
-    as numbers."""
+    """Return the resource version as a number. Kubernetes 1.35 and later document that the versions of one resource can
+    be compared as numbers."""
     return int(item.metadata.resource_version)
 
 
 def typed(kind: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
-    """A decoder for `Informer` that keeps only the fields of a msgspec struct."""
+    """Return a decoder for `Informer` that keeps only the fields of a msgspec struct."""
     return msgspec.json.Decoder(kind).decode
 
 
@@ -82,28 +82,28 @@ class Informer(Generic[T]):
         await self._synced.wait()
 
     async def catch_up(self) -> None:
-        """Catch up with the collection as it is now, independently of the watch. Raises ApiError, aiohttp.ClientError,
-        TimeoutError."""
+        """List the collection and store every item that is newer than the cache, without waiting for the watch. Raises
+        ApiError, aiohttp.ClientError, TimeoutError."""
         items, _ = await self._reflector.read()
         for item in items:
             self.observe(item)
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Add a handler; call before `run`."""
+        """Add a handler. Call this before `run`."""
         self._handlers.append(handler)
 
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
-        """Index every object under each of the strings that `function` returns; call before `run`."""
+        """Index every object under each of the strings that `function` returns for it. Call this before `run`."""
         self._index_functions[name] = function
         self._indices[name] = {}
         self._filed[name] = {}
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The object of this name; None if there is none."""
+        """Return the object with this name, or None."""
         return self._items.get((namespace, name))
 
     def indexed(self, index: str, value: str) -> list[T]:
-        """The objects under `value` in `index`, in no particular order."""
+        """Return the objects under `value` in `index`, in no particular order."""
         return list(self._indices[index].get(value, {}).values())
 
     def __iter__(self) -> Iterator[T]:
@@ -116,7 +116,7 @@ class Informer(Generic[T]):
         """Store a complete list and call the handlers for the differences."""
         present = {item.metadata.key for item in items}
         for key, old in list(self._items.items()):
-            # An observed write of our own may be newer than the list.
+            # An object that one of our own writes returned may be newer than the list.
             if key not in present and version(old) <= self._reflector.version:
                 self._set("DELETED", key, old, old)
         for item in items:
@@ -124,15 +124,15 @@ class Informer(Generic[T]):
         self._synced.set()
 
     def observe(self, item: T) -> None:
-        """Store the object that one of our own writes returned, so that the cache shows our writes at once and nothing
-        is done twice. A state that is not newer than what the watch has delivered is ignored: the object may have been
-        deleted since."""
+        """Store the object that one of our own writes returned, so that the cache shows the write at once and nothing
+        is done twice. Ignore an object that is not newer than the last version from the watch, because the object may
+        have been deleted since."""
         if version(item) > self._reflector.version:
             self.changed("MODIFIED", item)
 
     def observe_deletion(self, item: T) -> None:
-        """Record that the API server has accepted our deletion of this very object. From now on it counts as
-        terminating, even while the watch still delivers older states."""
+        """Record that the API server has accepted our deletion of the object with this UID. From now on the object
+        counts as terminating, even while the watch still delivers older states."""
         stored = self._items.get(item.metadata.key)
         if stored is not None and stored.metadata.uid == item.metadata.uid:
             self._leaving.add(item.metadata.uid)
@@ -140,12 +140,12 @@ class Informer(Generic[T]):
             self._index(stored)
 
     def changed(self, kind: str, item: T) -> None:
-        """Store one watch event. An object that was recreated under its name is a deletion and an addition; older
-        states than the known one are ignored (C-25)."""
+        """Store one watch event. If the object was recreated under the same name, report a deletion and an addition.
+        Ignore a state that is older than the stored one (C-25)."""
         key = item.metadata.key
         stored = self._items.get(key)
         if kind == "DELETED":
-            # The deletion of an object that was never seen implies that of the older one of the same name.
+            # If the deleted object was never seen, its older namesake must have been deleted before it.
             if stored is not None and version(item) >= version(stored):
                 self._set("DELETED", key, stored, item if item.metadata.uid == stored.metadata.uid else stored)
             return
@@ -170,8 +170,8 @@ class Informer(Generic[T]):
             handler(kind, old, item)
 
     def _index(self, item: T, *, deleted: bool = False) -> None:
-        """Index an object under its present values. Its former values are remembered, not computed from the former
-        object, which may have been mutated since."""
+        """Index an object under its current values. The former values are remembered and not computed from the former
+        object, because it may have been mutated since."""
         key = item.metadata.key
         for name, function in self._index_functions.items():
             index, filed = self._indices[name], self._filed[name]

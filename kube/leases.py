@@ -1,8 +1,8 @@
-"""Leader election over a Lease, by the rules of client-go.
+"""Leader election with a Lease, by the rules of client-go.
 
-Only the local clock decides whether a leader is dead: its lease has expired when its record has not changed for the
-duration that the record names, counted from when that record was first observed here. Clocks of different machines are
-never compared.
+Only the local clock decides whether a leader is dead: a lease has expired when its record has not changed for the
+duration in the record, counted from when this process first observed the record. Clocks of different machines are never
+compared.
 
 The decisions (`observe`, `free`, `claim`, `released`) are pure functions; `Elector` acts on them.
 """
@@ -27,19 +27,21 @@ from kube.resource import LEASES
 
 log = logging.getLogger(__name__)
 JITTER = 1.2
-"""A waiting candidate polls after its retry period plus up to this fraction of it, as client-go does."""
+"""A waiting candidate tries again after its retry period plus a random fraction of it, at most this factor, as
+client-go does."""
 RELEASE_SECONDS = 2.0
-"""The time that releasing the lease may take on a clean stop; after that it expires by itself."""
+"""The maximum time for releasing the lease on a clean stop. A lease that is not released expires."""
 
 
 class LeadershipLost(Exception):
-    """This process must not write any more; `str()` is one line with the reason."""
+    """This process must not write any more; `str()` is the reason in one line."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Seconds. `lease`: how long a silent leader keeps the lease; `deadline`: how long a leader continues without a
-    successful renewal; `retry`: the interval between attempts."""
+    """The timing of leader election, in seconds. `lease` is how long a leader that does not renew keeps the lease,
+    `deadline` is how long a leader continues without a successful renewal, and `retry` is the interval between
+    attempts."""
 
     lease: float = 15.0
     deadline: float = 10.0
@@ -69,7 +71,7 @@ class Record:
         )
 
     def spec(self) -> dict[str, Any]:
-        """The record as the Lease stores it; an empty holder is None."""
+        """Return the `spec` of a Lease with this record; an empty holder becomes None."""
         return {
             "holderIdentity": self.holder or None,
             "leaseDurationSeconds": self.seconds,
@@ -88,19 +90,19 @@ class Observation:
 
 
 def observe(before: Observation | None, record: Record, now: float) -> Observation:
-    """The observation after reading the Lease again."""
+    """Return the observation after the Lease has been read again: the previous one if the record is unchanged."""
     return before if before is not None and before.record == record else Observation(record, now)
 
 
 def free(observation: Observation, identity: str, terms: Terms, now: float) -> bool:
-    """Whether `identity` may take the Lease: it has no other holder, or its holder is dead. A record without a duration
-    is given that of our own terms."""
+    """Return whether `identity` may take the Lease: it has no other holder, or its holder is dead. For a record without
+    a duration, the lease duration of `terms` applies."""
     record = observation.record
     return record.holder in ("", identity) or now >= observation.first_seen + (record.seconds or terms.lease)
 
 
 def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) -> Record:
-    """The record to write to become or stay the leader."""
+    """Return the record that `identity` writes to become or stay the leader."""
     seconds = max(1, math.ceil(terms.lease))
     if record is None:
         return Record(identity, seconds, timestamp, timestamp)
@@ -110,12 +112,13 @@ def claim(record: Record | None, identity: str, terms: Terms, timestamp: str) ->
 
 
 def released(record: Record, timestamp: str) -> Record:
-    """The record to write so that the next candidate can lead at once."""
+    """Return the record that releases the Lease, so that the next candidate can lead at once."""
     return Record("", 1, timestamp, timestamp, record.transitions)
 
 
 class Elector:
-    """One candidate for one Lease. Give it a client of its own: renewals must not queue behind other requests."""
+    """One candidate for one Lease. It needs a separate client, because renewals must not queue behind other
+    requests."""
 
     def __init__(self, client: Client, namespace: str, name: str, *, identity: str, terms: Terms) -> None:
         self._client, self._namespace, self._name = client, namespace, name
@@ -130,8 +133,8 @@ class Elector:
         return asyncio.get_running_loop().time() < self._until
 
     def check(self) -> None:
-        """Raise LeadershipLost unless this process leads. Call before each write: a process that was suspended and
-        continues must not complete its old plans."""
+        """Raise LeadershipLost unless this process leads. Call this before each write: a process that resumes after a
+        suspension must not carry out its old plans."""
         if not self.leads:
             raise LeadershipLost(f"{self._place} is not held: writes are not allowed")
 
@@ -145,8 +148,8 @@ class Elector:
         log.info("leading: acquired %s", self._place)
 
     async def hold(self) -> None:
-        """Renew the lease until cancelled. Raises LeadershipLost if that has not succeeded within the deadline, or
-        somebody else holds the lease."""
+        """Renew the lease until cancelled. Raises LeadershipLost if no renewal succeeds within the deadline, or if
+        another process holds the lease."""
         try:
             while True:
                 await asyncio.sleep(self.terms.retry)
@@ -156,7 +159,7 @@ class Elector:
             raise
 
     async def release(self) -> None:
-        """Release the lease if it is ours. Failures are only logged: the lease expires by itself."""
+        """Release the lease if this process holds it. Failures are only logged, since the lease expires anyway."""
         if not self.leads:
             return
         self._until = -math.inf
@@ -168,8 +171,8 @@ class Elector:
             log.warning("cannot release %s: %s", self._place, error or type(error).__name__)
 
     async def _released(self) -> bool:
-        """Release the lease unless another process holds it. Return False if it has changed meanwhile: a renewal that
-        was cancelled may have been done, and may still be done."""
+        """Try to release the lease. Return False if the Lease was changed at the same time: a cancelled renewal may
+        have been written, or may still be written. Return True if it is released or another process holds it."""
         content = await self._client.get_or_none(LEASES, self._namespace, self._name)
         self._lease = None if content is None else orjson.loads(content)
         if self._lease is None or (record := Record.of(self._lease)).holder != self.identity:
@@ -200,8 +203,9 @@ class Elector:
             raise LeadershipLost(f"{self._place} was not renewed within {self.terms.deadline:g} s") from None
 
     async def _try(self) -> bool:
-        """Try once to acquire or renew the lease; returns False if that failed or another process holds the lease. A
-        lease that we wrote last is updated without reading it first; only after a conflict it is read."""
+        """Try once to acquire or renew the lease. Return False if the attempt failed or another process holds the
+        lease. If this process wrote the Lease last, update it without reading it first, and read it only after a
+        conflict."""
         now = asyncio.get_running_loop().time
         began, read_first = now(), self._lease is None
         try:
@@ -229,7 +233,8 @@ class Elector:
         return True
 
     async def _write(self, record: Record) -> None:
-        """Write the record over the Lease as it was read; if it has changed since, that is a conflict."""
+        """Write the record to the Lease, based on the state that was read. Raises ApiError (a conflict) if the Lease
+        has changed since."""
         if self._lease is None:
             metadata = {"namespace": self._namespace, "name": self._name}
             body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record.spec()}

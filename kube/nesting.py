@@ -1,7 +1,7 @@
-"""A bound for the depth of JSON, since anybody may store an object that no decoder here can read.
+"""A limit on the depth of JSON, because any client may store an object that no decoder here can read.
 
-The API server accepts 10,000 levels. Our decoders end at about 1,000, encoders at 254, and walks of Python somewhere
-between. `metadata.managedFields[].fieldsV1` of any object may be as deep as its writer likes.
+The API server accepts 10,000 levels. Our decoders fail at about 1,000 levels, encoders at 254, and recursive Python
+functions somewhere in between. `metadata.managedFields[].fieldsV1` of any object may be as deep as its writer likes.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from array import array
 from itertools import accumulate
 
 DEPTH = 64
-"""Maximum depth of the JSON that is read. The deepest Kubernetes object, a CRD with a pod spec, has 30."""
+"""Maximum depth of JSON that is read. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
 log = logging.getLogger(__name__)
 
 _ESCAPED = re.compile(rb"\\.", re.S)
 _OTHERS = bytes(set(range(256)) - set(b'{}[]"'))
 _STEPS = bytes.maketrans(b"{[}]", b"\1\1\xff\xff")
-"""From each bracket to 1 or, as a signed byte, to -1."""
+"""A translation table: 1 for each opening bracket and, as a signed byte, -1 for each closing one."""
 _STRING = re.compile(rb'"[^"]*"?')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.S)
 _REMOVED = b"null"
 
 
 def bounded(raw: bytes, source: str) -> bytes:
-    """Return JSON with null for each value below the deepest level that is kept, so that the rest can be read:
-    nesting an object must not hide it. Text without such values is returned as it is. `source` is for the log."""
+    """Return JSON in which each value below the maximum depth is replaced by null, so that the rest can be read: deep
+    nesting must not hide an object. Text without such values is returned unchanged. `source` is for the log."""
     if not deep(raw, DEPTH):
         return raw
     _complain(source)
@@ -35,11 +35,12 @@ def bounded(raw: bytes, source: str) -> bytes:
 
 
 def deep(raw: bytes, limit: int) -> bool:
-    """Return whether JSON has more levels; of text that is no JSON, this may be a mistake. All loops are in C."""
+    """Return whether JSON has more than `limit` levels. The result may be wrong for text that is not JSON. All loops
+    run in C."""
     if raw.count(b"{") + raw.count(b"[") <= limit:
         return False
     text = _ESCAPED.sub(b"", raw) if b"\\" in raw else raw
-    # Without two quotes that are neighbours, the others still enclose the same brackets.
+    # Removing pairs of adjacent quotes does not change which brackets the remaining quotes enclose.
     text = text.translate(None, _OTHERS).replace(b'""', b"")
     text = _STRING.sub(b"", text) if b'"' in text else text
     return max(accumulate(array("b", text.translate(_STEPS))), default=0) > limit
@@ -63,5 +64,5 @@ def _flat(raw: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=1000)
 def _complain(source: str) -> None:
-    """Log once for each source: a client that writes such an object may write it many times."""
+    """Log once per source, since a client that writes such an object may write it many times."""
     log.warning("%s: an object is more than %d levels deep; what is deeper is left out", source, DEPTH)

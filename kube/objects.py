@@ -1,4 +1,5 @@
-"""Typed views of the fields that every Kubernetes object has. Only fields in use are declared; others are ignored."""
+"""Typed views of the fields that every Kubernetes object has. Only fields that are used are declared; all others are
+ignored."""
 
 from __future__ import annotations
 
@@ -43,12 +44,12 @@ class ObjectMeta(msgspec.Struct, rename="camel"):
         return next((o for o in self.owner_references or () if o.controller), None)
 
     def label(self, key: str) -> str:
-        """The value of a label; empty if absent."""
+        """Return the value of a label; empty if the label is absent."""
         return (self.labels or {}).get(key, "")
 
 
 class Object(Protocol):
-    """Anything with metadata: what the watch cache can hold."""
+    """Any object with metadata; the watch cache can hold it."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -61,7 +62,7 @@ Key = tuple[str, str]
 
 
 class Envelope(msgspec.Struct):
-    """An object of which only the metadata is decoded; `raw` keeps all bytes as received."""
+    """An object whose metadata alone is decoded; `raw` keeps all bytes as received."""
 
     metadata: ObjectMeta
     raw: bytes = b""
@@ -75,6 +76,6 @@ _metadata = msgspec.json.Decoder(_MetadataOnly)
 
 
 def envelope(raw: bytes | msgspec.Raw) -> Envelope:
-    """Decode the metadata and keep the bytes, so that evidence loses nothing."""
+    """Decode the metadata and keep the bytes, so that no evidence is lost."""
     data = bytes(raw)
     return Envelope(_metadata.decode(data).metadata, data)

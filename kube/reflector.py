@@ -1,8 +1,8 @@
 """List and watch in a loop: keeps a copy of a collection up to date.
 
 Invariant: after any interruption the sink receives every difference exactly once, deletions included. An interruption
-costs only time: a back-off that grows until a watch delivers a good event. An expired resource version is listed again
-at once, unless it expires twice in a row.
+costs only time: a back-off that grows until a watch delivers a good event. After an expired resource version the
+collection is listed again at once, unless the version expires twice in a row.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ log = logging.getLogger(__name__)
 
 PAGE = 1000
 INACTIVITY_SECONDS = 90.0
-"""A watch without a byte for this long is cut and resumed: the API server sends a bookmark about once a minute."""
+"""A watch that receives no byte for this long is closed and resumed. The API server sends a bookmark about once a
+minute."""
 
 
 _LIST_AGAIN = frozenset({400, 404, 410})
-"""Watch errors that the same resource version would meet again: too old, not understood, resource not served."""
+"""Status codes of watch errors that would recur with the same resource version: too old, not understood, resource not
+served."""
 
 
 class Sink(Protocol[T]):
-    """The receiver of a reflector. A sink that raises ends the reflector with SinkFailed."""
+    """The receiver of a reflector's events. If it raises, the reflector ends with SinkFailed."""
 
     def replaced(self, items: list[T]) -> None:
         """Receive a list of the whole collection."""
@@ -63,8 +65,8 @@ class _Versioned(msgspec.Struct):
 
 
 _SPOILT = (msgspec.DecodeError, UnicodeDecodeError)
-"""Exceptions of msgspec for bytes that are not JSON. A ValidationError (valid JSON of another shape) is a DecodeError,
-too; invalid UTF-8 in a decoded string is a UnicodeDecodeError."""
+"""Exceptions that msgspec raises for bytes that are not JSON. A ValidationError (valid JSON of another shape) is also a
+DecodeError; invalid UTF-8 in a decoded string is a UnicodeDecodeError."""
 
 _pages = msgspec.json.Decoder(_Page)
 _events = msgspec.json.Decoder(_Event)
@@ -72,7 +74,7 @@ _versions = msgspec.json.Decoder(_Versioned)
 
 
 class SinkFailed(Exception):
-    """The sink, or a handler behind it, raised: a bug of this process, which no retry fixes."""
+    """The sink, or a handler that it calls, raised an exception: a bug of this process, which no retry fixes."""
 
 
 class _Garbled(Exception):
@@ -80,18 +82,18 @@ class _Garbled(Exception):
 
 
 class _Unreadable(Exception):
-    """A valid event with an object that does not fit the type it is decoded to. A retry would fail in the same way."""
+    """A valid event whose object does not fit the type that it is decoded into. A retry would fail in the same way."""
 
 
 class LineCutter:
-    """Splits a stream of chunks into lines of any length. What follows the last line break waits for the next chunk; at
-    the end of a stream it is an incomplete object, which the resumed watch sends again."""
+    """Splits a stream of chunks into lines of any length. The bytes after the last line break wait for the next chunk;
+    at the end of a stream they are an incomplete object, which the resumed watch sends again."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that this chunk completes, without blank ones."""
+        """Yield the lines that this chunk completes, except blank ones."""
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             line = chunk[start:end]
@@ -112,7 +114,7 @@ class Backoff:
         self._first, self._cap, self._tries = first, cap, 0
 
     def next(self) -> float:
-        """The next delay in seconds."""
+        """Return the next delay in seconds."""
         ceiling: float = min(self._cap, self._first * 2 ** min(self._tries, 20))
         self._tries += 1
         return random.uniform(0, ceiling)
@@ -123,7 +125,7 @@ class Backoff:
 
 
 class Reflector(Generic[T]):
-    """Feeds `sink` from one collection, decoded by `decode`, until cancelled."""
+    """Passes the objects of one collection, decoded by `decode`, to `sink` until cancelled."""
 
     def __init__(
         self,
@@ -147,17 +149,18 @@ class Reflector(Generic[T]):
         self._inactivity, self._sleep = inactivity, sleep
         self._version = "0"
         self._listed = False
-        self._expired = False  # consecutive expirations of the resource version since the last good event
+        self._expired = False  # whether the resource version has expired since the last good event
         self._garbled = 0  # consecutive streams that broke without a good event
         self._backoff = Backoff()
 
     @property
     def version(self) -> int:
-        """The resource version of the last list, event or bookmark that the sink has received."""
+        """The resource version of the last list, event or bookmark that was processed."""
         return int(self._version)
 
     async def run(self) -> None:
-        """Run until cancelled. Connection errors, refusals and broken streams are logged and retried with back-off.
+        """Run until cancelled. Connection errors, error responses and broken streams are logged and retried with
+        back-off.
 
         Raises SinkFailed if the sink raises.
         """
@@ -176,15 +179,15 @@ class Reflector(Generic[T]):
                 level = logging.INFO if error.status == 410 else logging.WARNING
                 wait, reason = error.retry_after, str(error)
                 if error.status == 410 and not self._expired:
-                    # Not an error of the server: the version of a quiet collection ages. Wait only from the second time
-                    # on.
+                    # Not an error of the server: the resource version of a quiet collection expires with time. Wait
+                    # only if it expires again.
                     self._expired, wait = True, 0.0
             except _Unreadable as error:
                 self._listed = False
                 reason = str(error)
             except _Garbled as error:
-                # Resuming loses nothing, so it is tried first; a stream that keeps breaking at this version needs a
-                # list.
+                # Try to resume first, since that loses nothing. A stream that breaks again at this resource version
+                # needs a list.
                 self._garbled += 1
                 self._listed = self._garbled < 2
                 reason = str(error)
@@ -207,7 +210,7 @@ class Reflector(Generic[T]):
             raise SinkFailed(f"{self._resource}: handling a list failed: {error!r}") from error
 
     async def read(self) -> tuple[list[T], str]:
-        """The collection as it is now, and its resource version. The sink is not called."""
+        """List the whole collection and return its items and its resource version. The sink is not called."""
         items: list[T] = []
         params = {**self._params, "limit": str(PAGE)}
         while True:
@@ -223,7 +226,7 @@ class Reflector(Generic[T]):
         return items, page.metadata.resource_version or "0"
 
     async def _watch(self) -> bool:
-        """Run one watch to its end; returns whether it delivered anything."""
+        """Run one watch to its end and return whether it delivered anything."""
         params = {
             **self._params,
             "watch": "true",
@@ -277,8 +280,8 @@ class Reflector(Generic[T]):
             self._version = version
 
     def _complain(self, raw: msgspec.Raw, error: Exception) -> None:
-        """An object that cannot be decoded counts as absent: it is not reported, and a known one is reported as
-        deleted."""
+        """Log that an object cannot be decoded. Such an object counts as absent: it is not reported, and a known one is
+        reported as deleted."""
         try:
             name = "/".join(envelope(raw).metadata.key)
         except _SPOILT:
@@ -287,5 +290,5 @@ class Reflector(Generic[T]):
 
 
 def _unanswered() -> tuple[type[Exception], ...]:
-    """Return what a request raises that got no answer, or one that cannot be read."""
+    """Return the exceptions of a request that got no response, or a response that cannot be read."""
     return (*errors.UNANSWERED, *_SPOILT)

@@ -17,12 +17,12 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """`v1`, `grove.io/v1alpha1`: the value of an object's `apiVersion`."""
+        """The value of an object's `apiVersion`, such as `v1` or `grove.io/v1alpha1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The request path: without a namespace that of the collection in all namespaces, without a name that of the
-        collection.
+        """Return the request path of an object; without a name, that of its collection; without a namespace, that of
+        the collection in all namespaces.
 
         Raises ValueError for an empty name, or a name without its namespace: such a path would address a whole
         collection, or nothing.

@@ -1,4 +1,5 @@
-"""A work queue for reconcilers: each key is processed by one worker at a time, however often it is added meanwhile."""
+"""A work queue for reconcilers: each key is processed by one worker at a time, however often it is added in the
+meantime."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 Outcome = Literal["success", "requeue_after", "error"]
 
 MISTAKES = (LookupError, TypeError, AttributeError, AssertionError)
-"""Errors of the code itself, whose messages say little without the place: that of a KeyError is the key alone."""
+"""Errors in the code itself. Their messages say little without a traceback; a KeyError's message is only the key."""
 
 
 class Meter(Protocol):
@@ -25,13 +26,13 @@ class Meter(Protocol):
         """A key was added."""
 
     def on_take(self, seconds: float) -> None:
-        """A worker took a key that had waited for so many seconds."""
+        """A worker took a key that had waited for `seconds`."""
 
     def on_retry(self) -> None:
         """A key is retried because its reconcile failed."""
 
     def on_done(self, seconds: float, outcome: Outcome) -> None:
-        """A reconcile has ended."""
+        """A reconcile ended after `seconds`."""
 
 
 class Closed(Exception):
@@ -39,10 +40,11 @@ class Closed(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """Keys to be reconciled, without duplicates. A key that is added while it is processed is handed out again
+    """Keys to be reconciled, without duplicates. A key that is added while it is being processed is handed out again
     afterwards.
 
-    `settle` is a delay in seconds before a newly added key is handed out, so that a burst of events costs one pass.
+    `settle` is a delay in seconds before a newly added key is handed out, so that a burst of events costs one
+    reconcile.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def close(self) -> None:
-        """Hand out nothing from now on; `get` raises Closed, also for waiting workers."""
+        """Hand out no more keys: `take` raises Closed from now on, also in workers that are waiting."""
         self._closed = True
         while self._waiters:
             self._call()
@@ -88,26 +90,26 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_later(seconds, self._due, key)
 
     def retry(self, key: K) -> None:
-        """Add a key whose reconcile failed, with a delay that grows with each consecutive failure."""
+        """Add a key whose reconcile failed, after a delay that grows with each consecutive failure."""
         if self.meter is not None:
             self.meter.on_retry()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add_after(key, min(self._retry_cap, self._first_retry * 2 ** min(failures - 1, 30)))
 
     def forget(self, key: K) -> None:
-        """Reset the consecutive failures of a key."""
+        """Reset the count of consecutive failures of a key."""
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """Return the next key; `done` must be called for it. Raises Closed."""
+        """Return the next key; the caller must call `done` for it. Raises Closed."""
         while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
                 await waiter
             except asyncio.CancelledError:
-                # A worker that is cancelled between its wake-up and its turn wakes another one, or the key would never
-                # be taken.
+                # A worker that is cancelled after its wake-up and before it takes a key wakes another worker, or the
+                # key would never be taken.
                 if waiter.done() and not waiter.cancelled() and self._ready:
                     self._call()
                 raise
@@ -122,18 +124,19 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """End the work on a key. Raises KeyError if no worker holds it: a second `done` could hand out a waiting key to
-        two workers."""
+        """Finish the work on a key. Raises KeyError if no worker holds the key: a second `done` could hand out a
+        waiting key to two workers."""
         self._working.remove(key)
         if key in self._dirty:
             self._hand_out(key)
 
     def __len__(self) -> int:
-        """The number of keys that could be taken now, without those that settle and those that are being processed."""
+        """Return the number of keys that could be taken now, without keys in their settle time and keys that are being
+        processed."""
         return len(self._ready)
 
     def idle(self, seconds: float = 0.0) -> bool:
-        """Whether no key is being processed, waits to be, or is due within so many seconds."""
+        """Return whether no key is being processed, is ready or waiting, or becomes due within `seconds`."""
         horizon = asyncio.get_running_loop().time() + seconds
         return not self._working and not self._dirty and all(t.when() > horizon for t in self._timers.values())
 
@@ -168,8 +171,8 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
     """Run `reconcile` for the keys of a queue with `workers` workers, until cancelled, or until the queue is closed and
     the last reconcile has ended.
 
-    If a reconcile returns a number, the key is repeated after that many seconds; if it raises, it is retried with
-    back-off.
+    If a reconcile returns a number, the key is added again after that many seconds; if it raises, the key is retried
+    with back-off.
     """
 
     async def worker() -> None:
