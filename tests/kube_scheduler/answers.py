@@ -1,6 +1,7 @@
-"""Recorded answers of kube-scheduler: a line for each scene with its seed, its digest, and the nodes of each pod.
+"""The recorded responses of kube-scheduler: one line per scene with its seed, its digest, and each pod's feasible
+nodes.
 
-Node `n3` is written as 3; `-` stands for no node.
+Node `n3` is written as 3; `-` means that no node is feasible.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ FOLDER = Path(__file__).parent.parent.parent / "fixtures" / "kube-scheduler"
 
 
 class Recorded(NamedTuple):
-    """The answers to one scene: the names of the feasible nodes of each candidate."""
+    """The recorded response to one scene: the names of each candidate's feasible nodes."""
 
     seed: int
     digest: str
@@ -23,14 +24,14 @@ class Recorded(NamedTuple):
 
 
 def line(scene: Scene, feasible: Sequence[Sequence[str]]) -> str:
-    """Return the line for the answers to a scene."""
+    """Return the line that records the feasible nodes of a scene's candidates."""
     return " ".join(
         [str(scene.seed), scene.digest, *("".join(n[1:] for n in sorted(nodes)) or "-" for nodes in feasible)]
     )
 
 
 def read(path: Path) -> Iterator[Recorded]:
-    """Read a file of answers."""
+    """Yield the records of a file."""
     for text in path.read_text(encoding="utf-8").splitlines():
         if text and not text.startswith("#"):
             seed, digest, *columns = text.split()

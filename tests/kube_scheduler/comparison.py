@@ -1,4 +1,4 @@
-"""Compare the reference's filters with the answers of kube-scheduler."""
+"""Compare the reference's filters with the filter results of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ FIELDS: dict[str, tuple[str, Any]] = {
     "persistentvolumeclaims": ("claims", storage.PersistentVolumeClaim),
     "volumeattachments": ("attachments", storage.VolumeAttachment),
 }
-"""Resource → the field of the reference's ClusterState, and the type of its objects. That of pods depends on the
-version."""
+"""Resource → the field of the reference's ClusterState, and the type of its objects. The type of pods depends on the
+Kubernetes version."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A node that kube-scheduler and the reference judge differently, and why the reference refuses it, if it does."""
+    """A node that kube-scheduler and the reference judge differently, and the reference's reason if it rejects the
+    node."""
 
     scene: Scene
     pod: Manifest
@@ -46,14 +47,14 @@ class Difference:
 
     @property
     def kind(self) -> str:
-        """The side that refuses the node: a plugin of the reference, or kube-scheduler."""
+        """The side that rejects the node: a plugin of the reference, or kube-scheduler."""
         return (
             f"only {self.reason.partition(':')[0]} of the reference refuses" if self.feasible else "only kube-scheduler"
         )
 
     @property
     def size(self) -> int:
-        """Amount of text that a reader has to look at, the pod above all."""
+        """The amount of text that a reader has to inspect; the pod counts ten times."""
         return len(str(self.pod)) * 10 + len(str(self.scene.objects))
 
     def __str__(self) -> str:
@@ -74,7 +75,7 @@ class Difference:
 
 
 def verdicts(scene: Scene, kubernetes: str) -> list[dict[str, str]]:
-    """Return the verdict of the reference on each candidate: the reason by node."""
+    """Return the reference's verdict on each candidate: node name → reason for rejection, empty for a feasible node."""
     major, minor, *_ = map(int, kubernetes.split("."))
     kinds = {**FIELDS, "pods": ("pods", pod_type((major, minor)))}
     decoded: dict[str, Any] = {
@@ -106,7 +107,8 @@ def compare(
 
 
 def report(differences: Sequence[Difference]) -> str:
-    """Return the number of differences by kind, and the smallest of each kind; empty if there are none."""
+    """Return the number of differences of each kind, and the smallest difference of each kind; empty without
+    differences."""
     counts = Counter(difference.kind for difference in differences)
     smallest = {d.kind: d for d in sorted(differences, key=lambda d: d.size, reverse=True)}
     return "\n".join([*(f"{n} × {kind}" for kind, n in counts.items()), *map(str, smallest.values())])

@@ -1,4 +1,4 @@
-"""Random choices that are the same for the same seed, on every version of Python."""
+"""Random choices that are the same for the same seed in every version of Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ WEIGHTS = yaml.safe_load(Path(__file__).with_name("weights.yaml").read_text(enco
 
 
 class Draw:
-    """Choices by `Random.random` alone: Python promises its sequence, and not that of `choice` and `sample`."""
+    """Choices made with `Random.random` alone, because Python guarantees its sequence but not that of `choice` and
+    `sample`."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -31,12 +32,12 @@ class Draw:
         return options[self.number(0, len(options) - 1)]
 
     def some(self, options: Sequence[T], minimum: int, maximum: int) -> list[T]:
-        """Choose `minimum` to `maximum` different options."""
+        """Choose between `minimum` and `maximum` distinct options."""
         rest = list(options)
         return [rest.pop(self.number(0, len(rest) - 1)) for _ in range(min(len(rest), self.number(minimum, maximum)))]
 
     def weighted(self, options: Mapping[T, float]) -> T:
-        """Choose a key by the weights in the values."""
+        """Choose a key; the values are the weights."""
         place = self._random.random() * sum(options.values())
         for option, weight in options.items():
             place -= weight

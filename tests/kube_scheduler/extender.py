@@ -1,4 +1,4 @@
-"""An extender of kube-scheduler: it learns which nodes have passed all filters, and lets no pod be bound."""
+"""A scheduler extender that learns which nodes have passed all filters, and prevents every pod from being bound."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from aiohttp import web
 
 
 class Extender:
-    """The nodes that passed all filters, by the UID of the pod. A pod for which none passes is never asked for."""
+    """The nodes that passed all filters, by pod UID. kube-scheduler does not call an extender for a pod without
+    feasible nodes."""
 
     def __init__(self) -> None:
         self.feasible: dict[str, list[str]] = {}
         self.contradictions: list[str] = []
-        """Pods for which a second attempt had another result."""
+        """Pods for which a second scheduling attempt had a different result."""
 
     def forget(self) -> None:
         self.feasible.clear()
@@ -24,7 +25,7 @@ class Extender:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[str]:
-        """Serve on a free port of loopback; yields the URL."""
+        """Serve on a free loopback port, and yield the URL."""
         application = web.Application(client_max_size=1 << 24)
         application.router.add_post("/filter", self._filter)
         runner = web.AppRunner(application, access_log=None)

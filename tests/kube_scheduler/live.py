@@ -1,6 +1,6 @@
 """Ask the real kube-scheduler which nodes pass its filters.
 
-Its control plane consists of etcd and the API server alone: controllers would bind volumes and remove taints.
+Its control plane consists only of etcd and the API server, because controllers would bind volumes and remove taints.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from tests.kube_scheduler.watched import Pod, WatchedPods
 
 CONFIGURATION = Template(Path(__file__).with_name("configuration.yaml").read_text(encoding="utf-8"))
 GATES = "TaintTolerationComparisonOperators=true"
-"""Lets tolerations compare numbers, which is off by default in 1.36."""
+"""Lets tolerations compare numbers; the gate is off by default in Kubernetes 1.36."""
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False)
 SPACES = (*nodes.NAMESPACES, NAMESPACE)
 LIMIT = 120.0
-"""Seconds that the scheduler has for the pods of a scene."""
+"""Seconds within which the scheduler must have tried a scene's pods."""
 AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 Answer = tuple[list[str], str]
-"""Names of the nodes that passed all filters, and what kube-scheduler says of the pod."""
+"""The names of the nodes that passed all filters, and kube-scheduler's message about the pod."""
 
 
 class Scheduler:
-    """kube-scheduler on its control plane, which has the objects of one scene at a time."""
+    """kube-scheduler with its control plane, which holds the objects of one scene at a time."""
 
     def __init__(self, client: Client, extender: Extender, watched: WatchedPods, version: str, log: Path) -> None:
         self._client, self._extender, self._watched, self._log = client, extender, watched, log
@@ -56,7 +56,7 @@ class Scheduler:
         self._numbers = itertools.count()
 
     async def prepare(self) -> None:
-        """Create what all scenes share."""
+        """Create the objects that all scenes share."""
         for name in SPACES:
             await self._client.create(NAMESPACES, {"metadata": {"name": name}})
             await self._client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
@@ -64,7 +64,7 @@ class Scheduler:
         await self._client.create(RUNTIME_CLASSES, runtime)
 
     async def play(self, scene: Scene) -> list[Answer]:
-        """Return the answer for each candidate of a scene."""
+        """Create a scene's objects and candidates, and return the scheduler's response for each candidate."""
         try:
             await self._set_up(scene.objects)
             pods = await self._decide(scene.candidates)
@@ -93,7 +93,7 @@ class Scheduler:
         return self._extender.feasible.get(pod.metadata.uid, [])
 
     async def _decide(self, manifests: Sequence[Manifest]) -> list[Pod]:
-        """Create pods, and wait until the scheduler has tried them."""
+        """Create pods, and wait until the scheduler has tried to schedule them."""
         await asyncio.gather(*(self._create("pods", manifest) for manifest in manifests))
         try:
             pods = await asyncio.wait_for(self._watched.decided(manifests), LIMIT)
@@ -105,14 +105,14 @@ class Scheduler:
         return pods
 
     async def _create(self, plural: str, manifest: Manifest) -> None:
-        """Create an object with its status, and delete it if it is to be terminating."""
+        """Create an object with its status, and delete it if it is supposed to be terminating."""
         resource, metadata, status = RESOURCES[plural], manifest["metadata"], manifest.get("status")
         place = (metadata.get("namespace"), metadata["name"])
         sent = {**manifest, "metadata": {k: v for k, v in metadata.items() if k != "deletionTimestamp"}}
         if resource == NAMESPACES:
             sent["metadata"] = {**metadata, "labels": {"team": None, "stage": None, **metadata["labels"]}}
             answer = await self._client.patch(resource, *place, sent)
-        elif plural == "nodes":  # at admission, new nodes get a taint that the node lifecycle controller would remove
+        elif plural == "nodes":  # admission taints new nodes; only the node lifecycle controller would untaint them
             await self._client.create(resource, sent)
             taints = {"spec": {"taints": manifest["spec"].get("taints")}}
             answer = await self._client.patch(resource, *place, taints)
@@ -126,7 +126,7 @@ class Scheduler:
             raise AssertionError(f"{plural} {metadata['name']} is stored otherwise: {wrong}")
 
     async def _clear(self) -> None:
-        """Remove all objects but the namespaces."""
+        """Remove all objects except the namespaces."""
         for plural, resource in reversed(RESOURCES.items()):
             for space in SPACES if resource.namespaced else (None,) if resource != NAMESPACES else ():
                 await self._client.request("DELETE", resource.path(space), body=AT_ONCE)
@@ -138,7 +138,7 @@ class Scheduler:
 
 @asynccontextmanager
 async def scheduler(kubernetes: str = "") -> AsyncIterator[Scheduler]:
-    """Start a control plane with kube-scheduler; both end with the block."""
+    """Start a control plane with kube-scheduler; both stop when the block ends."""
     settings = ClusterSettings(scheduler=False, audit=False, kubernetes=kubernetes, features=Requested(gates=(GATES,)))
     cluster = await asyncio.to_thread(Cluster.up, f"filters-{os.getpid()}", settings=settings)
     try:

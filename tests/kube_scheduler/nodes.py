@@ -1,4 +1,4 @@
-"""Draw the nodes and namespaces of a scene."""
+"""Randomly drawn nodes and namespaces of a scene."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GPU, NIC, HUGEPAGES, EPHEMERAL = "nvidia.com/gpu", "example.com/nic", "hugepages
 ZONES, NAMESPACES = ("z1", "z2", "z3"), ("a", "b", "c")
 LABELS: dict[str, tuple[float, Sequence[str]]] = WEIGHTS["node labels"]
 LEVELS = ("3", "5", "10", "high")
-"""Values of a taint that tolerations compare with numbers."""
+"""Taint values that tolerations compare with numbers."""
 
 
 def namespace(draw: Draw, name: str) -> Manifest:

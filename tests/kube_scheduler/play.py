@@ -1,4 +1,4 @@
-"""Play scenes on the real kube-scheduler, and compare the reference's filters with it: `make filters`."""
+"""Run scenes on the real kube-scheduler, and compare the reference's filters with it: `make filters`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.kube_scheduler.live import GATES, scheduler
 from tests.kube_scheduler.scenes import CANDIDATES, scene
 
 SCENES = 100_000
-"""Number of scenes for one SEED of the command. The recorded scenes are those of seed 0."""
+"""The number of scenes per SEED of the command. The recorded scenes have seed 0."""
 
 
 async def play(seed: int, pods: int, kubernetes: str, *, write: bool) -> int:
-    """Play scenes with `pods` pods in all; return 1 if there was a difference."""
+    """Run scenes that have at least `pods` candidates in total; return 1 if there was a difference."""
     extents: Counter[str] = Counter()
     differences: list[Difference] = []
     async with scheduler(kubernetes) as playing:

@@ -1,4 +1,4 @@
-"""Draw pods: the fields that the filters of kube-scheduler read, one function for each group of them."""
+"""Randomly drawn pods: one method for each group of fields that kube-scheduler's filters read."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tests.kube_scheduler.storage import DELETED
 
 IMAGE = "example.com/image"
 RUNTIME_CLASS, OVERHEAD = "overhead", {"cpu": "250m", "memory": "120Mi"}
-"""The one class of the cluster, and what its pods need beside their containers."""
+"""The cluster's only RuntimeClass, and what its pods need in addition to their containers' requests."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 LABELS: dict[str, tuple[float, Sequence[str]]] = WEIGHTS["pod labels"]
 TOPOLOGIES: dict[str, float] = WEIGHTS["topologies"]
 ORDER = [*WEIGHTS["candidates"], "resized"]
-"""The order in which parts are drawn: later ones heed earlier ones."""
+"""The order in which parts of a pod are drawn: later parts take earlier ones into account."""
 
 
 class PodDraw:
-    """A pod that is being drawn. `claims` are the names of the claims of its namespace."""
+    """A pod that is being drawn. `claims` holds the names of the PersistentVolumeClaims of each namespace."""
 
     def __init__(self, draw: Draw, name: str, claims: Mapping[str, Sequence[str]], node_names: Sequence[str]) -> None:
         self.draw, self.node_names = draw, node_names
@@ -39,7 +39,7 @@ class PodDraw:
         return self._manifest()
 
     def bound(self) -> Manifest:
-        """Draw a pod that runs on a node, or has."""
+        """Draw a pod that runs on a node or has finished there."""
         self._parts(WEIGHTS["bound"], self.draw.weighted({1: 4, 2: 3, 3: 1}))
         self.spec["nodeName"] = self.draw.one(self.node_names)
         if self.draw.chance(0.1):
@@ -50,7 +50,7 @@ class PodDraw:
 
     def _parts(self, weights: Mapping[str, float], count: int) -> None:
         parts = {self.draw.weighted(weights) for _ in range(count)}
-        if "hugepages" in parts:  # with hugepages of a container, the API server adds some to those of the pod
+        if "hugepages" in parts:  # if a container has hugepages, the API server adds some to the pod-level requests
             parts.discard("pod_level")
         if "resized" in parts:
             parts -= {"requests", "pod_level"}
@@ -143,7 +143,7 @@ class PodDraw:
         self._request_with_limit(name, self.draw.weighted({"1": 4, "2": 2, "0": 1}))
 
     def _request_with_limit(self, name: str, amount: str) -> None:
-        """Request a resource that cannot be overcommitted."""
+        """Request a resource that cannot be overcommitted, with an equal limit."""
         self._request(self.main, **{name: amount})
         self.main["resources"].setdefault("limits", {})[name] = amount
 
@@ -167,7 +167,8 @@ class PodDraw:
         self.spec |= {"runtimeClassName": RUNTIME_CLASS, "overhead": OVERHEAD}
 
     def resized(self) -> None:
-        """Have a resize under way: what the pod has differs from what its spec requests."""
+        """Put the pod into the middle of a resize, so that its allocated resources differ from the requests of its
+        spec."""
         draw = self.draw
         self.requests()
         current = {"cpu": draw.one(("100m", "1", "2")), "memory": draw.one(("64Mi", "2Gi"))}
@@ -189,7 +190,7 @@ class PodDraw:
         self._affinity("podAffinity")[REQUIRED] = self._pod_terms()
 
     def own_kind(self) -> None:
-        """Ask for other pods like this one: the first of them may go anywhere."""
+        """Require pods with the same label as this pod: the first such pod may go anywhere."""
         self.labels["app"] = self.draw.one(("web", "first"))
         selector = {"matchLabels": {"app": self.labels["app"]}}
         term = {"topologyKey": self.draw.weighted(TOPOLOGIES), "labelSelector": selector}

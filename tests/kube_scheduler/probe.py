@@ -1,6 +1,6 @@
-"""A pod that has exactly one feasible node once the scheduler has seen the last object of each kind.
+"""A pod that has exactly one feasible node after the scheduler has seen the last object of each kind.
 
-A watch delivers the objects of one kind in order, so the scheduler has then seen all objects of the scene.
+A watch delivers the objects of one kind in order, so the scheduler has seen all objects of the scene by that time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ NAMESPACE, EXPECTED = "probe", ["probe"]
 
 
 def probe(number: int, attempt: int = 0) -> Manifest:
-    """Return the last objects of each kind by plural name, and the pod of an attempt, under `pod`."""
+    """Return the last object of each kind by plural resource name, and the pod of this attempt under `pod`."""
     documents: Manifest = yaml.safe_load(TEXT.substitute(tag=f"probe-{number}", attempt=attempt))
     return documents

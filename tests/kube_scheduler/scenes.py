@@ -1,4 +1,4 @@
-"""Scenes to try filters on: a small cluster, and pods that are to be placed on it, the same for the same seed."""
+"""Scenes for the filters: a small cluster and pods to place on it. The same seed always yields the same scene."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kube_scheduler.pods import PodDraw
 from tests.kube_scheduler.storage import StorageDraw
 
 CANDIDATES = 40
-"""How many pods a scene tries."""
+"""The number of candidate pods in a scene."""
 STORAGE = "storage.k8s.io"
 RESOURCES = {
     resource.plural: resource
@@ -37,7 +37,7 @@ RESOURCES = {
 
 @dataclass(frozen=True)
 class Scene:
-    """The objects of a scene by the plural names of their resources, and the pods that are to be placed."""
+    """The objects of a scene by plural resource name, and the pods that are to be placed."""
 
     seed: int
     objects: Mapping[str, Sequence[Manifest]]

@@ -1,4 +1,4 @@
-"""Draw the volumes, claims, storage classes and CSI objects of a scene."""
+"""Randomly drawn volumes, claims, storage classes and CSI objects of a scene."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from tests.kube_scheduler.draw import WEIGHTS, Draw, Manifest
 from tests.kube_scheduler.nodes import HOSTNAME, NAMESPACES, RACK, ZONE, ZONES
 
 DRIVERS, SUCCESSORS = ("csi.example.com", "zonal.example.com"), ("ebs.csi.aws.com", "pd.csi.storage.gke.io")
-"""Drivers, and those that have taken over disks of in-tree plugins."""
+"""CSI drivers, and CSI drivers that have replaced in-tree volume plugins."""
 BETA_ZONE, REGION = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region"
 BOUND, SELECTED = "pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node"
 SIZES = ("1Gi", "5Gi", "10Gi")
 DELETED = "2026-01-01T00:00:00Z"
-"""Stands for the time at which a terminating object was deleted."""
+"""The deletion timestamp of a terminating object."""
 
 
 class StorageDraw:
-    """The objects of storage of a scene by their plural names, while they are drawn."""
+    """The storage objects of a scene by plural resource name, while they are drawn."""
 
     def __init__(self, draw: Draw, node_names: Sequence[str], *, attached: bool) -> None:
-        """`attached`: have drivers that count disks of in-tree plugins, and attachments beside those of pods."""
+        """`attached`: use drivers that also count disks of in-tree plugins, and add attachments that belong to no
+        pod."""
         self.draw, self._node_names, self._drivers = draw, node_names, SUCCESSORS if attached else DRIVERS
         self.objects: dict[str, list[Manifest]] = defaultdict(list)
         self.claims: dict[str, list[str]] = defaultdict(list)
@@ -63,7 +64,7 @@ class StorageDraw:
         return {"metadata": {"name": name}, "spec": {"drivers": drivers}}
 
     def _capacity(self, number: int, zone: str) -> Manifest:
-        """Draw the capacity that a driver has left in a zone."""
+        """Draw the remaining capacity of a driver in a zone."""
         draw = self.draw
         capacity: Manifest = {"metadata": {"name": f"capacity-{number}", "namespace": "a"}}
         capacity["storageClassName"] = draw.weighted({"late": 4, "local": 1})
@@ -90,7 +91,7 @@ class StorageDraw:
         return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
     def _places(self) -> list[Manifest]:
-        """Draw the nodes that reach a volume."""
+        """Draw the node selector terms of the nodes that can reach a volume."""
         by_key = {ZONE: ZONES, RACK: ("r1", "r2", "r3"), HOSTNAME: self._node_names}
         terms = []
         for _ in range(self.draw.weighted({1: 4, 2: 1})):
@@ -103,7 +104,7 @@ class StorageDraw:
     def _free_volume(self, number: int) -> Manifest:
         draw = self.draw
         phase = draw.weighted({"Available": 8, "Released": 1, "Bound": 1})
-        size = f"{number + 1}Gi"  # sizes differ: of two that fit equally well, kube-scheduler takes any
+        size = f"{number + 1}Gi"  # sizes differ: of volumes that fit equally well, kube-scheduler may take either
         volume = self._volume(f"free-{number}", size, "free", phase)
         spec = volume["spec"]
         spec["storageClassName"] = draw.weighted({"local": 4, "late": 1})
@@ -154,7 +155,7 @@ class StorageDraw:
         self.claims[namespace].append(name)
 
     def _bind(self, claim: Manifest, kind: str) -> None:
-        """Bind a claim to a volume of its own."""
+        """Bind a claim to its own volume."""
         metadata, spec = claim["metadata"], claim["spec"]
         place = {"namespace": metadata["namespace"], "name": metadata["name"]}
         spec["storageClassName"] = self.draw.weighted({"late": 2, "immediate": 2, "": 1})

@@ -1,4 +1,4 @@
-"""The form in which the API server stores the objects of a scene: with what it adds by default and at admission."""
+"""Objects as the API server stores them, with the fields that it adds by default and at admission."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.kube_scheduler.pods import REQUIRED
 
 
 def stored(plural: str, manifest: Manifest) -> Manifest:
-    """Return an object as a scheduler reads it. Only pods change."""
+    """Return an object as a scheduler reads it. Only pods differ from their manifest."""
     if plural != "pods":
         return manifest
     pod = deepcopy(manifest)
     spec, labels = pod["spec"], pod["metadata"]["labels"]
     tolerations = spec.setdefault("tolerations", [])
     present = [(t.get("key", ""), t.get("effect", "")) for t in tolerations]
-    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):  # by DefaultTolerationSeconds
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):  # as DefaultTolerationSeconds does
         if not any(k in ("", key) and effect in ("", "NoExecute") for k, effect in present):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
     terms = list(spec.get("topologySpreadConstraints", ()))
@@ -38,7 +38,8 @@ def _merge(term: Manifest, labels: dict[str, str]) -> None:
 
 
 def difference(expected: Any, observed: Any, path: str = "") -> str:
-    """Return where an object lacks what is expected; empty if it has all. Fields beside that are ignored."""
+    """Return the path at which an object lacks an expected value; empty if it has all. Additional fields are
+    ignored."""
     parts = []
     if isinstance(expected, dict) and isinstance(observed, dict):
         parts = [difference(value, observed.get(key), f"{path}.{key}") for key, value in expected.items()]

@@ -1,4 +1,5 @@
-"""The reference's filters against answers of kube-scheduler: recorded ones, and those of a scene that is played now."""
+"""Tests that the reference's filters agree with kube-scheduler: with recorded responses, and with a scene that runs
+now."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ from tests.kube_scheduler.stored import difference
 
 RECORDINGS = sorted(FOLDER.glob("*.txt"))
 SHARE = 1 if THOROUGH else 5
-"""One recorded scene of so many is tried."""
+"""One out of this many recorded scenes is compared."""
 CONSTRAINT = pod_topology_spread._Constraint
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
-    # Only NodeName has no scene: kube-scheduler does not try pods that name their node.
+    # All filters except NodeName: kube-scheduler does not try pods whose spec already names a node.
     **{
         filter_class.__name__: (filter_class, "refusal", lambda *_: "")
         for filter_class in FILTERS

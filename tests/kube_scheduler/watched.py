@@ -1,4 +1,4 @@
-"""The pods of a cluster, and what kube-scheduler says of them."""
+"""The pods of a cluster, and what kube-scheduler reports about them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Pod(msgspec.Struct):
 
     @property
     def scheduled(self) -> Condition:
-        """The condition PodScheduled; one without a type if the pod has none."""
+        """The condition PodScheduled; an empty condition if the pod has none."""
         return next(
             (condition for condition in self.status.conditions if condition.type == "PodScheduled"), Condition()
         )
 
 
 class WatchedPods:
-    """All pods, by a watch."""
+    """All pods, kept up to date by a watch."""
 
     def __init__(self, client: Client) -> None:
         self._pods: Informer[Pod] = Informer(client, PODS, typed(Pod))
@@ -57,7 +57,7 @@ class WatchedPods:
             await asyncio.gather(following, return_exceptions=True)
 
     async def decided(self, manifests: Sequence[Manifest]) -> list[Pod]:
-        """Wait until kube-scheduler has tried all these pods."""
+        """Wait until kube-scheduler has tried to schedule all these pods."""
         keys = [(manifest["metadata"]["namespace"], manifest["metadata"]["name"]) for manifest in manifests]
         while True:
             pods = [pod for key in keys if (pod := self._pods.get(*key)) is not None and pod.scheduled.type]
