@@ -1,1 +1,1 @@
-"""Shared by the conformance tests of several profiles. No profile imports another profile."""
+"""Helpers shared by the conformance tests of several profiles. No profile imports another profile."""

@@ -1,5 +1,5 @@
-"""The pods that the API server itself makes of clique templates: with its defaults, and with what admission plugins
-change. They are asked for as dry runs, so that nothing is stored."""
+"""The pods that the API server itself makes of clique templates, including its defaults and the changes by admission
+plugins. The pods are requested as dry runs, so nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True)
 class AcceptedPods:
-    """The replies of the API server by the name of the clique template."""
+    """The API server's replies, keyed by the name of the clique template."""
 
     replies: Mapping[str, Reply]
 
     def spec(self, clique: str) -> Mapping[str, Any]:
-        """Return the spec of the pod of a clique. Raises Blocked if the API server refuses it."""
+        """Return the spec of a clique's pod. Raises Blocked if the API server refuses the pod."""
         reply = self.replies[clique]
         if not reply.accepted:
             raise Blocked(f"the API server refuses a pod of template {clique}: {reply}", "circumstances")
@@ -35,15 +35,16 @@ class AcceptedPods:
 
 
 def ask(env: SceneEnvironment, workload: Object) -> AcceptedPods:
-    """Ask for one pod of each clique template of a PodCliqueSet."""
+    """Request one pod of each clique template of a PodCliqueSet, as a dry run."""
     cliques = workload["spec"]["template"]["cliques"]
     replies = env.dry_run.all([env.dry_run.create(_pod(env, clique)) for clique in cliques])
     return AcceptedPods({clique["name"]: reply for clique, reply in zip(cliques, replies, strict=True)})
 
 
 def fit(env: SceneEnvironment, workload: Object) -> list[str]:
-    """Take the fields from the clique templates that the API server refuses in pods, and the cliques whose pods it
-    refuses as a whole. Return both, with its reasons: a later version may restrict values of new fields."""
+    """Remove from the clique templates the fields that the API server refuses in pods, and the cliques whose pods it
+    refuses entirely. Return what was removed, with the API server's reasons. A later version may restrict the values of
+    new fields."""
     left_out = []
     template = workload["spec"]["template"]
     for _ in range(_MOST_ROUNDS):
@@ -64,7 +65,7 @@ def fit(env: SceneEnvironment, workload: Object) -> list[str]:
 
 
 def openapi_schemas(env: SceneEnvironment) -> Mapping[str, Any]:
-    """Return the types of core/v1 as the API server serves them, by name. Raises Blocked if it serves none."""
+    """Return the core/v1 types that the API server serves, by name. Raises Blocked if it serves none."""
     reply = env.dry_run.ask(Request("GET", _OPENAPI, dry_run=False))
     schemas = at(reply.object, "components", "schemas")
     if not isinstance(schemas, Mapping):
@@ -79,8 +80,8 @@ def _pod(env: SceneEnvironment, clique: Document) -> Object:
 
 
 def _clear(pod_spec: Object, place: str) -> bool:
-    """Set the field of a pod at a path to None, or the innermost field on the path that exists. Return whether there is
-    one inside of the spec."""
+    """Set to None the field at this path, or the innermost field of the path that exists. Return whether a field within
+    the spec was found."""
     holder: Any = None
     here: Any = {"spec": pod_spec}
     steps: list[str | int] = []

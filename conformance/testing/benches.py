@@ -1,6 +1,6 @@
-"""A bench: one instance of Kubernetes' gang scheduling in a scene, on nodes of its own.
+"""A bench: one instance of Kubernetes' gang scheduling in a scene, on its own nodes.
 
-Several benches of a scene are judged side by side: no pod of one fits on a node of another.
+Several benches of a scene are judged side by side, because no pod of one bench fits on a node of another.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from conformance.testing import workload_groups
 from conformance.testing.workload_groups import Leaf, Object, Root, WorkloadTarget
 
 SCHEDULED = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}
-"""The condition of a PodGroup, by version (WL-F09)."""
+"""The condition type of a PodGroup, by API version (WL-F09)."""
 PLACED = "PodScheduled"
 BLOCK, RACK = manifests.KEYS["block"], manifests.KEYS["rack"]
-"""Label keys of nodes: the levels of topology."""
+"""The node label keys of the topology levels."""
 NOT_SERVED = (
     "the cluster serves no {kind}: it needs Kubernetes 1.37 and its gates (cluster up --kubernetes 1.37 --features "
     "workload-api, or run with the same options)"
@@ -33,30 +33,32 @@ NOT_SERVED = (
 
 
 def class_of(priority: int) -> str:
-    """Return the name of the PriorityClass of a value."""
+    """Return the name of the PriorityClass with this value."""
     return manifests.priority_class(priority)
 
 
 def group_of(pod: Mapping[str, Any]) -> str:
-    """Return the PodGroup that a pod names; empty if there is none."""
+    """Return the name of the PodGroup that a pod references; empty if there is none."""
     return text(pod, "spec", "schedulingGroup", "podGroupName")
 
 
 def require_own_control_plane(env: SceneEnvironment) -> None:
-    """Raise Blocked unless the judged scheduler is kube-scheduler: the control plane is no part of another one."""
+    """Raise Blocked unless the judged scheduler is kube-scheduler: only then is the control plane a part of the
+    implementation."""
     if not env.implementation.is_kube_scheduler:
         raise Blocked("the control plane answers, which is no part of the implementation", "circumstances")
 
 
 class Bench:
-    """Nodes, groups and pods of one instance. Nodes have as many GPUs as requested, and no other scarce
-    resource."""
+    """The nodes, groups and pods of one instance. Each node has the requested number of GPUs, and no other resource is
+    scarce."""
 
     def __init__(
         self, env: SceneEnvironment, name: str, *, trees: bool = False, groups: bool = True, scheduler: str = ""
     ) -> None:
-        """`scheduler` is the scheduler name of the pods, by default that of the judged implementation. Raises Blocked
-        if the cluster does not serve PodGroups (unless not `groups`), or CompositePodGroups for `trees`."""
+        """Raise Blocked if the cluster does not serve PodGroups (unless not `groups`) or, with `trees`,
+        CompositePodGroups. `scheduler` is the scheduler name of the pods, by default that of the judged
+        implementation."""
         self.env, self.name = env, name
         for kind in [*([PODGROUPS] if groups else []), *([COMPOSITES] if trees else [])]:
             if not env.served(kind):
@@ -76,11 +78,12 @@ class Bench:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def nodes(self, *gpus: int, **labels: str) -> list[str]:
-        """Add a node for each number of GPUs, Ready when this returns. `labels`: their `rack` and `block`."""
+        """Add a node for each number of GPUs and wait until the nodes are Ready. `labels` sets their `rack` and
+        `block`."""
         return self.env.fleet(self.node_manifests(*gpus, **labels))
 
     def node_manifests(self, *gpus: int, **labels: str) -> list[Object]:
-        """Return the next nodes, which are not added: many benches may add theirs at once."""
+        """Return the next nodes without adding them, so that many benches can add their nodes at the same time."""
         names = [f"n{self._nodes + index}" for index in range(len(gpus))]
         self._nodes += len(gpus)
         nodes = [Node(name, {"gpus": n}, {HOST: name, **labels}) for name, n in zip(names, gpus, strict=True)]
@@ -102,12 +105,12 @@ class Bench:
             self.env.create(pod)
 
     def plain(self, pod: str, gpus: int = 1, priority: str = "", node: str = "") -> None:
-        """Create a pod of no group."""
+        """Create a pod that belongs to no group."""
         self.env.create(workload_groups.plain(pod, self.place, gpus, priority, node))
 
     def submit(self, *roots: Root) -> None:
-        """Create groups and their pods with a gate, then remove the gates one by one: kube-scheduler tries nothing of a
-        tree before the last of them is gone, so it sees the whole of it (WL37-B42)."""
+        """Create groups and their pods with a gate, then remove the gates one by one. kube-scheduler schedules nothing
+        of a tree before the last gate is gone, so it sees the tree as a whole (WL37-B42)."""
         self.groups(*roots)
         leaves = [leaf for root in roots for leaf in root.leaves]
         for leaf in leaves:
@@ -125,29 +128,29 @@ class Bench:
         self.env.delete("pods", self.place.name(leaf.name, index))
 
     def witness(self, pod: str = "witness") -> None:
-        """Create a plain pod that needs no GPU and wait until it is bound: the scheduler had its chance with everything
-        that was there before. Then wait until nothing moves."""
+        """Create a plain pod that requests no GPU and wait until it is bound, so that the scheduler has had a chance to
+        schedule everything that was created before. Then wait until nothing changes."""
         name = self.place.name(pod)
         self.plain(pod, gpus=0)
         self.env.wait_for(f"{name} bound", lambda view: pod_fields.bound(view.get("pods", name) or {}))
         self.env.quiet(1, real=True)
 
     def classes(self, *priorities: int) -> None:
-        """Create the PriorityClasses of these values, which are cluster-scoped, unless they exist."""
+        """Create the PriorityClasses with these values unless they exist. PriorityClasses are cluster-scoped."""
         for value in priorities:
             self.create_class({"metadata": {"name": class_of(value)}, "value": value})
 
     def create_class(self, fields: Object) -> None:
-        """Create a PriorityClass unless one of its name exists."""
+        """Create a PriorityClass unless one with its name exists."""
         priority_class = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **fields}
         if self.env.dry_run.ask(self.env.dry_run.create(priority_class)).accepted:
             self.env.create(priority_class)
-        else:  # an earlier scene has made it; a repetition of this one needs it
+        else:  # an earlier scene created it, but a repetition of this scene alone needs it
             self.env.acts.append(("create", priority_class))
 
     def require_scheduler(self, name: str) -> None:
-        """Raise Blocked unless the judged scheduler has this name too: tests cannot start one. Only kube-scheduler may
-        have several, and it is not judged if the implementation brings a scheduler of its own."""
+        """Raise Blocked unless the judged scheduler also has this name. Tests cannot start a scheduler. Only
+        kube-scheduler may have several names, and it is not judged if the implementation has its own scheduler."""
         if not self.env.implementation.is_kube_scheduler:
             raise Blocked(f"the judged scheduler is not known to have the name {name} too", "circumstances")
         pod = workload_groups.plain("by-another", self.place, gpus=0)
@@ -175,14 +178,15 @@ class Bench:
         return current is not None and pod_fields.bound(current) and not terminating(current)
 
     def domains(self, view: View, leaf: Leaf, key: str) -> set[str]:
-        """Return the values of a node label under the bound pods of a group."""
+        """Return the values of a node label on the nodes of a group's bound pods."""
         bound_nodes = (
             view.get("nodes", pod_fields.node(pod)) for pod in self.live_pods(view, leaf) if pod_fields.bound(pod)
         )
         return {label(node, key) for node in bound_nodes}
 
     def reason(self, view: View, resource: str, name: str) -> str:
-        """Return `status/reason` of the condition of a pod or a PodGroup; empty if it has none."""
+        """Return `status/reason` of the scheduling condition of a pod or a PodGroup; empty if the condition is
+        missing."""
         kind = PLACED if resource == "pods" else SCHEDULED[self.place.pod_groups.partition("/")[2]]
         current = condition(view.get(resource, self.place.name(name)), kind)
         return f"{text(current, 'status')}/{text(current, 'reason')}" if current else ""
@@ -190,7 +194,7 @@ class Bench:
     # -- conditions to wait for and to judge -------------------------------------------------------------------------
 
     def has_bound(self, *counts: tuple[Leaf, int]) -> Predicate:
-        """So many pods of each group are bound, or more."""
+        """At least this number of pods of each group is bound."""
 
         def check(view: View) -> bool | Unmet:
             leaves = [leaf for leaf, _ in counts]
@@ -216,7 +220,7 @@ class Bench:
         return check
 
     def whole_or_nothing(self, *roots: Root) -> Predicate:
-        """Of each group, no pod is bound, or at least its minimum."""
+        """Each group has either no bound pod or at least its minimum."""
         leaves = [leaf for root in roots for leaf in root.leaves]
 
         def check(view: View) -> bool | Unmet:
@@ -227,7 +231,7 @@ class Bench:
         return check
 
     def says(self, resource: str, name: str, expected: str) -> Predicate:
-        """The condition of a pod or a PodGroup is `status/reason`, or `status` with any reason."""
+        """The scheduling condition of a pod or a PodGroup is `status/reason`, or `status` with any reason."""
 
         def check(view: View) -> bool | Unmet:
             reason = self.reason(view, resource, name)

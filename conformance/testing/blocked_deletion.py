@@ -1,4 +1,4 @@
-"""Block the deletion of objects by a finalizer of the suite."""
+"""Blocks the deletion of objects with a finalizer of the suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ FINALIZER = "conformance.grove.io/held"
 
 @contextmanager
 def block_deletion(env: SceneEnvironment, resource: str, names: Sequence[str]) -> Iterator[None]:
-    """Keep objects terminating, once they are deleted, until the context ends, also if the scene ends early."""
+    """Keep these objects terminating after they are deleted, until the context ends. The finalizer is removed even if
+    the scene ends early."""
     for name in names:
         present = finalizers(env.history.view().get(resource, name))
         env.patch(resource, name, {"metadata": {"finalizers": [*present, FINALIZER]}})

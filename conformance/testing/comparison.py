@@ -22,7 +22,7 @@ def of(document: Document | None, value: T) -> T | Absent:
 def carried(
     expected: Mapping[str, Mapping[str, str]], observed: Mapping[str, Mapping[str, str] | Absent]
 ) -> dict[str, dict[str, str | None] | Absent]:
-    """Return what each object has of the labels or annotations that it must have."""
+    """Return, for each object, its values of the expected labels or annotations."""
     return {
         name: ABSENT if have is ABSENT else {key: have.get(key) for key in expected[name]}
         for name, have in observed.items()

@@ -1,5 +1,5 @@
-"""PodGangs that are known by what they hold: where gangs come from a map, their names say nothing
-(docs/decisions/019-coherent-updates.md)."""
+"""PodGangs identified by the PodCliques that they hold. Where a PodGangMap defines the gangs, their names say nothing
+about their contents (docs/decisions/019-coherent-updates.md)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GANGS = "podgangs"
 
 
 def cliques_of(gang: Document | None) -> list[str]:
-    """Return the PodCliques that a gang has PodGroups for, sorted."""
+    """Return the names of the PodCliques for which a gang has PodGroups, sorted."""
     return sorted(text(group, "name") for group in items(gang, "spec", "podgroups"))
 
 
 def gang_of(view: View, clique: str) -> Document | None:
-    """Return the PodGang that has a PodGroup for a PodClique; None if there is none."""
+    """Return the PodGang that has a PodGroup for a PodClique, or None."""
     return next((gang for gang in view.list(GANGS) if clique in cliques_of(gang)), None)
 
 
@@ -47,8 +47,8 @@ def initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
 
 
 def by_composition(expected: ExpectedObjects, view: View) -> ExpectedObjects:
-    """Return the same objects, with each gang under the name of the gang that holds its cliques, or most of them. A
-    gang that does not exist keeps its name."""
+    """Return the same objects, but give each gang the name of the existing gang that holds all or most of its cliques.
+    A gang that does not exist keeps its name."""
     named = _names(expected, view)
     gangs = [replace(gang, name=named.get(gang.name, gang.name)) for gang in expected.gangs.values()]
     cliques = {clique.name: _renamed(clique, named) for clique in expected.cliques.values()}
@@ -56,8 +56,7 @@ def by_composition(expected: ExpectedObjects, view: View) -> ExpectedObjects:
 
 
 def _names(objects: ExpectedObjects, view: View) -> dict[str, str]:
-    """Return the name that each expected gang has, for those that exist. Gangs that are most alike find each other
-    first."""
+    """Return expected name → actual name for the gangs that exist. The most similar gangs are paired first."""
     result: dict[str, str] = {}
     for _, _, expected, actual in sorted(_pairs(objects, view), reverse=True):
         if expected not in result and actual not in result.values():

@@ -1,4 +1,4 @@
-"""The objects of a deleted set, and the order of their deletion."""
+"""The objects of a deleted set, and the order in which they were deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 
 
 def all_deleted(before: View, set_name: str) -> Predicate:
-    """The set does not exist any more, and neither do the objects that it had in `before`."""
+    """The set no longer exists, and neither do the objects that it had in `before`."""
     children = {
         kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN
     }
@@ -24,8 +24,7 @@ def all_deleted(before: View, set_name: str) -> Predicate:
 
 
 def created_late(history: Records, set_name: str) -> list[str]:
-    """Return the objects that were created for a set after its deletion was requested, in the order of the server's
-    writes."""
+    """Return the objects that were created for a set after its deletion was requested, ordered by resource version."""
     end = incarnations.ends(history, SETS).get(set_name)
     created = [record for record in children(history, set_name) if record.kind == ADDED]
     return [str(record) for record in created if end is not None and record.revision > end.revision]

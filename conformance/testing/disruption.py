@@ -1,4 +1,4 @@
-"""Take pods away from their gangs, and wait for the consequences."""
+"""Takes pods away from their gangs, and waits for the consequences."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalingg
 BREACHED, IN_PROGRESS = "MinAvailableBreached", "GangTerminationInProgress"
 CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
 STALLED: Mapping[str, Any] = {"containers": {"started": True}}
-"""A pod whose containers have started and that is not Ready: by no document is it ready or starting."""
+"""A pod whose containers have started but that is not Ready. No document counts such a pod as ready or starting."""
 STARTING: Mapping[str, Any] = {"containers": {"started": False}}
 SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
 RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
 UNHEARD_OF: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
-"""A pod on an unreachable node: the node controller made it not Ready; its containers keep their last status."""
+"""A pod on an unreachable node: the node controller has made the pod not Ready, and its containers keep their last
+status."""
 
 
 def by_index(env: SceneEnvironment, clique: str) -> list[Mapping[str, Any]]:
-    """Return the pods of a clique in the order of their indices."""
+    """Return the pods of a clique, ordered by index."""
     members = predicates.pods_of(env.history.view(), clique)
     return sorted(members, key=lambda pod: label(pod, labels.POD_INDEX))
 
 
 def delete_pods(env: SceneEnvironment, clique: str, count: int) -> None:
-    """Delete the first pods of a clique."""
+    """Delete the first `count` pods of a clique."""
     for pod in by_index(env, clique)[:count]:
         env.delete("pods", name(pod))
 
 
 def become(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
-    """Give the containers of the first pods of a clique a state. The fake kubelet then leaves the pods alone."""
+    """Put the containers of the first `count` pods of a clique into a state. The fake kubelet no longer updates these
+    pods."""
     for pod in by_index(env, clique)[:count]:
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
 def cordon(env: SceneEnvironment, nodes: Iterable[str], *, undo: bool = False) -> None:
-    """Cordon nodes, or uncordon them with `off`."""
+    """Cordon nodes, or uncordon them with `undo`."""
     for node in nodes:
         env.patch("nodes", node, {"spec": {"unschedulable": None if undo else True}})
 
@@ -100,11 +102,11 @@ def _say(resource: str, names: Iterable[str], kind: str, status: str) -> Predica
 
 
 def waited(cause: Record | None, end: Record | None, begin: float) -> float:
-    """Return the seconds from the breach in one record to the deletion in the other; -1 if one is missing.
+    """Return the seconds from the breach in `cause` to the deletion in `end`; -1 if either record is missing.
 
-    The timestamps in the objects count, since a record may arrive late. All are rounded down to whole seconds, which
-    never makes a delay too short. `begin`: seconds of the history before which nothing can be breached, whatever is
-    reported.
+    The timestamps in the objects are used because a record may arrive late. All of them are rounded down to whole
+    seconds, which never makes a delay look too short. `begin` is a time of the history, in seconds; no breach can have
+    started before it, whatever is reported.
     """
     if cause is None or end is None:
         return -1.0

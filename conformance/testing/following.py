@@ -1,4 +1,4 @@
-"""Agreement of the maps of a set with its gangs and pods, and conditions that scenes wait for."""
+"""Whether the PodGangMaps of a set agree with its gangs and pods, and predicates that scenes wait for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ MAPS = "podgangmaps"
 
 
 def maps_of(view: View, set_name: str) -> dict[int, Document]:
-    """Return the maps of a set, by replica: those that it controls, and those with the name of one of its replicas."""
+    """Return the maps of a set, by replica. A map belongs to the set if the set controls it, or if it has the name of
+    one of the set's maps."""
     set_uid = uid(view.get(SETS, set_name))
     return {
         replica: gang_map
@@ -35,7 +36,7 @@ def entries_of(view: View, set_name: str, replica: int = 0) -> tuple[MapEntry, .
 
 
 def desired_gangs(view: View, set_name: str) -> dict[str, EntryGang]:
-    """Return the gangs that the maps of a set stand for, by name."""
+    """Return the gangs that the maps of a set describe, by name."""
     pcs = view.get(SETS, set_name) or {}
     return {
         gang.name: gang
@@ -45,8 +46,8 @@ def desired_gangs(view: View, set_name: str) -> dict[str, EntryGang]:
 
 
 def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | None]]:
-    """Return the gangs that the maps of a set stand for, each with the PodGang that holds the same PodCliques, whatever
-    its name; None if there is none, or another gang takes it."""
+    """Return the gangs that the maps of a set describe, each with the PodGang that holds the same PodCliques, whatever
+    its name. The PodGang is None if it does not exist or is paired with another gang already."""
     current: dict[tuple[str, ...], list[Document]] = {}
     for gang in gangs_of(view, set_name).values():
         current.setdefault(gang_maps.pod_group_names(gang), []).append(gang)
@@ -57,8 +58,8 @@ def built_gangs(view: View, set_name: str) -> list[tuple[EntryGang, Document | N
 
 
 def gangs_of(view: View, set_name: str) -> dict[str, Document]:
-    """Return the gangs of a set that are not being deleted, by name: those that it controls, and those that have its
-    label where no PodCliqueSet is the controller (no document names the owner of a PodGang)."""
+    """Return the gangs of a set that are not being deleted, by name. A gang belongs to the set if the set controls it
+    or, if no PodCliqueSet controls the gang, if it has the set's label (no document names the owner of a PodGang)."""
     set_uid = uid(view.get(SETS, set_name))
 
     def of_set(gang: Document) -> bool:
@@ -85,7 +86,7 @@ def cliques_of_set(view: View, set_name: str) -> list[str]:
 
 
 def misplaced(view: View, set_name: str) -> list[str]:
-    """Return what the maps of a set do not hold exactly once (GM-38)."""
+    """Return the members that the maps of a set do not hold exactly once (GM-38)."""
     pcs, stored = view.get(SETS, set_name) or {}, maps_of(view, set_name)
     desired = template.read(pcs)
     wrong: list[str] = []
@@ -100,8 +101,8 @@ def misplaced(view: View, set_name: str) -> list[str]:
 
 
 def unfollowed(view: View, set_name: str) -> list[str]:
-    """Return the gangs that entries stand for and that are not there, and gangs that no entry stands for, by what they
-    say and hold, whatever their names."""
+    """Return the gangs that an entry describes but that do not exist, and the gangs that no entry describes. Gangs are
+    compared by epoch and PodCliques, whatever their names."""
     expected = sorted(_spelled(gang.entry.epoch, gang.cliques) for gang in desired_gangs(view, set_name).values())
     current = sorted(
         _spelled(label(gang, labels.EPOCH), gang_maps.pod_group_names(gang))
@@ -116,7 +117,7 @@ def _spelled(epoch: str, cliques: tuple[str, ...]) -> str:
 
 
 def strays(view: View, set_name: str) -> list[str]:
-    """Return the pods whose gang does not exist, or does not refer to them."""
+    """Return the pods whose gang does not exist or does not reference them."""
     gangs = gangs_of(view, set_name)
     return [reason for pod in pods_of_set(view, set_name) for reason in _astray(pod, gangs)]
 
@@ -131,7 +132,7 @@ def _astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) -> Iterato
 
 
 def unmet(view: View, set_name: str) -> list[str]:
-    """Return the entries that wait for good, because they depend on what is no entry."""
+    """Return the entries that can never proceed because they depend on something that is not an entry."""
     return [
         f"replica {replica}: {entry}"
         for replica, gang_map in maps_of(view, set_name).items()
@@ -140,7 +141,8 @@ def unmet(view: View, set_name: str) -> list[str]:
 
 
 def everything(view: View, set_name: str) -> list[str]:
-    """Return all violations: misplaced cliques, gangs that do not follow, stray pods and unmet dependencies."""
+    """Return all violations: misplaced members, gangs that do not follow the maps, stray pods and unmet
+    dependencies."""
     return [violation for check in (misplaced, unfollowed, strays, unmet) for violation in check(view, set_name)]
 
 
@@ -149,13 +151,14 @@ def everything(view: View, set_name: str) -> list[str]:
 
 @predicate
 def followed(view: View, set_name: str) -> bool | Unmet:
-    """Maps, gangs and pods of a set say the same."""
+    """The maps, gangs and pods of a set agree."""
     wrong = everything(view, set_name)
     return not wrong or Unmet("; ".join(wrong[:3]))
 
 
 def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str, int]) -> None:
-    """Wait until these pods run (the step) and then, judging nothing, until the maps are followed and nothing moves."""
+    """Wait until these pods are Ready (the step) and then, judging nothing, until the maps are followed and nothing
+    changes."""
     env.settle(step, pods_are(sizes, ready=True), 60)
     env.settled(f"{step}: maps followed", followed(set_name))
     env.quiet(1)
@@ -163,5 +166,5 @@ def settles(env: SceneEnvironment, step: str, set_name: str, sizes: Mapping[str,
 
 
 def look(env: SceneEnvironment, set_name: str, reason: str) -> None:
-    """Make the operator look at a set again."""
+    """Make the operator reconcile a set again."""
     env.patch(SETS, set_name, {"metadata": {"annotations": {labels.TRIGGER: reason}}})

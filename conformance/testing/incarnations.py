@@ -1,4 +1,4 @@
-"""Incarnations: objects of one name that follow each other. A recreated object has a new UID."""
+"""Incarnations: successive objects with the same name. A recreated object has a new UID."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from conformance.history.view import View
 from conformance.suite.scenes.recorded import Span
 
 Records = History | Span
-"""A history, or a part of one."""
+"""A whole history, or a span of one."""
 
 
 def uids(view: View, resource: str) -> dict[str, str]:
-    """Return name → UID of each object that is not being deleted."""
+    """Return name → UID for each object that is not being deleted."""
     return {name(item): uid(item) for item in view.list(resource) if not terminating(item)}
 
 
 def counts(history: Records, resource: str) -> dict[str, int]:
-    """Return how many incarnations each name has had."""
+    """Return name → number of incarnations."""
     uids_of: dict[str, set[str]] = {}
     for record in history.records(resource):
         uids_of.setdefault(record.name, set()).add(record.uid)
@@ -37,7 +37,7 @@ def ends(history: Records, resource: str) -> dict[str, Record]:
 
 
 def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> Predicate:
-    """Each of these names has another object than in `before`."""
+    """Each of these names belongs to an object other than the one in `before`."""
     expected = list(names)
 
     def check(view: View) -> bool | Unmet:
@@ -49,7 +49,8 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
 
 
 def condition_start(history: Records, resource: str, object_name: str, kind: str, status: str) -> Record | None:
-    """Return the record since which, without interruption until now, a condition of an object has had a status."""
+    """Return the record since which a condition of an object has had this status without interruption; None if it does
+    not have the status now."""
     start: Record | None = None
     for record in history.records(resource, object_name):
         so = record.kind != DELETED and condition_is(record.object, kind) == status

@@ -1,4 +1,5 @@
-"""Judge played scenarios of gang scheduling: which requirements a breach breaks, and how to explain it."""
+"""Judges the results of gang-scheduling scenarios: which requirements a breach breaks, and how to explain the
+breach."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ from conformance.testing.playing import AT_WORK, ScenarioResult, ScenarioRunner
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment
 
 OF_HOST_PORTS = "SCHED-080"
-"""The requirement about host ports. It has a scene of its own: clusters that enforce Pod Security refuse such pods."""
+"""The requirement about host ports. It has a separate scene, because clusters that enforce Pod Security refuse such
+pods."""
 OF_WHOLE_PODS = "SCHED-085"
-"""The requirement about resources of whole pods: clusters without the feature PodLevelResources have no such field."""
+"""The requirement about pod-level resources. Clusters without the feature PodLevelResources do not have the field."""
 RULES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("GS-20", "MUST"): "SCHED-020",
@@ -51,8 +53,8 @@ RULES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("OR-9", "SHOULD"): "TOPO-038",
     }
 )
-"""Rule and level → the requirement that it breaks, whatever the scenario; in addition to those that the scenario names
-and that have no rule of their own."""
+"""Rule and level → the requirement that a breach of the rule breaks in any scenario, in addition to requirements
+without a rule of their own that the scenario names."""
 OF_SCHEDULERS = (
     "SCHED-020",
     "SCHED-021",
@@ -107,19 +109,22 @@ PLACES = frozenset(
         "SCHED-077",
     }
 )
-"""The requirements that say of a gang that fits that it is placed, in the scenarios that name them. Others of their
-profile are not broken by a gang that waits."""
+"""The requirements that demand that a gang that fits is placed, in the scenarios that name them. A gang that waits does
+not break the other requirements of their profile."""
 PLACES_IN_DOMAINS = frozenset({"TOPO-036", "TOPO-037", "TOPO-039"})
-"""The same among requirements about domains. The others say where pods are bound, not that they are."""
+"""The same for requirements about topology domains. The other requirements about domains say where pods are bound, not
+that they are bound."""
 WITHHELD, SEARCH = "SCHED-024", "SCHED-075"
-"""The requirements that a gang which waits without need breaks, where room may be kept for another one that waits, or
-where finding the room takes a search."""
+"""The requirements that a gang breaks if it waits although it fits: WITHHELD if another gang waits for which room may
+be kept, SEARCH if finding the room takes a search."""
 SCALED = "SCHED-052"
-"""The requirement about scaled gangs: as for any gang, room may be kept for another one that waits."""
+"""The requirement about scaled gangs. As with any gang, room may be kept for another gang that waits."""
 ROOM = "SCHED-076"
-"""The requirement about the room of pods that terminate or have ended: no document says whether it is free."""
+"""The requirement about the room of pods that are terminating or have ended. No document says whether that room is
+free."""
 SURVIVORS = "SCHED-074"
-"""The requirement about the other pods of a gang that has lost one: GREP-393 lets schedulers end such a gang."""
+"""The requirement about the remaining pods of a gang that has lost one. GREP-393 lets schedulers terminate such a
+gang."""
 OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "SCHED-043": frozenset({"GS-26"}),
@@ -130,20 +135,21 @@ OF_THEIR_OWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "SCHED-086": frozenset({"OR-1"}),
     }
 )
-"""Requirement → rules that, where they are broken in a scenario that names it, break nothing else."""
+"""Requirement → rules whose breach, in a scenario that names the requirement, breaks this requirement and no other."""
 EITHER, REPLICAS = "SCHED-027", "SCHED-077"
-"""The requirements about two gangs of which one fits, and about gangs of whole replicas."""
+"""The requirements about two gangs of which only one fits, and about gangs of whole replicas."""
 EVICTS = "SCHED-054"
-"""The requirement that the scheduler preempts where that helps."""
+"""The requirement that the scheduler preempts pods if that makes room."""
 EXTRA = "SCHED-079"
-"""The requirement that pods above the minimums are bound where they fit: documents promise best effort."""
+"""The requirement that pods above the minimums are bound where they fit. The documents promise only best effort."""
 GATED = "SCHED-040"
-"""The requirement about pods with gates: a scaled gang is placed before its base gang (GS-03), and a group gets more
-pods than are desired (OR-2), only if gates are overlooked."""
+"""The requirement about pods with gates. A scaled gang is placed before its base gang (GS-03), or a group gets more
+pods than desired (OR-2), only if the scheduler ignores gates."""
 ZERO = "SCHED-066"
-"""The requirement about minimums of zero, which is open upstream (GS-45): scenarios with one are judged by no other."""
+"""The requirement about minimums of zero, which is undecided upstream (GS-45). A scenario with a minimum of zero is
+judged by this requirement only."""
 IN_PART = frozenset({"GS-20", "GS-21"})
-"""Rules that a gang breaks of which only a part is bound."""
+"""Rules that a partly bound gang breaks."""
 FURTHER_RULES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "SCHED-022": frozenset({"GS-21"}),
@@ -156,18 +162,19 @@ FURTHER_RULES: Mapping[str, frozenset[str]] = MappingProxyType(
         "TOPO-039": frozenset({"GS-28"}),
     }
 )
-"""Requirement without a rule of its own → rules of others that can break it as well, in a scenario that names it
-(`_speaks_of`). A gang that waits although it fits (GS-26) is apart."""
+"""Requirement without a rule of its own → rules of other requirements whose breach also breaks this one, in a scenario
+that names it and if the breach is about its gangs (`_speaks_of`). A gang that waits although it fits (GS-26) is handled
+separately."""
 GENERATED = 10
-"""How many instances are generated for a scene."""
+"""The number of instances that are generated for a scene."""
 MAX_WAYS = 2_000
-"""Maximum number of distributions of pods for which all permitted outcomes are listed."""
+"""The maximum number of pod distributions for which all permitted outcomes are listed."""
 SHOWN = 4
 
 
 def cast(scenarios: Sequence[Scenario], ids: Sequence[str], features: Collection[str] = ()) -> list[Scenario]:
-    """Return the scenarios about these requirements that an implementation with these features can express, and one
-    that shows whether a scheduler is at work at all."""
+    """Return the scenarios about these requirements that an implementation with these features can express, and the
+    scenario that shows whether a scheduler is working at all."""
     selected = [
         scenario for scenario in scenarios if scenario.id == WITNESS or not set(scenario.checks).isdisjoint(ids)
     ]
@@ -175,19 +182,19 @@ def cast(scenarios: Sequence[Scenario], ids: Sequence[str], features: Collection
 
 
 class Scenarios(Scene):
-    """A scene in which scenarios of gang scheduling are played."""
+    """A scene that runs gang-scheduling scenarios."""
 
     played: list[ScenarioResult]
-    """The scenarios, and once more those that changed, as they were afterwards."""
+    """The results of the scenarios, with a second result after the change for each scenario that has one."""
     at_once: bool
     """Whether the scheduler saw everything at once."""
     ranked: bool = True
-    """Whether the scheduler knows priorities."""
+    """Whether the scheduler supports priorities."""
     whole_pods: bool = True
-    """Whether the API server keeps the resources of whole pods."""
+    """Whether the API server keeps pod-level resources."""
 
     def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
-        """Play the scenarios at the same time, except those that the API server cannot express."""
+        """Run the scenarios at the same time, except those that the API server cannot express."""
         self.whole_pods = not any(map(_of_whole_pods, cast)) or _keeps_pod_resources(env)
         play = ScenarioRunner(env, [one for one in cast if self.whole_pods or not _of_whole_pods(one)])
         played = play.run()
@@ -195,7 +202,7 @@ class Scenarios(Scene):
 
     @cached_property
     def broken(self) -> Mapping[str, list[tuple[ScenarioResult, list[Breach]]]]:
-        """Requirement → the scenarios that break it, each with the breaches that say so."""
+        """Requirement → the scenarios that break it, each with the breaches that show it."""
         result: dict[str, list[tuple[ScenarioResult, list[Breach]]]] = {}
         for played in self.played:
             for id, breaches in attributed(played, self.breaches_of(played)).items():
@@ -209,7 +216,7 @@ class Scenarios(Scene):
 
 
 def judge(run: Recorded[Scenarios], id: str) -> None:
-    """Make one failed check for each scenario that breaks the requirement, or one that passes."""
+    """Make one failed check for each scenario that breaks the requirement, or one passing check if no scenario does."""
     run.given(AT_WORK)
     if id == OF_WHOLE_PODS and not run.scene.whole_pods:
         raise Blocked("the API server drops spec.resources of pods: it lacks PodLevelResources", "circumstances")
@@ -226,7 +233,7 @@ def _of_whole_pods(scenario: Scenario) -> bool:
 
 
 def _keeps_pod_resources(env: SceneEnvironment) -> bool:
-    """Return whether pods keep their resources as a whole. A refusal does not show that the field is unknown."""
+    """Return whether pods keep their pod-level resources. A refusal does not show that the field is unknown."""
     spec = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     spec["resources"] = {"requests": {"cpu": "1"}}
     probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec}
@@ -247,7 +254,7 @@ def attributed(played: ScenarioResult, breaches: Sequence[Breach]) -> dict[str, 
 
 
 def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]) -> list[str]:
-    """Return the requirements that a breach breaks. `needless` are the gangs that wait although they fit."""
+    """Return the requirements that a breach breaks. `needless` is the set of gangs that wait although they fit."""
     checks, must, home = played.scenario.checks, breach.level == "MUST", RULES.get((breach.rule, breach.level))
     if played.instance.zero_minimums:
         return [ZERO] if must else []
@@ -264,7 +271,7 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
         return [SURVIVORS]
     if breach.rule in ("GS-26", "GS-28", "OR-1") and not _stands_in_any_accounting(breach, played):
         return [ROOM]
-    if breach.rule == "GS-31" and home:  # what was placed before may have been right
+    if breach.rule == "GS-31" and home:  # an earlier placement may have been right
         return [home]
     if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
         return [SEARCH, *(id for id in checks if id in PLACES_IN_DOMAINS)]
@@ -279,7 +286,7 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
 
 
 def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
-    """Return whether a requirement without a rule of its own is about the gangs of a breach of one of its rules."""
+    """Return whether a requirement without a rule of its own is about the gangs of this breach."""
     instance, outcome = played.instance, played.outcome
     placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
     if id == EITHER:
@@ -294,8 +301,9 @@ def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
 
 
 def _terminated_by_scheduler(name: str, played: ScenarioResult) -> bool:
-    """Return whether a gang was below its minimum before any of its pods was evicted, and neither itself nor a gang of
-    higher priority got pods: the scheduler terminated the gang because of its lost pod, and preempted nothing."""
+    """Return whether a gang was below its minimum before any of its pods was evicted, and neither this gang nor a gang
+    of higher priority got pods. In that case the scheduler terminated the gang because it had lost a pod, and preempted
+    nothing."""
     gang = next((gang for gang in played.instance.gangs if gang.name == name), None)
     if gang is None or any(other is gang or other.priority > gang.priority for other in _with_pods(played)):
         return False
@@ -304,8 +312,8 @@ def _terminated_by_scheduler(name: str, played: ScenarioResult) -> bool:
 
 
 def _stands_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
-    """Return whether a breach is one in any accounting: if terminating pods and victims hold no room (OR-1), or if
-    ended pods still hold theirs (the others), unless the scheduler has used that room."""
+    """Return whether a breach holds however room is counted: if terminating pods and victims hold no room (for OR-1),
+    or if ended pods still hold their room (for the other rules), unless the scheduler has used that room."""
     observed = [move.step for move in played.moves]
     state: Literal["terminating", "finished"] = "finished" if breach.rule == "OR-1" else "terminating"
     running = [pod if pod.state == "running" else replace(pod, state=state) for pod in played.instance.running]
@@ -320,7 +328,7 @@ def _stands_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
 
 
 def _with_pods(played: ScenarioResult) -> list[Gang]:
-    """Return the gangs of which pods were bound."""
+    """Return the gangs that have bound pods."""
     return [gang for gang in played.instance.gangs if any(played.outcome.placed.get(gang.name, {}).values())]
 
 
@@ -333,10 +341,10 @@ def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = 
 
 
 def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioResult]) -> Breach:
-    """Return what a breach proves where the scenarios of all `results` are played in the same queue.
+    """Return what a breach proves, given that the scenarios of all `results` ran in the same queue.
 
-    If a gang of another scenario that has a higher priority was bound after a pod was evicted, the pod may have been
-    evicted for that gang, which may preempt, so GS-30 is not broken. The gang cannot use the pod's node: more was
+    If a gang of another scenario with a higher priority was bound after a pod was evicted, the pod may have been
+    evicted for that gang. That gang may preempt, so GS-30 is not broken. It cannot use the pod's node, so more was
     evicted than needed (GS-32).
     """
     evictions = [move.at for move in played.moves if move.step == history.PodGone(breach.victim)]
@@ -354,7 +362,8 @@ def proven(breach: Breach, played: ScenarioResult, results: Iterable[ScenarioRes
 
 
 def explained(played: ScenarioResult, breaches: Iterable[Breach]) -> str:
-    """Return the outcome, the breaches, the permitted outcomes, and the YAML that reproduces it."""
+    """Return an explanation: the outcome, the breaches, the permitted outcomes, and the YAML that reproduces the
+    scenario."""
     lines = [f"seen: {scenarios.notation(played.outcome)}", *(f"breach: {breach}" for breach in breaches)]
     lines += [f"permitted: {scenarios.notation(outcome)}" for outcome in nearest(played.instance, played.outcome)]
     if played.changed:
@@ -383,14 +392,15 @@ def _distance(instance: Instance, one: SchedulingOutcome, other: SchedulingOutco
 
 
 def _nominated(played: ScenarioResult) -> Iterable[Breach]:
-    """Yield waiting pods that stay nominated for a node although nothing is evicted for them (GS-24)."""
+    """Yield a breach for each waiting pod that stays nominated for a node although nothing is evicted for it
+    (GS-24)."""
     if not played.outcome.evicted and not any(pod.state == "terminating" for pod in played.instance.running):
         for pod, node in sorted(played.nominated.items()):
             yield Breach("GS-24", "", f"{pod} waits and is nominated for {node}")
 
 
 def _unloved(played: ScenarioResult) -> Iterable[Breach]:
-    """Yield preferences that could have been met better (OR-9)."""
+    """Yield a breach if preferred topology constraints could have been met better (OR-9)."""
     if not any(scope.preferred for gang in played.instance.gangs for scope in gang.scopes):
         return
     if not played.scenario.enumerable or played.scenario.expected.should is None:

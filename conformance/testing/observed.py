@@ -1,4 +1,4 @@
-"""Fields of objects that the tests of several profiles read, and conditions that they wait for."""
+"""Fields of objects that the tests of several profiles read, and predicates that they wait for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def present(resource: str, names: Iterable[str]) -> Predicate:
 
 @predicate
 def all_of(view: View, *predicates: Predicate) -> bool | Unmet:
-    """All these predicates hold at once: one wait, where a wrong implementation would time out several times."""
+    """All these predicates hold at the same time. With one wait, an incorrect implementation times out once and not
+    several times."""
     missed = [str(answer) for condition in predicates if not (answer := condition(view))]
     return not missed or Unmet("; ".join(missed))
 
@@ -50,7 +51,7 @@ def replaced(view: View, resource: str, name: str, uid: str) -> bool | Unmet:
 
 
 def errors(document: Document | None) -> list[str]:
-    """Return the codes in `status.lastErrors`."""
+    """Return the codes of the errors in `status.lastErrors`."""
     return [text(entry, "code") for entry in items(document, "status", "lastErrors")]
 
 
@@ -61,19 +62,19 @@ def complains(view: View, set_name: str) -> bool | Unmet:
 
 
 def claims_of_pod(pod: Document) -> list[str]:
-    """Return the ResourceClaims that a pod references, whatever their names in the pod."""
+    """Return the names of the ResourceClaims that a pod references, whatever the pod calls them."""
     return [text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")]
 
 
 def claims_of_container(pod: Document, container: Document) -> list[str]:
-    """Return the ResourceClaims that a container uses, by their names in the pod."""
+    """Return the names of the ResourceClaims that a container uses, looked up by the names that the pod gives them."""
     named = {text(entry, "name"): text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")}
     return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
 def rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:
-    """Wait until the statuses of all cliques are those of unscheduled pods and nothing changes any more: from then on
-    an operator reconciles the set only for a reason that the test gives. Judges nothing."""
+    """Wait until the statuses of all cliques are those of unscheduled pods and nothing changes any more. From then on,
+    an operator reconciles the set only if the test gives it a reason to. This wait judges nothing."""
 
     def reported(view: View) -> bool | Unmet:
         for clique in expected.cliques.values():
@@ -89,10 +90,10 @@ def rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:
 
 
 def annotation(document: Document | None, key: str) -> str:
-    """Return an annotation of an object; empty if it is not there."""
+    """Return an annotation of an object, or an empty string if it is missing."""
     return text(document, "metadata", "annotations", key)
 
 
 def replicas(document: Document | None) -> object:
-    """Return `spec.replicas` of an object; None if there is none."""
+    """Return `spec.replicas` of an object, or None if it is missing."""
     return at(document, "spec", "replicas")

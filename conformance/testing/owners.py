@@ -1,4 +1,4 @@
-"""Owner references of objects, as expected and as observed."""
+"""Expected and observed owner references of objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PLURALS = {
 
 
 def owned(owners: Mapping[str, Owner], objects: Mapping[str, Document | None], view: View) -> Comparison:
-    """Compare the owners of objects with those that they must have: present objects, whether controllers or not."""
+    """Return the expected and observed owner of each object. An owner counts if it exists; whether the reference marks
+    it as the controller is not compared."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for name, (kind, owner) in owners.items():

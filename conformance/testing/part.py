@@ -1,4 +1,4 @@
-"""One scenario of gang scheduling while it is played: where its pods may be, and what its owner has to do next."""
+"""One run of a gang-scheduling scenario: where its pods may be, and what the owner of the pods has to do next."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from conformance.grove.scheduling.scenarios import Scenario
 from conformance.suite.scenes.api import Object
 
 PREEMPTION = "preemption"
-"""The feature of schedulers that preempt."""
+"""The feature of schedulers that preempt pods."""
 CONSOLIDATION = "consolidation"
 """The feature of schedulers that move running pods: they delete a pod and expect its owner to recreate it."""
 NO_PRIORITY = "no-priority"
-"""The feature of schedulers whose API knows no priorities."""
+"""The feature of schedulers whose API has no priorities."""
 OFTEN = 5
-"""How often a pod is recreated that was bound and deleted again: a scheduler may move a pod more than once."""
+"""How often the suite recreates a pod that was bound and then deleted. A scheduler may move a pod more than once."""
 
 
 @dataclass
 class ScenarioRun:
-    """A scenario while it is played."""
+    """The state of one scenario while it runs."""
 
     scenario: Scenario
     testbed: Testbed
@@ -39,20 +39,20 @@ class ScenarioRun:
     outcome: SchedulingOutcome | None = None
     wrong: str = ""
     free: list[Gang] = field(default_factory=list)
-    """Scaled gangs whose base gang is placed, and whose pods still have Grove's gate."""
+    """Scaled gangs whose base gang is placed and whose pods still have Grove's gate."""
     open: set[str] = field(default_factory=set)
     lost: list[RunningPod] = field(default_factory=list)
-    """Evicted pods that ran before and are to be recreated under a new name."""
+    """Evicted pods that were running from the start and that the suite recreates under a new name."""
     recreated: set[str] = field(default_factory=set)
     absent: list[Object] = field(default_factory=list)
-    """Pods that the scheduler has bound and deleted in this play, and that are to be recreated as they were."""
+    """Pods that the scheduler bound and deleted during this run, and that the suite recreates unchanged."""
     observed: set[str] = field(default_factory=set)
-    """Names of pods that were seen since the suite has created them. The view may lag behind."""
+    """Names of pods that have been seen since the suite created them. The view may lag behind."""
     times: Counter[str] = field(default_factory=Counter)
-    """How often each pod was recreated as it was."""
+    """How often each pod has been recreated unchanged."""
 
     def look(self, pods: Sequence[Mapping[str, Any]], features: Collection[str]) -> None:
-        """Judge where its pods are. Most records change nothing about that."""
+        """Judge the current placement of the pods. Most records do not change the placement."""
         if CONSOLIDATION in features:
             self.absent = self._absent(pods)
         current = manifests.outcome(self.instance, pods, self.testbed)
@@ -72,7 +72,7 @@ class ScenarioRun:
         ]
 
     def _absent(self, pods: Iterable[Mapping[str, Any]]) -> list[Object]:
-        """Return the pods that the suite has created without a node, and that do not exist any more."""
+        """Return the pods that the suite created without a node and that no longer exist."""
         existing = {name(pod) for pod in pods}
         self.observed |= existing
         created = manifests.pods(self.instance, self.testbed)
@@ -84,7 +84,8 @@ class ScenarioRun:
         return [self._as_it_was(pod) for pod in absent.values()]
 
     def _as_it_was(self, pod: Object) -> Object:
-        """Return a pod without Grove's gate if that was removed from its gang before."""
+        """Return the pod as it was, without Grove's gate if the gate had already been removed from the pods of its
+        gang."""
         if label(pod, labels.GANG) not in map(self.testbed.name, self.open):
             return pod
         gates = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
@@ -97,10 +98,12 @@ class ScenarioRun:
 def counted(
     breaches: Iterable[Breach], instance: Instance, *, at_once: bool = True, ranked: bool = True
 ) -> list[Breach]:
-    """Return the breaches that count in this play: not what a scaled gang lost to others while its pods had gates.
+    """Return the breaches that count in this run. What a scaled gang lost to other gangs while its pods had gates does
+    not count.
 
-    Unless everything was there `at_once`, nothing counts that depends on the order of nodes, or on who is first: a gang
-    that was tried in vain may be in back-off. A scheduler for which gangs are not `ranked` need not know who is first.
+    Unless everything was there `at_once`, a breach that depends on the order of nodes, or on which gang is first, does
+    not count either, because a gang that could not be scheduled may be in back-off. A scheduler for which gangs are not
+    `ranked` need not know which gang is first.
     """
     scaled = {gang.name for gang in instance.gangs if gang.base}
     several = sum(node.schedulable for node in instance.nodes) > 1

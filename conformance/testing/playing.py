@@ -1,9 +1,9 @@
-"""Play many scenarios of gang scheduling at once: each on nodes of its own, all in the namespace of one scene. The
-suite creates what an operator would create.
+"""Runs many gang-scheduling scenarios at once in the namespace of one scene, each scenario on its own nodes. The suite
+creates the objects that an operator would create.
 
-The scheduler is stopped while the objects are created, so that it sees everything at once. A scheduler that the driver
-cannot stop finds cordoned nodes, which are uncordoned one after the other; results that depend on the order are then
-not judged.
+The scheduler is stopped while the objects are created, so that it sees everything at once. If the driver cannot stop
+the scheduler, the nodes are cordoned at first and then uncordoned one after the other; results that depend on the order
+are not judged in that case.
 """
 
 from __future__ import annotations
@@ -30,23 +30,25 @@ from conformance.testing.part import NO_PRIORITY, ScenarioRun
 
 NOW = "2026-01-01T00:00:00Z"
 WITHIN, REST = 30.0, 2.0
-"""Seconds within which everything must come to rest (GS-43), and for how long nothing may change then."""
+"""The seconds within which everything must come to rest (GS-43), and the seconds for which nothing may change after
+that."""
 AT_WORK, AT_REST = "scheduler binds a gang that is alone", "scenarios at rest"
-"""Steps of the scene: a gang of one pod is bound before all scenarios, and nothing moves any more; then some scenarios
-change."""
+"""Steps of the scene. At the first step, a gang of one pod is bound before any scenario starts. At the second step, all
+scenarios are at rest; after it, some scenarios change."""
 _WITNESS = Instance(
     (Node("n1", {"gpus": 1}, {HOST: "n1"}),), (Gang("alone", (Group("w", 1, 1, {"gpus": 1}),)),), name="alone"
 )
-"""Shows that the scheduler works at all, whatever the scenarios are that are judged."""
+"""An instance that shows that the scheduler works at all, independent of the judged scenarios."""
 CHANGED = "scenarios at rest after their changes"
-"""Where the scene ends if the scheduler dies after the changes."""
+"""The step before which the scene ends if the scheduler dies after the changes."""
 CYCLES = 6
-"""How many times as long as the scheduler needs until nothing more follows (`settle`) it may take to come to rest."""
+"""The time limit for coming to rest, as a multiple of the implementation's `settle`: the seconds without a change after
+which a scheduler has nothing left to do."""
 
 
 @dataclass
 class Move:
-    """A binding or eviction by the scheduler, and its time."""
+    """A binding or an eviction by the scheduler, and its time."""
 
     at: float
     step: Bound | PodGone
@@ -54,7 +56,7 @@ class Move:
 
 @dataclass
 class ScenarioResult:
-    """A scenario as it was played, or what became of it after its change."""
+    """The result of a scenario, either before or after its change."""
 
     scenario: Scenario
     instance: Instance
@@ -63,12 +65,12 @@ class ScenarioResult:
     outcome: SchedulingOutcome
     end: float
     nominated: dict[str, str]
-    """Waiting pods, and the nodes that they are nominated for."""
+    """Waiting pod → the node that it is nominated for."""
 
 
 class ScenarioRunner:
-    """One play of many scenarios. `run` returns all of them as they were played; `at_once` says whether the scheduler
-    saw everything at once."""
+    """One run of many scenarios. `run` returns their results. `at_once` says whether the scheduler saw everything at
+    once."""
 
     def __init__(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
         self.env = env
@@ -76,20 +78,20 @@ class ScenarioRunner:
         self.features = env.implementation.features
         self.at_once, self.ranked = True, NO_PRIORITY not in self.features
         self._cluster_scoped: list[tuple[str, str]] = []
-        """Resource and name of cluster-scoped objects."""
+        """The resource and name of each cluster-scoped object that was created."""
         self._dirty: set[str] = set()
 
     def _part(self, scenario: Scenario) -> ScenarioRun:
         return ScenarioRun(scenario, self.env.testbed(manifests.object_name(scenario.id)), scenario.instance)
 
     def run(self) -> list[ScenarioResult]:
-        """Play all scenarios, then the changes of those that have one."""
+        """Run all scenarios, then apply the changes of the scenarios that have one."""
         try:
             self._await_work()
             self.at_once = self.env.roles.pause("gang-scheduler")
             self._set_up()
             self._begin()
-            # In real time: its start is not judged.
+            # Wait in real time, since the start of the scheduler is not judged.
             self.env.settled("the scheduler is back", self._any_bound, WITHIN, real=True)
             self._come_to_rest(self.parts, AT_REST)
             self.env.mark(AT_REST)
@@ -135,7 +137,7 @@ class ScenarioRunner:
             self._create_if_served("priorityclasses", entry)
 
     def _create_if_served(self, resource: str, obj: Object) -> None:
-        """Create a cluster-scoped object, unless one of its name exists already or the cluster knows no such kind."""
+        """Create a cluster-scoped object, unless one with its name exists or the cluster does not serve its kind."""
         if self.env.dry_run.ask(self.env.dry_run.create(obj)).accepted:
             self.env.create(obj)
             self._cluster_scoped.append((resource, name(obj)))
@@ -189,13 +191,13 @@ class ScenarioRunner:
                     self.env.delete("pods", name(pod))
 
     def _renew(self, node: Node, testbed: Testbed) -> None:
-        """Update labels, taints and schedulability of an existing node."""
+        """Update the labels, taints and schedulability of an existing node."""
         [right] = manifests.nodes(Instance((node,), ()), testbed)
         spec = {"taints": right["spec"]["taints"], "unschedulable": right["spec"].get("unschedulable")}
         self.env.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
 
     def _leave(self) -> None:
-        """Remove what must not remain: finalizers of pods, and cluster-scoped objects."""
+        """Remove finalizers of pods and cluster-scoped objects, which must not outlive the scene."""
         for pod in self.env.history.view().list("pods"):
             if FINALIZER in pod["metadata"].get("finalizers", ()):
                 self.env.patch("pods", name(pod), {"metadata": {"finalizers": None}})
@@ -212,9 +214,9 @@ class ScenarioRunner:
         )
 
     def _come_to_rest(self, parts: Sequence[ScenarioRun], step: str) -> None:
-        """Wait until all pods are where they may be and nothing changes any more. Each gate is removed once on the way,
-        and each pod recreated a few times at most, so this ends. The scene ends before `step` if the scheduler has
-        died."""
+        """Wait until all pods are where they may be and nothing changes any more. Each gate is removed once during this
+        wait, and each pod is recreated a limited number of times, so the wait ends. The scene ends before `step` if the
+        scheduler has died."""
         within = max(WITHIN, CYCLES * self.env.implementation.settle)
         while True:
             self._dirty = {part.testbed.prefix for part in parts}
@@ -230,7 +232,8 @@ class ScenarioRunner:
                     return
 
     def _owed(self, parts: Sequence[ScenarioRun], view: View) -> bool:
-        """Look at the parts that have changed, and return whether there is anything to do in place of an operator."""
+        """Judge the scenarios that have changed, and return whether the suite has to do something in place of an
+        operator."""
         if view.last is not None and view.last.resource == "pods":
             origin = self.env.history.origins.by_hand.get(view.last.uid)
             self._dirty |= {origin.scenario} if origin is not None else set()
@@ -247,12 +250,12 @@ class ScenarioRunner:
         return not restless or Unmet(f"{len(restless)} of {len(parts)} scenarios are not: {'; '.join(restless[:3])}")
 
     def _go_on(self, parts: Sequence[ScenarioRun]) -> bool:
-        """Do what an operator does in such a state, and return whether there was anything to do."""
+        """Do what an operator would do now, and return whether there was anything to do."""
         return any([self._open_gates(parts), self._recreate(parts)])
 
     def _recreate(self, parts: Sequence[ScenarioRun]) -> bool:
-        """Recreate pods that the scheduler has deleted, for schedulers that expect it. One that ran before gets another
-        name, so that its place is told from the one that it had, and its gang refers to that name."""
+        """Recreate pods that the scheduler has deleted, for schedulers that expect it. A pod that ran before gets
+        another name, so that its new place is distinguished from its old one, and its gang references that name."""
         lost = [(part, pod) for part in parts for pod in part.lost]
         absent = [(part, pod) for part in parts for pod in part.absent]
         for part, pod in lost:
@@ -272,7 +275,7 @@ class ScenarioRunner:
         return bool(lost or absent)
 
     def _open_gates(self, parts: Sequence[ScenarioRun]) -> bool:
-        """Remove gates of scaled gangs whose base gang is placed, as an operator does (GS-03)."""
+        """Remove the gates of scaled gangs whose base gang is placed, as an operator does (GS-03)."""
         opened = False
         for part in parts:
             for gang in part.free:
@@ -303,8 +306,8 @@ class ScenarioRunner:
         )
 
     def _pods(self, part: ScenarioRun, view: View | None = None) -> list[Object]:
-        """Return the pods that the suite created for a part, with the labels that it gave them: a scheduler can change
-        labels."""
+        """Return the pods that the suite created for a scenario, with the labels that the suite gave them. A scheduler
+        can change labels."""
         by_hand, pods = self.env.history.origins.by_hand, []
         for record in (view or self.env.history.view()).records("pods"):
             origin = by_hand.get(record.uid)
@@ -351,7 +354,7 @@ def _still_bound(moves: Iterable[Move]) -> list[Bound]:
 
 
 def _in_state(pod: Object, state: str) -> Object:
-    """Return a pod that runs, is terminating for ever, or has ended."""
+    """Return a pod that runs, that never finishes terminating, or that has ended."""
     if state == "terminating":
         return {**pod, "metadata": {**pod["metadata"], "finalizers": [FINALIZER]}}
     if state != "finished":

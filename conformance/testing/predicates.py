@@ -1,7 +1,8 @@
-"""Predicates over a view that conformance tests wait for, each with the nearest miss as text.
+"""Predicates over a view that conformance tests wait for. A predicate that does not hold reports what is missing as
+text.
 
-Pods are found by their owner and not by their labels, so that a wrong label fails its own requirement only. Those that
-have none are found by the label of their PodClique: that Pods have a controller is CORE-045.
+Pods are found by their owner and not by their labels, so that a wrong label fails only the requirement about that
+label. Pods without an owner are found by the label of their PodClique; CORE-045 requires that pods have a controller.
 """
 
 from __future__ import annotations
@@ -21,39 +22,39 @@ Pods = list[Mapping[str, Any]]
 
 
 def pods_of(view: View, clique: str) -> Pods:
-    """Return the pods of a clique that are not being deleted, by name. Not those of a deleted clique of the same name:
-    they wait for the garbage collector."""
+    """Return the pods of a clique that are not being deleted, by name. Pods of a deleted clique of the same name, which
+    wait for the garbage collector, are left out."""
     present = view.record(PODCLIQUES.plural, clique)
     return [pod for pod in view.grouped("pods", _clique, clique) if present is None or _may_own(present, pod)]
 
 
 def by_clique(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, Pods]:
-    """As `pods_of`, for several cliques."""
+    """Return `pods_of` for each of these cliques."""
     return {clique.name: pods_of(view, clique.name) for clique in cliques}
 
 
 def bound(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
-    """Return how many pods of each clique are bound."""
+    """Return clique → number of bound pods."""
     return {name: sum(map(pods.bound, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def ready(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
-    """Return how many pods of each clique are Ready."""
+    """Return clique → number of Ready pods."""
     return {name: sum(map(pods.ready, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def gated(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
-    """Return how many pods of each clique have Grove's gate."""
+    """Return clique → number of pods that have Grove's gate."""
     return {name: sum(map(pods.gated, members)) for name, members in by_clique(view, cliques).items()}
 
 
 def sizes(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
-    """Return the desired number of pods of each clique."""
+    """Return clique → desired number of pods."""
     return {clique.name: clique.template.replicas for clique in cliques}
 
 
 def none(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
-    """Return zero pods for each clique."""
+    """Return clique → zero."""
     return {clique.name: 0 for clique in cliques}
 
 
@@ -65,7 +66,7 @@ def all_exist(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 
 @predicate
 def all_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
-    """Every pod of the cliques exists and has no Grove gate any more."""
+    """Every pod of the cliques exists and no longer has Grove's gate."""
     free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
     return _lacking(sizes(cliques), free, "are ungated")
 
@@ -92,14 +93,14 @@ def none_bound(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 
 @predicate
 def placed(view: View, names: Iterable[str]) -> bool | Unmet:
-    """The pods of these names are bound: for pods that no clique owns."""
+    """The pods with these names are bound. For pods that no clique owns."""
     waiting = [name for name in names if not pods.bound(view.get("pods", name) or {})]
     return not waiting or Unmet(f"{', '.join(waiting)} have no node")
 
 
 @predicate
 def none_placed(view: View, names: Iterable[str]) -> bool | Unmet:
-    """None of the pods of these names is bound."""
+    """None of the pods with these names is bound."""
     violations = [name for name in names if pods.bound(view.get("pods", name) or {})]
     return not violations or Unmet(f"bound: {', '.join(violations)}")
 
@@ -118,7 +119,7 @@ def minimum_ready(expected: ExpectedObjects, gang: ExpectedGang) -> Predicate:
 
 @predicate
 def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
-    """The set reports that many available replicas for its current generation."""
+    """The set reports this number of available replicas for its current generation."""
     current = view.get("podcliquesets", set_name)
     if current is None:
         return Unmet(f"podcliquesets/{set_name} does not exist")
@@ -132,7 +133,8 @@ def available(view: View, set_name: str, replicas: int) -> bool | Unmet:
 
 
 def _clique(record: Record) -> str:
-    """Return the name of the clique that a pod belongs to; empty if there is none, or if the pod is being deleted."""
+    """Return the name of the clique that a pod belongs to; empty if no clique owns the pod or the pod is being
+    deleted."""
     pod = record.object
     if terminating(pod) or text(controller(pod), "kind") not in ("", PODCLIQUES.kind):
         return ""
@@ -140,8 +142,8 @@ def _clique(record: Record) -> str:
 
 
 def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod belongs to this clique, or names no clique as its owner: not if it has outlived a clique of
-    the same name."""
+    """Return whether the owner of a pod is this clique, or no clique at all. A pod that has outlived another clique of
+    the same name has a different owner."""
     owners = items(pod, "metadata", "ownerReferences")
     uids = [text(owner, "uid") for owner in owners if text(owner, "kind") == PODCLIQUES.kind]
     return not uids or clique.uid in uids

@@ -9,11 +9,12 @@ from conformance.grove.fields import mapping
 from conformance.suite.scenes.scene_environment import SceneEnvironment
 
 ENFORCED_WITHIN = 30.0
-"""Seconds within which the quota controller counts a new quota."""
+"""Seconds within which the quota controller must have counted a new quota."""
 
 
 def limit_pods(env: SceneEnvironment, name: str, pods: int) -> None:
-    """Create a ResourceQuota for pods, and wait until it has been counted: before that, pods may pass it."""
+    """Create a ResourceQuota for pods, and wait until the quota controller has counted it. Until then, pods may exceed
+    the quota."""
     hard = {"pods": str(pods)}
     env.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
 

@@ -1,5 +1,5 @@
-"""Effects of an update on the pods during a part of a history. The records of one resource are in the order of the API
-server's writes."""
+"""Effects of an update on the pods during a span of a history. The records of one resource are ordered by resource
+version."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from conformance.history.view import View
 from conformance.suite.scenes.recorded import Span
 
 Part = Callable[[str], str]
-"""Returns the part that a clique belongs to, by its name; empty for cliques that do not count."""
+"""A function from the name of a clique to the part that it belongs to; empty for cliques that do not count."""
 
 
 def owner(record: Record) -> str:
-    """Return the clique of a pod."""
+    """Return the name of a pod's clique."""
     return pods.clique(record.object)
 
 
 def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
-    """Yield each record of a pod with all pods at that time, by UID. It is one mapping that changes."""
+    """Yield each record of a pod with all pods at that time, by UID. The mapping is the same object each time, updated
+    in place."""
     state = {record.uid: record for record in span.begin().records("pods")}
     for record in span.records("pods"):
         if record.kind == DELETED:
@@ -33,7 +34,7 @@ def states(span: Span) -> Iterator[tuple[Record, Mapping[str, Record]]]:
 
 
 def serving(state: Mapping[str, Record]) -> dict[str, int]:
-    """Return how many Ready pods that are not being deleted each clique has."""
+    """Return clique → number of Ready pods that are not being deleted."""
     result: dict[str, int] = {}
     for record in state.values():
         if pods.ready(record.object) and not terminating(record.object):
@@ -42,7 +43,7 @@ def serving(state: Mapping[str, Record]) -> dict[str, int]:
 
 
 def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return the maximum number of Ready pods that each of these cliques lacked."""
+    """Return, for each of these cliques, the largest number of Ready pods that it ever lacked."""
     worst = dict.fromkeys(sizes, 0)
     for _, state in states(span):
         have = serving(state)
@@ -52,7 +53,8 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def together(span: Span, sizes: Mapping[str, int], part: Part, *, limit: int = 1) -> list[str]:
-    """Return the times at which the cliques of more than `most` parts lacked Ready pods, the first few as text."""
+    """Return the times at which cliques of more than `limit` parts lacked Ready pods, as text. Only the first three are
+    returned."""
     violations: list[str] = []
     for record, state in states(span):
         have = serving(state)
@@ -63,7 +65,7 @@ def together(span: Span, sizes: Mapping[str, int], part: Part, *, limit: int = 1
 
 
 def sequence(span: Span, part: Part) -> list[str]:
-    """Return the parts that lost pods, in the order of their first loss."""
+    """Return the parts that lost pods, ordered by their first loss."""
     parts: list[str] = []
     for record in deleted(span):
         if (lost_part := part(owner(record))) and lost_part not in parts:
@@ -72,15 +74,15 @@ def sequence(span: Span, part: Part) -> list[str]:
 
 
 def deleted_parts(span: Span, part: Part) -> list[str]:
-    """Return the parts that lost cliques or pods, in the order of the API server's writes. The pods of a clique are
-    deleted by the garbage collector, in no fixed order of cliques."""
+    """Return the parts that lost cliques or pods, ordered by resource version. The garbage collector deletes the pods
+    of a clique, and visits the cliques in no fixed order."""
     lost = [(record.revision, part(record.name)) for record in deleted(span, "podcliques")]
     lost += [(record.revision, part(owner(record))) for record in deleted(span)]
     return list(dict.fromkeys(lost_part for _, lost_part in sorted(lost) if lost_part))
 
 
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
-    """Return for each deleted pod the first record that shows its deletion, in order."""
+    """Return, for each deleted object, the first record that shows its deletion, in order."""
     leaving = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
     result = []
     for record in span.records(resource):
@@ -91,8 +93,8 @@ def deleted(span: Span, resource: str = "pods") -> list[Record]:
 
 
 def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record], bool]) -> list[Record]:
-    """Return the deletions of up-to-date pods whose part still had outdated pods when they were created: to get rid of
-    these, the part may be recreated as a whole."""
+    """Return the deletions of up-to-date pods that were created while their part still had outdated pods. Such a part
+    may be recreated as a whole to remove its outdated pods."""
     lost = deleted(span)
     last = {part(owner(record)): record.revision for record in lost if outdated(record)}
     creations = {record.uid: record.revision for record in span.records("pods") if record.kind == ADDED}
@@ -105,7 +107,7 @@ def recreated_beside_outdated(span: Span, part: Part, outdated: Callable[[Record
 
 
 def created(span: Span) -> dict[str, int]:
-    """Return how many pods were created for each clique."""
+    """Return clique → number of pods that were created for it."""
     uids_of: dict[str, set[str]] = {}
     before = {record.uid for record in span.begin().records("pods")}
     for record in span.records("pods"):
@@ -125,7 +127,7 @@ def places(view: View, cliques: Iterable[str]) -> dict[str, list[str]]:
 
 
 def surviving(history: History, revision: int) -> list[Record]:
-    """Return the pods that are not being deleted, as they were at that revision."""
+    """Return the pods that existed at that revision and were not being deleted, in their state at that revision."""
     state: dict[str, Record] = {}
     for record in history.records("pods"):
         if record.revision > revision:

@@ -1,4 +1,4 @@
-"""Scale, and predicates about the number of pods."""
+"""Scaling of objects, and predicates about the number of pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> Non
 
 @predicate
 def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> bool | Unmet:
-    """Each of these cliques has this number of pods, all Ready if requested, and none of them is `but` (a UID)."""
+    """Each of these cliques has this number of pods, all of them Ready if `ready`, and no pod has the UID `but`."""
     current = {clique: predicates.pods_of(view, clique) for clique in sizes}
     have = {clique: len(clique_pods) for clique, clique_pods in current.items()}
     if have != dict(sizes):

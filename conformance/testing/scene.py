@@ -1,4 +1,4 @@
-"""Everything that a module of conformance tests imports for scenes (docs/conformance-tests.md)."""
+"""The names that a module of conformance tests imports to define scenes (docs/conformance-tests.md)."""
 
 from conformance.suite.registry.requirement import requirement
 from conformance.suite.scenes.recorded import Recorded, Span, invariants

@@ -1,4 +1,4 @@
-"""Headless Services, expected and observed."""
+"""Expected and observed headless Services."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.testing.comparison import Comparison, of
 
 
 def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
-    """Return the headless Services of a set, expected and observed, with the pods that they select."""
+    """Return the expected and observed headless Services of a set, with the pods that they select."""
     pods = predicates.by_clique(view, expected.cliques.values())
     right: dict[str, object] = {}
     observed: dict[str, object] = {}

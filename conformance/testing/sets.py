@@ -1,4 +1,4 @@
-"""Sets that tests create, and what operators store about their templates."""
+"""Sets that tests create, and the template hashes that operators store for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def manifest(
     replicas: int = 1,
     **spec: Any,
 ) -> Object:
-    """Return the manifest of a set of these cliques."""
+    """Return the manifest of a set with these cliques."""
     template: Object = {"cliques": copy.deepcopy(list(cliques))}
     if startup:
         template["cliqueStartupType"] = startup
@@ -49,12 +49,13 @@ def manifest(
 
 
 def become(env: SceneEnvironment, manifest: Object) -> None:
-    """Replace the spec of an existing set by that of another manifest of its name."""
+    """Replace the spec of an existing set with the spec of another manifest that has the same name."""
     env.patch(SETS, name(manifest), {"spec": manifest["spec"]})
 
 
 def pods_of_replica(workload: Object) -> int:
-    """Return the number of pods in a replica of a set that `manifest` has returned, whose cliques have one pod each."""
+    """Return the number of pods in one replica of a set that `manifest` returned and whose cliques have one pod
+    each."""
     template = workload["spec"]["template"]
     grouped = {name for group in template.get("podCliqueScalingGroups", ()) for name in group["cliqueNames"]}
     return sum(2 if clique["name"] in grouped else 1 for clique in template["cliques"])
@@ -66,12 +67,13 @@ def generation(view: View, set_name: str) -> str:
 
 
 def of_clique(view: View, clique: str) -> str:
-    """Return the hash of a PodClique; empty if there is none."""
+    """Return the template hash of a PodClique; empty if the PodClique does not exist."""
     return label(view.get(CLIQUES, clique) or {}, labels.TEMPLATE_HASH)
 
 
 def of_pods(view: View) -> dict[str, str]:
-    """Return the hash of each pod that is not being deleted, by name and UID: a recreated pod is another one."""
+    """Return the template hash of each pod that is not being deleted, keyed by name and UID so that a recreated pod has
+    another key."""
     return {f"{name(pod)} {uid(pod)}": label(pod, labels.TEMPLATE_HASH) for pod in pods(view)}
 
 
@@ -82,7 +84,8 @@ def pods(view: View) -> list[Mapping[str, Any]]:
 
 
 def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
-    """Return the hashes of a set, its cliques and their statuses, by location; those of the first replicas."""
+    """Return location → hash, for the hashes of a set, of its cliques and groups, and in their statuses. Only the first
+    `replicas` replicas are included."""
     prefixes = tuple(f"{set_name}-{index}-" for index in range(replicas))
     hashes = {f"{SETS}/{set_name}": generation(view, set_name)}
     for kind, fields in (
@@ -98,13 +101,13 @@ def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
 
 
 def progress(view: View, set_name: str) -> object:
-    """Return the update that a set reports; None if there is none."""
+    """Return the update progress that a set reports, or None."""
     return at(view.get(SETS, set_name), "status", "updateProgress")
 
 
 @predicate
 def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
-    """Each set has this number of pods, and each of its cliques and the set itself have a hash."""
+    """Each set has this number of pods, and the set and each of its cliques have a hash."""
     present = Counter(label(pod, labels.PART_OF) for pod in pods(view))
     for set_name, count in counts.items():
         if present[set_name] != count:
@@ -116,7 +119,7 @@ def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
 
 
 def have_second_replica(names: Iterable[str]) -> Predicate:
-    """Each of these sets has a clique of its second replica."""
+    """Each of these sets has a clique that belongs to its second replica."""
     expected = list(names)
 
     def check(view: View) -> bool | Unmet:
@@ -129,8 +132,8 @@ def have_second_replica(names: Iterable[str]) -> Predicate:
 
 
 def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
-    """Return the stored hashes that are not those of Grove's canonical form, for the library version that fits best.
-    The template is read back: webhooks may have written its quantities differently."""
+    """Return the stored hashes that differ from those of Grove's canonical form, computed for the library version that
+    fits best. The template is read back from the API server, since webhooks may have rewritten its quantities."""
     names = list(sets)
     differences = [[wrong for set_name in names for wrong in _differing(view, set_name, way)] for way in CANONICAL]
     return min(differences, key=len)

@@ -1,4 +1,4 @@
-"""ClusterTopologyBindings. They are cluster-scoped, so a test names its own after its namespace."""
+"""ClusterTopologyBindings. They are cluster-scoped, so a test names its bindings after its namespace."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from conformance.grove.expected_topology import Levels
 from conformance.suite.scenes.api import Object
 
 BINDINGS, TOPOLOGIES = "clustertopologybindings", "topologies"
-"""Plurals of Grove's bindings, and of the topologies of the scheduler KAI."""
+"""Resource names of Grove's ClusterTopologyBindings and of the KAI scheduler's Topologies."""
 
 
 def topology_binding(binding: str, levels: Levels) -> Object:
@@ -20,12 +20,12 @@ def topology_binding(binding: str, levels: Levels) -> Object:
 
 
 def spec(levels: Levels) -> Object:
-    """Return the spec of such a binding."""
+    """Return the spec of a ClusterTopologyBinding with these levels."""
     return {"levels": [{"domain": domain, "key": key} for domain, key in levels.items()]}
 
 
 def kai_topology(topology: str, levels: Levels) -> Object:
-    """Return a Topology of the scheduler KAI with these levels."""
+    """Return a Topology of the KAI scheduler with these levels."""
     return {
         "apiVersion": "kai.scheduler/v1alpha1",
         "kind": "Topology",

@@ -1,7 +1,7 @@
-"""Objects of Kubernetes' Workload API: groups, trees of groups, and their pods. Pure.
+"""Objects of Kubernetes' Workload API: groups, trees of groups, and their pods. The functions are pure.
 
-The scheduler reads PodGroups and CompositePodGroups only, and never Workloads (WL-B01); a reference to a Workload that
-does not exist is accepted (WL37-V03), so that none is made.
+The scheduler reads only PodGroups and CompositePodGroups, never Workloads (WL-B01). No Workload is created, because the
+API server accepts a reference to a Workload that does not exist (WL37-V03).
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from conformance.grove.restricted import restricted
 
 GROUP = "scheduling.k8s.io"
 POD_GROUPS, COMPOSITES = f"{GROUP}/v1beta1", f"{GROUP}/v1alpha3"
-"""The versions of Kubernetes 1.37 (WL37-E01)."""
+"""The API versions of Kubernetes 1.37 (WL37-E01)."""
 OLD_POD_GROUPS = f"{GROUP}/v1alpha2"
-"""The version of Kubernetes 1.36, which knows no trees."""
+"""The API version of Kubernetes 1.36, which has no CompositePodGroups."""
 POD = "conformance.grove.io/pod"
-"""The label with a pod's own name."""
+"""The label that holds a pod's own name."""
 GATE = "conformance.grove.io/wait"
-"""The scheduling gate of pods that wait for the last of their gang, as Grove's pods do."""
+"""The scheduling gate of pods that wait for the last pod of their gang, as Grove's pods do."""
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A PodGroup with its pods. `minimum`: minCount, 0 for the basic policy. `gpus` is what each pod requests. `key`:
-    the label key of its required domain. `priority`: class of the group; `pod_priority`: that of its pods if it
-    differs. `disruption`: `all` or `single`."""
+    """A PodGroup with its pods. `minimum` is its minCount, 0 for the basic policy. `gpus` is the number of GPUs that
+    each pod requests. `key` is the label key of its required topology domain. `priority` is the PriorityClass of the
+    group; `pod_priority` is the PriorityClass of its pods if it differs. `disruption` is `all` or `single`."""
 
     name: str
     pods: int
@@ -40,7 +40,7 @@ class Leaf:
     pod_priority: str | None = None
     disruption: str = ""
     scheduler: str = ""
-    """The scheduler that its pods name; empty for that of the judged implementation."""
+    """The scheduler name of its pods; empty for the name of the judged implementation."""
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -50,7 +50,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Tree:
-    """A CompositePodGroup with its children. `minimum`: minGroupCount, 0 for the basic policy."""
+    """A CompositePodGroup with its children. `minimum` is its minGroupCount, 0 for the basic policy."""
 
     name: str
     children: Sequence[Leaf | Tree]
@@ -70,7 +70,8 @@ Root = Leaf | Tree
 
 @dataclass(frozen=True)
 class WorkloadTarget:
-    """The place of the objects: their namespace, the prefix of their names, what pods need to run on the nodes."""
+    """Where the objects go: their namespace, the prefix of their names, and the fields that pods need to run on the
+    nodes."""
 
     namespace: str
     prefix: str
@@ -98,7 +99,7 @@ def groups(root: Root, place: WorkloadTarget, parent: str = "") -> Iterator[Obje
 
 
 def group(root: Root, place: WorkloadTarget, parent: str = "") -> Object:
-    """Return one PodGroup or CompositePodGroup, without what is below it."""
+    """Return one PodGroup or CompositePodGroup, without the groups below it."""
     tree = isinstance(root, Tree)
     spec: Object = {"schedulingPolicy": _policy(root)}
     if parent:
@@ -122,13 +123,13 @@ def group(root: Root, place: WorkloadTarget, parent: str = "") -> Object:
 def pods(
     leaf: Leaf, place: WorkloadTarget, first: int = 0, count: int | None = None, *, gated: bool = False
 ) -> list[Object]:
-    """Return pods of a group, all of them by default, from index `first` on."""
+    """Return `count` pods of a group from index `first` on; all of its pods by default."""
     indices = range(first, first + (leaf.pods if count is None else count))
     return [_pod(leaf, place, index, gated) for index in indices]
 
 
 def plain(name: str, place: WorkloadTarget, gpus: int = 1, priority: str = "", node: str = "") -> Object:
-    """Return a pod of no group; with `node`, one that runs there already."""
+    """Return a pod that belongs to no group. With `node`, the pod is already bound to that node."""
     spec = _spec(place, gpus, priority, "")
     if node:
         spec["nodeName"] = node
@@ -136,7 +137,7 @@ def plain(name: str, place: WorkloadTarget, gpus: int = 1, priority: str = "", n
 
 
 def _metadata(place: WorkloadTarget, name: str) -> Object:
-    """Return the metadata of a pod, with a label of its own for selectors."""
+    """Return the metadata of a pod, with a unique label for selectors."""
     metadata = place.metadata(name)
     return {**metadata, "labels": {**metadata["labels"], POD: name}}
 
