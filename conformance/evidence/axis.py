@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 LONG, CUT = 4.0, 0.6
-"""Seconds without an event above which a span is shortened, and its length afterwards."""
+"""The length in seconds above which a span without events is shortened, and the length it is shortened to."""
 WIDTH_OF_TICK = 64.0
-"""Minimum distance of two ticks in pixels."""
+"""Minimum distance between two ticks in pixels."""
 
 
 class Axis:
-    """Maps seconds from `begin` to `end` to `width` pixels. `timestamps` are the times of events."""
+    """Maps the seconds from `begin` to `end` onto `width` pixels. `timestamps` are the times of the events."""
 
     def __init__(self, timestamps: Iterable[float], end: float, width: float, begin: float = 0.0) -> None:
         self._at = sorted({begin, max(end, begin + 0.001), *(m for m in timestamps if begin < m < end)})
@@ -26,17 +26,17 @@ class Axis:
         for gap in lengths:
             self._x.append(self._x[-1] + gap * scale)
         self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > LONG]
-        """Shortened spans: their position, and their real length in seconds."""
+        """The shortened spans: their start and end in pixels, and their real length in seconds."""
 
     def x(self, moment: float) -> float:
-        """Return the position of a time in pixels."""
+        """Return the horizontal position of a time, in pixels."""
         i = min(max(bisect_right(self._at, moment) - 1, 0), len(self._at) - 2)
         begin, end = self._at[i], self._at[i + 1]
         part = min(max((moment - begin) / (end - begin), 0.0), 1.0)
         return self._x[i] + part * (self._x[i + 1] - self._x[i])
 
     def ticks(self) -> list[float]:
-        """Return round seconds, as many as fit, without those in shortened spans."""
+        """Return evenly spaced, round times for ticks: as many as fit, and none within a shortened span."""
         step = _round(WIDTH_OF_TICK / self._scale)
         candidates = []
         for i, (begin, end) in enumerate(pairwise(self._at)):
@@ -53,6 +53,6 @@ class Axis:
 
 
 def _round(seconds: float) -> float:
-    """Return the next of 0.1, 0.2, 0.5, 1, 2, 5, … seconds."""
+    """Round up to the next of 0.1, 0.2, 0.5, 1, 2, 5, … seconds."""
     power = 10.0 ** math.floor(math.log10(max(seconds, 0.1)))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= seconds - 1e-9 or digit == 10)

@@ -1,7 +1,7 @@
-"""The content of a picture: the states of each pod and each gang over time. Pure.
+"""The content of a picture: the states of each pod and each gang over time. Pure functions.
 
-A gang is *torn* while some of its pods are bound and its minimums are not. Every gang that is bound pod by pod is so
-for a moment: a span that ended is called *partial* unless a failed check says otherwise.
+A gang is *torn* while some of its pods are bound but its minimums are not met. A gang whose pods are bound one by one
+is always torn for a moment, so a torn span that has ended is called *partial* unless a failed check mentions the gang.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from conformance.history.query import History
 from conformance.history.record import ADDED, DELETED, Record
 
 POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
-"""`waiting`: without a gate and without a node; `ended`: Failed or Succeeded."""
+"""`waiting`: the pod has no scheduling gate and no node; `ended`: its phase is Failed or Succeeded."""
 WORTH = 1.0
-"""Seconds for which a gang must be torn to be shown before others."""
+"""A gang that was torn for at least this many seconds is shown before the other gangs."""
 EXACT = 0.001
-"""Seconds to which the times of checks are known."""
+"""Precision of the times of checks, in seconds."""
 SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
-"""The resources that users change, and their short names here."""
+"""The resources that users change, with the short names used here."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A span in which a pod or gang had one state, in seconds of the history."""
+    """A span during which a pod or gang was in one state, in seconds of the history."""
 
     state: str
     begin: float
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass
 class Lane:
-    """One pod or one gang. `note` says how it ended."""
+    """The states of one pod or one gang over time. `note` describes its last state."""
 
     name: str
     bars: list[Bar] = field(default_factory=list)
@@ -47,11 +47,11 @@ class Lane:
 
 @dataclass
 class CliqueLanes:
-    """A clique with the lanes of its pods."""
+    """A clique and the lanes of its pods."""
 
     name: str
     minimum: int | None
-    """minReplicas of its PodGroup; None if there is no PodGang yet."""
+    """minReplicas of the clique's PodGroup; None if it has no PodGang yet."""
     pods: list[Lane] = field(default_factory=list)
 
     def at_the_end(self, *states: str) -> int:
@@ -61,7 +61,7 @@ class CliqueLanes:
 
 @dataclass
 class GangLanes:
-    """A gang with its cliques. Pods without a gang are in one that has no lane of its own."""
+    """A gang and its cliques. Pods without a gang are collected in a GangLanes whose lane has no bars."""
 
     lane: Lane
     cliques: list[CliqueLanes] = field(default_factory=list)
@@ -73,14 +73,15 @@ class GangLanes:
 
     @property
     def torn_for(self) -> float:
-        """Return the seconds of the longest time for which the gang was torn; infinite if it still was at the end."""
+        """Return the length of the longest torn span in seconds; infinity if the gang was still torn at the end."""
         longest = max((bar.end - bar.begin for bar in self.lane.bars if bar.state == "torn"), default=0.0)
         return float("inf") if self.torn else longest
 
 
 @dataclass(frozen=True)
 class TimelineMark:
-    """A labelled time. `kind`: `failure`, or `change` of a user's objects or of the nodes."""
+    """A labelled time. `kind` is `failure` for a failed check, or `change` for a change of users' objects or of
+    nodes."""
 
     at: float | None
     words: str
@@ -89,8 +90,8 @@ class TimelineMark:
 
 @dataclass
 class TimelineContent:
-    """The content of the picture, from `begin` to `end`. All times are in seconds of the history, as in every other
-    file of the bundle."""
+    """The content of the picture, from `begin` to `end`. All times are seconds of the history, as in every other file
+    of the bundle."""
 
     gangs: list[GangLanes]
     changes: list[TimelineMark]
@@ -99,13 +100,13 @@ class TimelineContent:
 
     @property
     def pods(self) -> int:
-        """Return how many pods there were."""
+        """Return the number of pods in the picture."""
         return sum(len(clique.pods) for gang in self.gangs for clique in gang.cliques)
 
 
 def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineContent:
-    """Read the history of a namespace up to its last record or to `until` (seconds since the recorder started). `pool`
-    is the label of nodes whose value is the namespace that uses them."""
+    """Read a namespace's history up to its last record, or up to `until` if that is later (seconds since the recorder
+    started). `pool` is the node label whose value names the namespace that uses the node."""
     records = history.records()
     namespaced = [record for record in records if record.namespace]
     begin = namespaced[0].at if namespaced else 0.0
@@ -117,7 +118,8 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineConte
 
 
 def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
-    """Call torn spans partial that ended, and in which no check failed that names the gang or one of its cliques."""
+    """Mark a torn span as partial if it has ended and no check that mentions the gang or one of its cliques failed
+    during it."""
     listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
     for gang in chart.gangs:
         names = [gang.lane.name, *(clique.name for clique in gang.cliques)]
@@ -132,7 +134,7 @@ def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
 
 
 def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
-    """Return how many lanes were in each state, for each time at which that changed."""
+    """Return the number of lanes in each state, at each time when these numbers changed."""
     steps: dict[float, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for lane in lanes:
         for bar in lane.bars:
@@ -168,7 +170,7 @@ def _gangs(records: list[Record], end: float) -> list[GangLanes]:
         lane = _lane(incarnations[-1].name, [(r.at, *_pod_state(r)) for r in incarnations], end)
         lane.note = lane.note.replace(
             f" {incarnations[-1].namespace}-", " "
-        )  # nodes of a pool have the namespace's name
+        )  # the names of a pool's nodes start with the namespace
         _clique(gang, clique, minimums.get(clique)).pods.append(lane)
     for gang in lanes.values():
         for clique_lanes in gang.cliques:
@@ -179,7 +181,7 @@ def _gangs(records: list[Record], end: float) -> list[GangLanes]:
 
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """Sort key that puts `a-2` before `a-10`."""
+    """Return a sort key that puts `a-2` before `a-10`."""
     parts = name.split("-")
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
@@ -194,7 +196,7 @@ def _clique(gang: GangLanes, name: str, minimum: int | None) -> CliqueLanes:
 
 
 def _lane(name: str, steps: list[tuple[float, str, str]], end: float) -> Lane:
-    """Join adjacent steps (time, state, note) with the same state. An empty state gets no bar."""
+    """Merge adjacent steps (time, state, note) that have the same state. An empty state gets no bar."""
     lane = Lane(name, note=steps[-1][2])
     for (moment, state, _), (after, _, _) in pairwise([*steps, (end, "", "")]):
         if not state:
@@ -226,13 +228,13 @@ def _gang_state(gang: ObservedGang) -> tuple[str, str]:
 
 
 def _changes(namespaced: list[Record], fleet: list[Record], begin: float) -> list[TimelineMark]:
-    """Return what users changed and which nodes were added or removed, with the times."""
+    """Return the changes that users made and the additions and removals of nodes, with their times."""
     marks = [*_nodes(fleet, begin), *_requested(namespaced)]
     return sorted(marks, key=lambda mark: mark.at or 0.0)
 
 
 def _requested(records: list[Record]) -> Iterator[TimelineMark]:
-    """Yield created, changed and deleted sets, and changed sizes of groups and cliques."""
+    """Yield the creation, change and deletion of each set, and each change of the replicas of a group or clique."""
     sizes: dict[str, tuple[int | None, int | None]] = {}
     ending: set[str] = set()
     for record in records:
@@ -258,7 +260,8 @@ def _requested(records: list[Record]) -> Iterator[TimelineMark]:
 
 
 def _nodes(fleet: list[Record], begin: float) -> Iterator[TimelineMark]:
-    """Yield a mark for each time at which nodes were added or removed. Nodes of before `begin` count as added then."""
+    """Yield a mark for each time at which nodes were added or removed. Nodes that existed before `begin` are shown as
+    added at `begin`."""
     seen_uids: set[str] = set()
     came: dict[float, int] = defaultdict(int)
     went: dict[float, int] = defaultdict(int)

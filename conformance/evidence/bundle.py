@@ -21,11 +21,13 @@ from conformance.history import redaction
 from conformance.history.query import History
 
 MOST_LOG = 100_000
-"""Maximum bytes of a log that is copied as it is. Of a longer log, the end is copied, and all of it is compressed."""
+"""Maximum size in bytes of a log that is copied unchanged. A longer log is compressed, and its end is also copied
+uncompressed."""
 MOST_TEXT = 1_000_000
-"""Maximum bytes of `objects.yaml` that are not compressed."""
+"""Size in bytes above which `objects.yaml` is compressed."""
 MOST_READ = 64 << 20
-"""Maximum bytes of a log that are read. A program whose log is kept small has no more, except for an instant."""
+"""Maximum number of bytes that are read of a log. The logs of programs whose logs are truncated exceed this only for an
+instant."""
 INDEX, PICTURE, REPLAY, HISTORY = "README.md", "timeline.svg", "replay.sh", "history.jsonl.gz"
 LEFT_OUT = "Histories, objects and logs were left out: the bundles of this run had reached `--bundle-limit`."
 MEANING = {
@@ -42,15 +44,16 @@ MEANING = {
     "logs": "logs of the implementation's processes during the test; of a long one the end, and all of it as .gz",
     "logs/cluster": "logs of the cluster's own components during the test, likewise",
 }
-"""Files and folders of a bundle, the most useful ones first."""
+"""The files and folders of a bundle and their descriptions, the most useful ones first."""
 
 
 class RecordedCheck(Protocol):
-    """A check as the ledger records it, a msgspec struct. `at` is in seconds of the history; None if unknown."""
+    """A check as the ledger records it, a msgspec struct. `at` is in seconds of the history, or None if the time is
+    unknown."""
 
     @property
     def id(self) -> str:
-        """The requirement's id."""
+        """The id of the requirement."""
 
     @property
     def what(self) -> str:
@@ -86,11 +89,12 @@ def write(
     neighbor: History | None = None,
     whole: bool = True,
 ) -> None:
-    """Write a bundle. If it exists, only the files about checks are written again. Unless it is to be `whole`, what is
-    large is left out: histories, objects and logs.
+    """Write a bundle. If the folder exists, only the files about checks are rewritten. Unless `whole` is set, large
+    files are left out: histories, objects and logs.
 
-    `acts` are the requests of the test, `logs` maps a name to a log file and the offset at which the test began,
-    `steps` are the steps of a scene with their times, and `neighbor` is the history of its second namespace.
+    `acts` are the requests of the test, `logs` maps a name to a log file and the offset in it at which the test
+    started, `steps` are the steps of a scene with their times, and `neighbor` is the history of the scene's second
+    namespace.
     """
     spaces = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
@@ -118,7 +122,7 @@ def write(
 
 
 def _recorded(folder: Path, history: History) -> None:
-    """Write what happened in a namespace."""
+    """Write the history of a namespace, and its objects at the end."""
     history.save(folder / HISTORY)
     view = history.view()
     objects = [
@@ -132,7 +136,7 @@ def _recorded(folder: Path, history: History) -> None:
 
 
 def _written(folder: Path, acts: Sequence[Act], namespace: str) -> None:
-    """Write the requests of the test, as a script and as manifests."""
+    """Write the requests of the test, both as a script and as manifests."""
     redacted = [(word, redaction.secret(body) if " secrets/" in word else redaction.value(body)) for word, body in acts]
     _save(folder / REPLAY, replay.script(redacted, namespace))
     for number, (word, body) in enumerate((act for act in redacted if act[0] != WAIT), 1):
@@ -157,14 +161,14 @@ def _index(folder: Path, test: str, failed: Sequence[RecordedCheck], commands: S
 
 
 def _kind(name: str) -> str:
-    """Return the file or folder of `MEANING` that a file belongs to."""
+    """Return the entry of `MEANING` that a file belongs to."""
     plain = name if name in MEANING else name.removesuffix(".gz")
     return plain if plain in MEANING else str(Path(name).parent)
 
 
 def _sentence(check: RecordedCheck) -> str:
-    """Return a failed check as one line."""
-    if isinstance(check.seen, str) and check.seen.startswith(check.id):  # the text of an invariant, which is complete
+    """Return a description of a failed check, in one line."""
+    if isinstance(check.seen, str) and check.seen.startswith(check.id):  # an invariant's text is already complete
         return brief(check.seen)
     expected = "" if check.expected in (None, check.what) else f": expected {brief(check.expected, 120)}"
     observed = f", seen {brief(check.seen, 240)}" if expected else f": {brief(check.seen, 300)}"
@@ -172,7 +176,8 @@ def _sentence(check: RecordedCheck) -> str:
 
 
 def _plain(words: str) -> str:
-    """Escape text of an implementation: it must not become Markdown or control characters."""
+    """Escape text that comes from an implementation, so that it cannot act as Markdown or contain control
+    characters."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", "".join(c if c.isprintable() else "�" for c in words))
 
 
@@ -187,13 +192,13 @@ def _dump(path: Path, value: Any, *, several: bool = False) -> None:
 
 
 def _compress(path: Path, content: bytes) -> None:
-    """Write a compressed file. Level 3 is fast, and level 9 would save a tenth more."""
+    """Write a compressed file. Level 3 is fast; level 9 would make the file only a tenth smaller."""
     regular.write(path, gzip.compress(content, compresslevel=3, mtime=0))
 
 
 def copy_log(log: Path, offset: int, to: Path, limit: int = MOST_READ) -> None:
-    """Copy what a log contains after `offset`, without credentials: of more than `limit` bytes the end. If that is more
-    than `MOST_LOG` bytes, `to` has the end of it, and a compressed file beside it has all of it. Raises
+    """Copy the part of a log after `offset`, without credentials, and only its last `limit` bytes. If that is still
+    more than `MOST_LOG` bytes, write its end to `to`, and all of it to a compressed file next to `to`. Raises
     FileNotFoundError."""
     try:
         file = regular.OpenFile(log)

@@ -1,4 +1,4 @@
-"""The events of a namespace as text, one per line."""
+"""The events of a namespace as text, one event per line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from conformance.history.record import DELETED
 
 
 def render(history: History) -> str:
-    """Return the events in order of arrival: `+1.301 Warning FailedScheduling Pod/x: 0/10 nodes are available …
-    (scheduler)`."""
+    """Return the events in the order in which they were received: `+1.301 Warning FailedScheduling Pod/x: 0/10 nodes
+    are available … (scheduler)`."""
     lines = []
     for record in history.records("events"):
         if record.kind == DELETED:

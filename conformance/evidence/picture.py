@@ -1,8 +1,8 @@
 """A history as a picture (SVG): the states of each gang and each of its pods on one time axis.
 
-The file refers to nothing outside and contains no script; it is readable on light and dark backgrounds. Up to
-`MOST_PODS` pods have a row each; above that, each clique has a row in which its pods are stacked by state; with too
-many cliques, each gang. States never differ in colour alone but also in pattern or text.
+The file has no external references and no scripts, and is readable on light and dark backgrounds. Up to `MOST_PODS`
+pods have a row each. With more pods, each clique has one row in which its pods are stacked by state; with too many
+cliques, each gang has one row. States differ not only in color but also in pattern or text.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from conformance.evidence.bars import (
 from conformance.history.query import History
 
 MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
-"""Maximum number of rows of each kind."""
+"""Maximum number of pods, of cliques and of gangs that have rows."""
 MOST_MARKS = 14
 WIDTH, CHART_X, RIGHT, MARGIN = 1240.0, 250.0, 250.0, 16.0
 CHART = WIDTH - CHART_X - RIGHT
 POD_ROW, STACK_ROW, GANG_ROW, LINE = 13.0, 34.0, 22.0, 17.0
 CHARACTER = 6.7
-"""Width of a character in the small font, in pixels, with some reserve."""
+"""Width of a character in the small font, in pixels, slightly overestimated."""
 
 STATES = {
     "gated": "gated",
@@ -71,8 +71,8 @@ def draw(
     pool: str = "",
     steps: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Return the picture. `failures` are failed checks and `steps` the steps of a scene, with their times in seconds
-    since the recorder started."""
+    """Return the picture. `failures` are failed checks and `steps` are the steps of a scene, each with its time in
+    seconds since the recorder started."""
     times = [at for at, _ in failures if at is not None]
     chart = scene(history, max(times, default=0.0), pool)
     chart.changes += [TimelineMark(at, name, "change") for at, name in steps]
@@ -116,7 +116,7 @@ class Picture:
     # -- above the rows ------------------------------------------------------------------------------------------
 
     def _legend(self) -> None:
-        """Draw a legend of all states."""
+        """Draw a legend of the states that occur."""
         gangs = self._scene.gangs
         lanes = [*(g.lane for g in gangs), *(p for g in gangs for c in g.cliques for p in c.pods)]
         present = {bar.state for lane in lanes for bar in lane.bars}
@@ -131,7 +131,7 @@ class Picture:
         self._y += 6
 
     def _words(self) -> list[tuple[TimelineMark, str]]:
-        """Write the labels of the vertical lines and return the lines with their signs."""
+        """Write the labels of the vertical lines, and return each line with the sign that identifies it."""
         changes = self._scene.changes[:MOST_MARKS]
         signs = [*((mark, f"✗{n}") for n, mark in enumerate(self._failures, 1))]
         signs += [(mark, chr(ord("a") + n)) for n, mark in enumerate(changes)]
@@ -169,7 +169,8 @@ class Picture:
             self._y += 4
 
     def _everything(self, gangs: Sequence[GangLanes]) -> None:
-        """Draw all gangs and all pods as one stack each because there are too many for rows, then the torn gangs."""
+        """Draw one stack for all gangs and one for all pods, because there are too many for rows of their own, and
+        introduce the torn gangs."""
         self._stack(f"{len(gangs)} gangs", [gang.lane for gang in gangs if gang.lane.bars])
         self._stack(f"{self._scene.pods} pods", [p for gang in gangs for c in gang.cliques for p in c.pods])
         torn = sum(gang.torn for gang in gangs)
@@ -190,7 +191,7 @@ class Picture:
         self._y += GANG_ROW
 
     def _whole(self, gang: GangLanes) -> None:
-        """Draw a gang with all its pods in one row."""
+        """Draw a gang and all its pods in one row."""
         top, pods = self._y, [pod for clique in gang.cliques for pod in clique.pods]
         note = _ended(gang) if gang.torn else ", ".join(_tally(pods))
         self._stack(gang.lane.name or "no gang", pods, note, "failure" if gang.torn else "small", above=7)
@@ -219,7 +220,8 @@ class Picture:
             self._box(x, y, max(width, 1.2), height, bar.state, _tooltip(lane.name, bar))
 
     def _stack(self, name: str, lanes: Sequence[Lane], note: str = "", kind: str = "small", above: float = 0.0) -> None:
-        """Draw how many lanes are in which state, as heights. `above` pixels are left free."""
+        """Draw the number of lanes in each state over time, as heights. `above` is the number of pixels left free at
+        the top."""
         maximum = max((sum(states.values()) for _, states in counted(lanes)), default=0)
         self._write(MARGIN + 10, self._y + 14, _shortened(name, 34), "name")
         self._write(MARGIN + 10, self._y + 27, f"up to {maximum} at a time", "faint")
@@ -238,7 +240,7 @@ class Picture:
         self._y += STACK_ROW
 
     def _steps(self, lanes: Sequence[Lane]) -> Iterator[tuple[float, float, dict[str, int]]]:
-        """Yield spans of at least one pixel with the numbers at their end."""
+        """Yield spans that are at least one pixel wide, each with the numbers that hold at its end."""
         steps = counted(lanes)
         points: list[tuple[float, dict[str, int]]] = []
         for moment, states in steps:
@@ -326,7 +328,7 @@ def _style() -> str:
 
 
 def _ended(gang: GangLanes) -> str:
-    """Return how a gang ended, without its own name."""
+    """Return the gang's last state as text, in which its own name is left out."""
     note = gang.lane.note.replace(f"{gang.lane.name}-", "")
     return f"TORN: {note}" if gang.torn else note
 
@@ -336,7 +338,7 @@ def _tooltip(name: str, bar: Bar) -> str:
 
 
 def _tally(lanes: Iterable[Lane]) -> list[str]:
-    """Return how many lanes ended in which state."""
+    """Return the number of lanes that ended in each state, as words."""
     last = [lane.bars[-1].state for lane in lanes if lane.bars and lane.note != "gone"]
     return [f"{last.count(state)} {state}" for state in STATES if state in last]
 

@@ -1,4 +1,4 @@
-"""A shell script of kubectl commands that repeats a test on a cluster without this suite. Pure."""
+"""A shell script of kubectl commands that repeats a test on a cluster without this suite. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 Act = tuple[str, Mapping[str, Any]]
-"""A word (`create`, `patch pods/x`, `delete pods/x`, `evict pods/x`, `wait`) and its body."""
+"""An action (`create`, `patch pods/x`, `delete pods/x`, `evict pods/x`, `wait`) and its body."""
 
 WAIT = "wait"
-"""The word of a time at which the test waited. The body says for what."""
+"""The action of a wait of the test. Its body says what the test waited for."""
 END = "END_OF_OBJECTS"
 HEAD = """\
 #!/bin/sh
@@ -34,12 +34,12 @@ TAIL = "at_rest\nk get pods --output wide\n"
 
 
 def script(acts: Sequence[Act], namespace: str) -> str:
-    """Return the script, which makes a namespace of its own."""
+    """Return the script, which creates its own namespace."""
     return HEAD.format(namespace=shlex.quote(namespace)) + "".join(_commands(acts)) + TAIL
 
 
 def _commands(acts: Sequence[Act]) -> Iterator[str]:
-    """Yield the commands: objects that were created in a row with one command, waits in a row as one."""
+    """Yield the commands. Consecutive creations are combined into one command, and so are consecutive waits."""
     objects: list[Mapping[str, Any]] = []
     waited = True
     for word, body in acts:
@@ -60,7 +60,8 @@ def _commands(acts: Sequence[Act]) -> Iterator[str]:
 
 
 def _create(objects: Sequence[Mapping[str, Any]]) -> str:
-    """Return commands that create what does not exist yet, and its statuses: nodes alone keep theirs when created."""
+    """Return commands that create the objects that do not exist yet, and that set their statuses: the API server keeps
+    the status of a created object only for nodes."""
     text = yaml.dump_all(objects, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     statuses = [
         _patch(f"{body['kind']}/{body['metadata']['name']}", {"status": body["status"]}, "status")

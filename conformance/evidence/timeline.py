@@ -1,4 +1,4 @@
-"""A history as text: a lane for each object, with its state changes and their times. For failure bundles.
+"""A history as text, for failure bundles: a lane for each object, with its state changes and their times.
 
 gang    demo-0                +1.204 not initialized … → +1.391 initialized …
 clique    demo-0-router       +1.180 0 scheduled 0 ready 0 gated of 2 → …
@@ -25,7 +25,7 @@ LANES = {
     "services": "service",
     "nodes": "node",
 }
-"""The resources that have lanes, and their short names."""
+"""The resources that have lanes, and the short names of these resources."""
 WIDTH = max(map(len, LANES.values())) + 1
 
 MOST_LANES = 400
@@ -34,8 +34,8 @@ MOST_LANES = 400
 def render(history: History, marks: Sequence[tuple[float, str]] = (), mark: int = 0) -> str:
     """Return the lanes of a namespace: sets first, then each gang with its cliques and their pods.
 
-    `marks` are times (seconds since the recorder started) with a text, for example failures; they are shown above.
-    Lanes beyond MOST_LANES are only counted.
+    `marks` are times (seconds since the recorder started) with a text, for example failures. They are shown above the
+    lanes. Lanes beyond `MOST_LANES` are only counted.
     """
     lanes: dict[tuple[str, str, str], list[Record]] = {}
     for record in history.records(after=mark):
@@ -50,7 +50,8 @@ def render(history: History, marks: Sequence[tuple[float, str]] = (), mark: int 
 
 
 def _place(records: Sequence[Record]) -> tuple[object, ...]:
-    """Sort key: nodes and sets first, then by gang: the gang, its cliques, each followed by its pods."""
+    """Return a sort key: nodes and sets first, then each gang, followed by its cliques, each of which is followed by
+    its pods."""
     last = records[-1]
     if last.resource == "podgangs":
         return (2, last.name, "", 0, last.name)

@@ -1,4 +1,4 @@
-"""Values of checks as JSON and as one line of text."""
+"""The values of checks as JSON and as one line of text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from conformance.implementation.output import TAIL
 
 
 def plain(value: object) -> object:
-    """Return a value in JSON types: sets and keys of mappings sorted, values of unknown types as text."""
+    """Return a value as JSON types: sets and the keys of mappings are sorted, and values of unknown types become
+    text."""
     if isinstance(value, Enum):
         return plain(value.value)
     if value is None or isinstance(value, str | int | float | bool):
@@ -35,8 +36,8 @@ def plain(value: object) -> object:
 
 
 def brief(value: object, limit: int = 300) -> str:
-    """Return a value as one line of at most `limit` characters. Of mappings and lists, parts are left out, so that what
-    stays can be read. Of a log that is quoted, the end is kept, because the reason for a failure is there."""
+    """Return a value as one line of at most `limit` characters. Parts of mappings and lists are left out, so that the
+    rest remains readable. When a log is quoted, its end is kept, because that is where the reason for a failure is."""
     if not isinstance(value, str):
         return _abridged(plain(value), limit)
     line = " ".join(value.split())
@@ -48,7 +49,7 @@ def brief(value: object, limit: int = 300) -> str:
 
 
 def _abridged(value: object, limit: int) -> str:
-    """Return a JSON value in at most `limit` characters: whole, or the longest of what fits."""
+    """Return a JSON value in at most `limit` characters: all of it, or the longest abridged form that fits."""
     whole = msgspec.json.encode(value).decode()
     if len(whole) <= limit:
         return whole
@@ -62,7 +63,8 @@ def _abridged(value: object, limit: int) -> str:
 
 
 def _part(value: object, depth: int, limit: int, width: int) -> str:
-    """Return a JSON value with `depth` levels, `limit` entries of each, and strings of `width` characters."""
+    """Return a JSON value with at most `depth` levels, `limit` entries on each level, and strings of `width`
+    characters."""
     if isinstance(value, dict):
         entries = [
             f"{_part(key, depth, limit, width)}:{_part(value[key], depth - 1, limit, width)}"
@@ -79,7 +81,8 @@ def _part(value: object, depth: int, limit: int, width: int) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return the beginning of a text, or both ends of a name: names of one set differ in their ends."""
+    """Return the start of a text, or both ends of a name, because the names of one set's objects differ at their
+    ends."""
     end = 0 if " " in text else width // 2
     return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
