@@ -1,1 +1,1 @@
-"""One conformance run from settings to an exit code. The layer above the suite and the reports."""
+"""One conformance run, from settings to an exit code. This layer is above the suite and the reports."""

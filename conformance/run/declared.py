@@ -1,4 +1,5 @@
-"""Checks of a descriptor against the registry: the features that it claims, the failures that it expects."""
+"""Checks of a descriptor against the registry: the features that the descriptor claims and the failures that it
+expects."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from conformance.suite.registry.requirement import Registry
 
 
 def check(judged: Descriptor, registry: Registry) -> None:
-    """Raise UsageError for a requirement or a feature that does not exist."""
+    """Raise UsageError if the descriptor names a requirement or feature that does not exist."""
     declared_ids = {entry["id"] for entry in judged.document.value.get("expectedFailures", ())}
     expected(judged.document, [entry for entry in judged.expected_failures if entry.id in declared_ids], registry)
     for feature in sorted(judged.features - registry.features):
@@ -23,7 +24,8 @@ def check(judged: Descriptor, registry: Registry) -> None:
 
 
 def expected(document: Document, entries: Iterable[ExpectedFailure], registry: Registry) -> None:
-    """Raise UsageError for a requirement that does not exist. `document` is the file that expects the failures."""
+    """Raise UsageError if an entry names a requirement that does not exist. `document` is the file with the expected
+    failures."""
     numbers = {entry["id"]: number for number, entry in enumerate(document.value.get("expectedFailures", ()))}
     for entry in entries:
         if entry.id not in registry.requirements:

@@ -1,7 +1,7 @@
-"""A conformance run inside of a session of the user's own pytest: `pytest --pyargs conformance.tests
+"""A conformance run within a session of the user's own pytest: `pytest --pyargs conformance.tests
 --grove-implementation NAME`.
 
-pytest keeps its options, its output and its exit code; what a run knows beyond that is in its report.
+pytest keeps its options, its output and its exit code. What a run reports beyond that is written to its report.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from conformance.suite.settings import RunSettings
 
 
 def begin(config: pytest.Config) -> None:
-    """Make a session of pytest a conformance run, by the options of `pytest_plugin`. Raises pytest.UsageError."""
+    """Turn a pytest session into a conformance run, according to the options of `pytest_plugin`. Raises
+    pytest.UsageError."""
     option = config.getoption
     try:
         settings = RunSettings(
@@ -69,7 +70,7 @@ def begin(config: pytest.Config) -> None:
 
 
 class Hosted(Watch):
-    """The run in the controlling process."""
+    """The part of the run that happens in the controlling process."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
@@ -82,13 +83,14 @@ class Hosted(Watch):
         super().__init__(prepared.settings, self._book, self._tests, self._last)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Begin, if the tests run in this process."""
+        """Start the run, if the tests run in this process."""
         judge = session.config.pluginmanager.get_plugin(plugin.NAME)
         if not self._settings.workers and isinstance(judge, plugin.Judge):
             self.collected(judge.collection())
 
     def collected(self, collection: Collected) -> None:
-        """Begin with the tests that the first of the workers has collected: all collect the same."""
+        """Start the run with the tests collected by the first worker that reports: all workers collect the same
+        tests."""
         if not self._begun.acquire(blocking=False):
             return
         self._tests.update(collection.groups)
@@ -117,7 +119,7 @@ class Hosted(Watch):
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Take down what killed workers left, and write the report."""
+        """Clean up after killed workers, and write the report."""
         sweep(self._settings, self._book)
         interrupted = self.interrupted or (exitstatus == pytest.ExitCode.INTERRUPTED and not self.enough)
         self._book.write(ledger.RunFinished(interrupted=interrupted, status=int(exitstatus)))
@@ -129,7 +131,7 @@ class Hosted(Watch):
         write(self._path, self._report)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what the run has found, and where the report is."""
+        """Print the verdict of the run and the path of its report."""
         if self._report is not None:
             terminalreporter.section("conformance")
             if self._refused:

@@ -1,6 +1,6 @@
 """One conformance run, from settings to an exit code: collect, start pytest, supervise it, judge, report.
 
-pytest runs in this process (with xdist's workers as children); its own output is in `pytest.log` of the run.
+pytest runs in this process, with xdist's workers as child processes. Its own output is in the run's `pytest.log`.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ CONFIGURATION = Path(__file__).parent / "pytest.ini"
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """The collected tests of a run with the ids that they declare: all of them, and those that it selects."""
+    """The tests of a run with the requirement ids that they declare: all collected tests, and the selected ones."""
 
     collected: Mapping[str, tuple[str, ...]]
     selected: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, str] = field(default_factory=dict)
-    """Test → what one worker must run it together with: its scene."""
+    """Maps a test to its scene; one worker runs all tests of a scene."""
     exclusive_groups: frozenset[str] = frozenset()
-    """The groups whose scenes are played alone, after all others."""
+    """The groups whose scenes are played alone, after all other scenes."""
     elsewhere: Mapping[str, int] = field(default_factory=dict)
-    """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
+    """Maps an invariant to the number of additional tests that would judge it, in scenes that are not selected."""
 
     def part(self, tests: Set[str]) -> LaunchPlan:
-        """Return the plan with these of its tests only."""
+        """Return the plan reduced to these tests."""
         groups = {test: group for test, group in self.groups.items() if test in tests}
         return replace(
             self,
@@ -65,7 +65,7 @@ class LaunchPlan:
 
 
 def collect(settings: RunSettings) -> LaunchPlan:
-    """Import the tests. Raises HarnessError if they, or the registry, are broken."""
+    """Import the tests. Raises HarnessError if the tests or the registry are broken."""
     settings.save()
     catcher = _Catcher()
     with _quietly(settings.log):
@@ -84,7 +84,7 @@ def collect(settings: RunSettings) -> LaunchPlan:
 
 @contextlib.contextmanager
 def without_trace(settings: RunSettings) -> Iterator[None]:
-    """Remove the folder of a run that a mistake of the user ends before it begins."""
+    """Remove the folder of a run that ends with a UsageError before the run has started."""
     try:
         yield
     except UsageError:
@@ -93,7 +93,7 @@ def without_trace(settings: RunSettings) -> Iterator[None]:
 
 
 def _limited(settings: RunSettings) -> frozenset[str]:
-    """Return the requirements that a limit of the specification may keep from holding."""
+    """Return the requirements with an accepted limit: a case in which the specification lets them not hold."""
     requirements = requirement.load(Path(settings.registry)).requirements.values()
     return frozenset(entry.id for entry in requirements if entry.limit is not None)
 
@@ -108,7 +108,8 @@ def run(
     console: Console,
     err: Console,
 ) -> Exit:
-    """Run a plan and report. `suite` is the suite's version and digest. Nothing of the run is left behind."""
+    """Run a plan and report the result. `suite` is the suite's version and digest. Unless a cluster is
+    kept, nothing of the run is left behind."""
     settings.save()
     book = Book(settings.ledger)
     begin = time.time()
@@ -158,7 +159,7 @@ def run(
 
 
 def _conclude(settings: RunSettings, book: Book, console: Console, err: Console) -> Exit:
-    """Close the book of a run that has ended, judge it and report."""
+    """Close the book of a finished run, judge the run and report the result."""
     book.close()
     path = settings.folder / "report.yaml"
     unwritten: HarnessError | None = None
@@ -191,7 +192,8 @@ def _conclude(settings: RunSettings, book: Book, console: Console, err: Console)
 def _progress(
     settings: RunSettings, book: Book, plan: LaunchPlan, err: Console, begin: float
 ) -> AbstractContextManager[object]:
-    """Return what shows the progress of a run; nothing if somebody talks to pytest."""
+    """Return the context manager that shows the progress of a run; nothing is shown while the user interacts with
+    pytest."""
     if pytest_options.interactive(settings.pytest_options):
         return contextlib.nullcontext()
     costs = shards.prices(plan.groups.values(), shards.costs(), settings.repeat)
@@ -210,14 +212,15 @@ def _progress(
 def _guarded(
     settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]
 ) -> AbstractContextManager[object]:
-    """Return what ends a run in which nothing happens any more; nothing if somebody talks to pytest."""
+    """Return the context manager that ends a run in which nothing happens any more; it does nothing while the user
+    interacts with pytest."""
     if pytest_options.interactive(settings.pytest_options):
         return contextlib.nullcontext()
     return Watchdog(settings, book, watch, last)
 
 
 def _kept_cluster(event: ledger.ClusterKept) -> list[str]:
-    """Return what can be done with a cluster that was kept."""
+    """Return instructions for the use of a cluster that was kept."""
     return [
         f"cluster {event.cluster} was kept, with the namespace {event.namespace} of the test that failed:",
         f"  export KUBECONFIG={shlex.quote(event.kubeconfig)}",
@@ -226,8 +229,8 @@ def _kept_cluster(event: ledger.ClusterKept) -> list[str]:
 
 
 def write(path: Path, report: model.Report) -> document.Document:
-    """Write the report, after the other files that say what was found: it has the digest of their list. Raises
-    HarnessError."""
+    """Write the report. The other result files are written first, because the report contains the digest of their list.
+    Raises HarnessError."""
     document.validate(document.document(report))
     try:
         _write_others(path, report)
@@ -248,8 +251,8 @@ def _write_others(path: Path, report: model.Report) -> None:
 
 
 def _pytest(settings: RunSettings, plan: LaunchPlan, watch: Watch) -> int:
-    """Run pytest to its end, however it ends, and return its exit status. Files without a selected test need not be
-    collected again, by each of the workers."""
+    """Run pytest to its end, however it ends, and return its exit status. Only files with selected tests are passed to
+    pytest, so that the workers need not collect the others."""
     files = sorted({test.partition("::")[0] for test in plan.selected})
     arguments = _arguments(settings, [str(Path(settings.tests, file)) for file in files])
     if settings.until_fail or settings.keep_cluster:
@@ -260,12 +263,12 @@ def _pytest(settings: RunSettings, plan: LaunchPlan, watch: Watch) -> int:
         with _quietly(None if pytest_options.interactive(settings.pytest_options) else settings.log):
             try:
                 return int(pytest.main(arguments, plugins=[watch]))
-            except KeyboardInterrupt:  # outside of pytest's own session
+            except KeyboardInterrupt:  # raised outside pytest's own session
                 watch.interrupted = True
                 return int(pytest.ExitCode.INTERRUPTED)
             except SystemExit as end:
                 return int(end.code) if isinstance(end.code, int) else int(pytest.ExitCode.INTERNAL_ERROR)
-    except OSError as error:  # the log, whose last lines pytest or the end of its file writes
+    except OSError as error:  # from the log: the last lines are written by pytest, or when the file is closed
         watch.fault(f"{settings.log} cannot be written: {error.strerror}: make room, or make it writable")
         return int(pytest.ExitCode.INTERNAL_ERROR)
 
@@ -275,9 +278,10 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
         *paths,
         *("-c", str(CONFIGURATION), "--rootdir", settings.tests),
         *("-p", plugin.__name__, "-p", "xdist.plugin", "-p", "no:cacheprovider"),
-        # It collects garbage over and over at the end of a session, to warn of what no verdict depends on.
+        # The plugin collects garbage repeatedly at the end of a session to emit warnings on which no verdict depends.
         *("-p", "no:unraisableexception"),
-        # The text of a failed check is kept; for other exceptions Python's own traceback will do: a tenth of the time.
+        # Texts of failed checks are recorded elsewhere. For other exceptions, Python's own traceback is good enough and
+        # takes a tenth of the time.
         *("--capture=sys", "--import-mode=importlib", "-q", "--tb=native"),
         *("--conformance-run", str(settings.folder / "run.json")),
         *settings.pytest_options,
@@ -285,7 +289,7 @@ def _arguments(settings: RunSettings, paths: Sequence[str]) -> list[str]:
 
 
 class _Catcher:
-    """Keeps the plugin of a collection."""
+    """Keeps the judge plugin of a collection."""
 
     judge: plugin.Judge | None = None
 
@@ -297,8 +301,8 @@ class _Catcher:
 
 @contextlib.contextmanager
 def _quietly(log: Path | None) -> Iterator[None]:
-    """Run pytest the same for everybody: output in a file, if one is given, without the user's plugins and options
-    (workers too)."""
+    """Run pytest in the same way for every user: with its output in `log`, if one is given, and without the user's
+    plugins and options. This applies to workers as well."""
     before = dict(os.environ)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.environ.pop("PYTEST_ADDOPTS", None)
@@ -325,8 +329,8 @@ def _written_to(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stoppable(err: Console) -> Iterator[Callable[[], None]]:
-    """Let SIGINT, SIGTERM and, unless that is ignored, the end of the terminal stop the run once. While it cleans up,
-    further ones only get an answer, and all do after a call of what is given."""
+    """Let SIGINT and SIGTERM stop the run once, and SIGHUP (the terminal was closed) unless it is ignored. During the
+    cleanup, additional signals only print a message. After a call of the yielded function, every signal does."""
     stopping = False
 
     def only_answer() -> None:
@@ -345,13 +349,13 @@ def _stoppable(err: Console) -> Iterator[Callable[[], None]]:
 
 
 def _undisturbed() -> AbstractContextManager[None]:
-    """Let no signal keep the report from being written: the run ends at once anyway."""
+    """Ignore signals, so that they cannot keep the report from being written: the run ends right afterwards anyway."""
     return _on_signals(lambda number, frame: None)
 
 
 @contextlib.contextmanager
 def _on_signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle what stops a run, in the main thread."""
+    """Install a handler for the signals that stop a run, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

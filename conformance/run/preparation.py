@@ -1,5 +1,5 @@
-"""Prepare a run without starting anything: load and check the descriptors, complete the settings, and select the
-requirements."""
+"""Preparation of a run, which starts nothing: the descriptors are loaded and checked, the settings are completed, and
+the requirements are selected."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from conformance.suite.session import existing, worker
 from conformance.suite.settings import RunSettings
 
 SUITE = ("suite", "scale", "history", "invariants", "grove", "testing", "tests")
-"""The folders of `conformance/` that determine what a verdict means: they are in the suite's digest."""
+"""The folders of `conformance/` that determine what a verdict means. The suite's digest covers them."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The completed settings, what they judge, what supplies the other roles, and the selection."""
+    """The completed settings, the judged implementation, the implementation that supplies the other roles, and the
+    selection."""
 
     settings: RunSettings
     judged: Descriptor
@@ -43,7 +44,7 @@ class Prepared:
 
     @property
     def implementation(self) -> ledger.Implementation:
-        """Return the judged implementation for the ledger."""
+        """Return the judged implementation as recorded in the ledger."""
         judged, supplied = self.judged, self.supplied
         absent = sorted(set(Role) - judged.roles)
         return ledger.Implementation(
@@ -69,8 +70,8 @@ def run_id() -> str:
 
 
 def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> Prepared:
-    """Load and check the implementation, and complete the settings. `usual_cluster`: nothing was said about the
-    cluster, so that it is the one that the selected profiles need. Raises UsageError."""
+    """Load and check the implementation, and complete the settings. `usual_cluster` is set if the user has not chosen a
+    cluster; the selected profiles then determine it. Raises UsageError."""
     registry = requirement.load()
     judged, supplied = worker.load_implementation(settings)
     if settings.baseline:
@@ -102,7 +103,7 @@ def prepare(settings: RunSettings, report_dir: Path, *, usual_cluster: bool) -> 
 
 
 def selection(settings: RunSettings, registry: requirement.Registry) -> Selection:
-    """Return what a run selects. Raises UsageError for an unknown profile or id."""
+    """Return the selection of a run. Raises UsageError for an unknown profile or id."""
     return scope(
         registry,
         settings.profiles,
@@ -116,16 +117,17 @@ def selection(settings: RunSettings, registry: requirement.Registry) -> Selectio
 
 
 def get_programs(settings: RunSettings) -> None:
-    """Get the programs of the run's own clusters, where the user can watch it. Raises UsageError, HarnessError."""
+    """Get the programs for the run's own clusters now, while the user can watch the progress. Raises UsageError,
+    HarnessError."""
     minor = settings.kubernetes.rpartition(".")[0]
-    resolve(settings.cluster_features, minor)  # a misspelt set is said before minutes of building
+    resolve(settings.cluster_features, minor)  # reports a misspelt preset before minutes of building
     with progress.terminal("programs") as report:
         assets = resolve_all(report, settings.kubernetes)
     of_programs(settings.cluster_features, minor, assets.program)
 
 
 def suite_digest() -> str:
-    """Return `sha256:` over the files that determine what a verdict means, by path."""
+    """Return `sha256:` and the digest of the files that determine what a verdict means, in the order of their paths."""
     total = hashlib.sha256()
     root = Path(__file__).resolve().parent.parent
     places = [*(root / name for name in SUITE), data.folder("fixtures") / "workloads"]
@@ -137,7 +139,7 @@ def suite_digest() -> str:
 
 
 def environment(settings: RunSettings) -> dict[str, str]:
-    """Return what a run depends on beside the implementation and the suite."""
+    """Return what the results of a run depend on besides the implementation and the suite."""
     used = served(settings.kubernetes)
     if settings.cluster == "existing":
         used = existing.versions(Path(settings.kubeconfig))
@@ -154,17 +156,17 @@ def environment(settings: RunSettings) -> dict[str, str]:
 
 
 def changed(settings: RunSettings, **changes: object) -> RunSettings:
-    """Return the settings with some of them changed."""
+    """Return the settings with the given changes."""
     return msgspec.structs.replace(settings, **changes)
 
 
 def _expected(judged: Descriptor, today: date) -> dict[str, str]:
-    """Return the ids of the expected failures that have not expired, with their reasons."""
+    """Return the ids of the unexpired expected failures, with the reasons for them."""
     return {e.id: e.reason for e in judged.expected_failures if e.expires is None or e.expires > today}
 
 
 def _on_their_cluster(settings: RunSettings, registry: requirement.Registry, chosen: Selection) -> RunSettings:
-    """Return the settings with the cluster that the selected profiles need, if the default one will not do."""
+    """Return the settings with the cluster that the selected profiles need, if the default cluster does not suffice."""
     needs = [registry.clusters[profile] for profile in chosen.profiles if profile in registry.clusters]
     if not needs:
         return settings

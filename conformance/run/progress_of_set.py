@@ -1,4 +1,4 @@
-"""Progress of an implementation with a PodCliqueSet: the objects that should exist, and those that do."""
+"""The progress of an implementation with a PodCliqueSet: which objects should exist, and which do."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from conformance.testing import composition, predicates
 
 @dataclass(frozen=True)
 class ProgressLine:
-    """One thing that should exist. `unmet` says what exists instead; it is empty if nothing is missing."""
+    """One thing that should exist. `unmet` says what exists instead, and is empty if nothing is missing."""
 
     expected: str
     unmet: str = ""
 
 
 def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> list[ProgressLine]:
-    """Compare a state with what follows from the set of that name, in the order in which it comes about."""
+    """Compare the state with what should follow from the set `name`, in the order in which the objects normally
+    appear."""
     cliques = list(expected.cliques.values())
     count = f"{expected.pods} pods"
     answers: list[tuple[str, bool | Unmet]] = [
@@ -41,7 +42,7 @@ def lines(view: View, name: str, replicas: int, expected: ExpectedObjects) -> li
 
 @dataclass(frozen=True)
 class _Named:
-    """Objects of one kind, by name."""
+    """The names of the expected objects of one resource."""
 
     plural: str
     names: Sequence[str]

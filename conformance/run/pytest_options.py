@@ -1,4 +1,4 @@
-"""The options of the user for pytest itself, after `--` on the command line."""
+"""The user's options for pytest itself, which follow `--` on the command line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ COUNTERPARTS = {
     "--collect-only": "grove-conformance list",
     "--co": "grove-conformance list",
 }
-"""Options of pytest that a run sets itself, with what to use instead."""
+"""Options of pytest that a run sets itself, with the options to use instead."""
 _INTERACTIVE = ("--pdb", "--trace", "-s", "--capture=no")
 
 
 def checked(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the options. Raises UsageError for an argument before `--`, and for options that the run sets itself."""
+    """Return the options. Raises UsageError for an argument before `--`, and for options that a run sets itself."""
     if options and not options[0].startswith("-"):
         hint = "options of pytest follow after --, for example: run -- -k gang"
         raise UsageError(f"unexpected argument {options[0]!r}", where="run", hint=hint)
@@ -35,12 +35,12 @@ def checked(options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def interactive(options: Sequence[str]) -> bool:
-    """Return whether somebody talks to pytest: it then runs in this process, with the terminal."""
+    """Return whether the user interacts with pytest, which then needs the terminal."""
     return any(option in _INTERACTIVE for option in options)
 
 
 def refused(log: Path) -> UsageError:
-    """Return why pytest has refused the options, from its own message in its log."""
+    """Return the error for options that pytest has rejected, with pytest's own message from its log."""
     lines = log.read_text("utf-8", errors="replace").splitlines()
     message = next((line for line in reversed(lines) if "error: " in line.lower()), "pytest refuses them")
     return UsageError(message.rpartition("rror: ")[2], where="run -- (pytest's options)", hint="see pytest --help")

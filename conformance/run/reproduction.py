@@ -13,8 +13,9 @@ from conformance.suite.settings import RunSettings
 
 
 def command(settings: RunSettings) -> str:
-    """Return the command line that repeats a test of this run, without the name of the test. The selection of the run
-    decides what the test judges, and the repetition is part of its random numbers."""
+    """Return the command line that repeats a test of this run, without the name of the test. The run's selection is
+    included because it decides what the test judges, and the number of repetitions because random numbers depend on
+    it."""
     words = [_program(), "run", "--implementation", settings.implementation]
     for name, value in settings.parameters.items():
         words += ["--set", f"{name}={value}"]
@@ -37,13 +38,14 @@ def command(settings: RunSettings) -> str:
 
 
 def other_version(settings: RunSettings) -> str:
-    """Return the version of Kubernetes with its name; empty for the default one and on an existing cluster."""
+    """Return the name and version of Kubernetes, or an empty text for the default version or an existing cluster."""
     usual = settings.kubernetes in ("", versions()["kubernetes"])
     return "" if usual else f"Kubernetes {settings.kubernetes}"
 
 
 def _program() -> str:
-    """Return the command that starts this program: its path if it was started from a file outside PATH."""
+    """Return the command that starts this program: its path if it was started from a file that is not the one in
+    PATH."""
     name = "grove-conformance"
     path = shutil.which(name)
     started = Path(sys.argv[0])

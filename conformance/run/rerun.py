@@ -1,4 +1,5 @@
-"""Run again what did not pass in an earlier run, from the ledger that it left: a run that was killed has one, too."""
+"""A rerun of the tests that did not pass in an earlier run, according to that run's ledger, which even a killed run
+leaves behind."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ OPTION = "--rerun-failed"
 
 
 def settings_of(run: str, report_dir: Path) -> RunSettings:
-    """Return the settings of an earlier run, by its folder or by its id, with the tests that did not pass as the ones
-    to run. Raises UsageError."""
+    """Return the settings of an earlier run, given by its folder or its id, reduced to the tests that did not pass.
+    Raises UsageError."""
     folder = next(
         (directory for directory in (Path(run), report_dir / run) if (directory / "run.json").is_file()), None
     )
@@ -40,8 +41,8 @@ def settings_of(run: str, report_dir: Path) -> RunSettings:
 
 
 def unpassed(events: Iterable[ledger.AnyEvent], expected: frozenset[str]) -> tuple[str, ...]:
-    """Return the planned tests that failed, were blocked by the implementation, or have no outcome. A test that failed
-    only as it was expected to is not among them. Pure."""
+    """Return the planned tests that failed, were blocked by the implementation, or have no outcome. Tests that failed
+    only as expected are not included. Pure function."""
     planned: set[str] = set()
     failed: dict[str, set[str]] = {}
     passed_tests: set[str] = set()

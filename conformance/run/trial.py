@@ -1,5 +1,5 @@
-"""`implementation try`: one small set on a fresh cluster or an existing one, and what came of it within seconds. It
-judges nothing."""
+"""`implementation try`: creates one small set on a fresh or existing cluster and reports what the implementation has
+done with it within a time limit. Nothing is judged."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from kube.errors import ApiError
 NAMESPACE = "try"
 WORKLOAD = "frontend"
 NODES = ("dgx-h100", 2)
-"""Profile and number of the nodes, which hold the pods of any small workload."""
+"""Profile and number of the nodes. They have room for the pods of any small workload."""
 
 
 @dataclass(frozen=True)
 class SetProgress:
-    """The progress of a set. `last_words`: how the logs of the judged processes end, if something is missing."""
+    """The progress of a set. `last_words` is the end of the judged processes' logs, if something is missing."""
 
     lines: list[ProgressLine]
     last_words: str = ""
 
     @property
     def complete(self) -> bool:
-        """Return whether everything is there that should be."""
+        """Return whether everything that should exist does."""
         return not any(line.unmet for line in self.lines)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The place where a set is tried: on a cluster, in a namespace, on the nodes of a pool (empty for all nodes)."""
+    """The place where a set is tried: a cluster, a namespace, and a node pool (empty for all nodes)."""
 
     facts: ClusterFacts
     namespace: str = NAMESPACE
@@ -73,8 +73,8 @@ def attempt(
     workload: str = WORKLOAD,
     on: Chosen | None = None,
 ) -> SetProgress:
-    """Start an implementation on a cluster of its own, or `on` an existing one, create a set, and watch it until
-    everything is there or `within` seconds are over. Nothing is left behind but CRDs on an existing cluster. Raises
+    """Start an implementation on a cluster of its own, or on the existing cluster `on`, create a set, and watch it
+    until everything is there or `within` seconds have passed. Only CRDs on an existing cluster are left behind. Raises
     UsageError, HarnessError."""
     with ExitStack() as stack:
         place = (
@@ -100,7 +100,8 @@ def attempt(
 
 
 def with_kept_logs(text: str, logs: Iterable[Path]) -> str:
-    """Return a text in which logs are named by copies that stay: the logs themselves go with the cluster."""
+    """Copy the logs that are mentioned in a text, and return the text with the paths of the copies: the logs themselves
+    are deleted with the cluster."""
     named = [log for log in logs if str(log) in text and log.exists()]
     if not named:
         return text
@@ -122,7 +123,7 @@ def _new_cluster(judged: Descriptor, supplied: Descriptor | None, report: Progre
 def _existing(
     judged: Descriptor, supplied: Descriptor | None, on: Chosen, report: ProgressReporter, stack: ExitStack
 ) -> _Place:
-    """Reserve an existing cluster. Objects that are created there have a label, and are deleted at the end."""
+    """Reserve an existing cluster. Objects that are created there have a label and are deleted at the end."""
     name = f"try-{secrets.token_hex(3)}"
     existing.admit(on.path)
     scheduler = judged.scheduler_name if scheduler_names.started(judged, supplied) else ""

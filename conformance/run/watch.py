@@ -1,4 +1,4 @@
-"""The controlling process of a run, in the middle of pytest: it supervises the workers and keeps what they report."""
+"""The pytest plugin of the controlling process: it supervises the workers of a run and keeps what they report."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from conformance.suite.settings import RunSettings
 
 
 class Watch:
-    """Supervises the workers from the controlling process. `groups` has the group of each test, which one worker runs,
-    and `exclusive_groups` those that run after all others; both may be filled until the tests are handed out."""
+    """Supervises the workers from the controlling process. `groups` maps each test to its group, which one worker runs,
+    and `exclusive_groups` are the groups that run after all others. Both may be filled until the tests are
+    distributed."""
 
     def __init__(
         self, settings: RunSettings, book: Book, groups: Mapping[str, str], exclusive_groups: Collection[str]
@@ -35,7 +36,7 @@ class Watch:
         self._workers = Workers(settings, book, self.collected)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Without workers, judge in this process."""
+        """Judge in this process if there are no workers."""
         if not self._settings.workers:
             judge = session.config.pluginmanager.get_plugin(plugin.NAME)
             assert isinstance(judge, plugin.Judge)
@@ -43,19 +44,21 @@ class Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give a new worker its line to this process."""
+        """Give a new worker its channel to this process."""
         self._workers.add(node.gateway.id, node.gateway.newchannel(), node.workerinput)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
-        """Send the tests of one scene to one worker, and those of scenes that are played alone last."""
+        """Distribute the tests: those of one scene go to one worker, and those of scenes that are played alone are sent
+        last."""
         return Distribution(config, log, self._groups, self._exclusive_groups, FIRST if self._settings.shared else "")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Signal each worker: Ctrl-C reaches them through the terminal, SIGTERM does not. Each cleans up by itself.
+        """Send SIGTERM to each worker: the terminal sends Ctrl-C to the workers as well, but a SIGTERM reaches only
+        this process. Each worker cleans up by itself.
 
-        pytest-xdist ends a session in the same way when enough tests have failed; its workers have ended by then.
+        pytest-xdist ends a session in the same way when enough tests have failed; its workers have exited by then.
         """
         show_lines_only(excinfo.tb)
         if isinstance(excinfo.value, Interrupted) and str(excinfo.value).startswith("stopping after"):
@@ -68,7 +71,7 @@ class Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object, error: object | None) -> None:
-        """Note that a worker has died, and take down what it has left."""
+        """Record that a worker has died, and clean up after it."""
         if error is None or self.interrupted:
             return
         worker = str(getattr(getattr(node, "gateway", None), "id", "?"))
@@ -76,25 +79,25 @@ class Watch:
         sweep(self._settings, self._book, worker)
 
     def pytest_internalerror(self, excrepr: object) -> None:
-        """Note an error of pytest itself."""
+        """Record an internal error of pytest."""
         last = str(excrepr).strip().splitlines()[-1:]
         self.fault("pytest ended with an internal error: " + "".join(last))
 
     def fault(self, error: str) -> None:
-        """Add a harness error of this process."""
+        """Record a harness error of this process."""
         self._book.write(ledger.HarnessFault(worker="run", what=error, log=str(self._settings.log)))
 
     def pids(self) -> list[int]:
-        """Return the workers' processes: those that are in the ledger and are children of this one."""
+        """Return the process ids of the workers: those in the ledger that are children of this process."""
         started = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
         return [p.pid for p in psutil.Process().children() if p.pid in started]
 
     def collected(self, collection: Collected) -> None:
-        """Take what a worker has collected."""
+        """Receive what a worker has collected."""
 
 
 def sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
-    """Take down what killed workers left."""
+    """Take down the clusters that killed workers left behind."""
     from conformance.suite.session import worker as session
 
     try:
@@ -105,8 +108,9 @@ def sweep(settings: RunSettings, book: Book, worker: str = "") -> None:
 
 
 def show_lines_only(entry: TracebackType | None) -> None:
-    """Cut a traceback before its first frame without a line. A signal may come while Python runs code of its own, such
-    as the beginning of a `with`, and pytest then fails over the missing number instead of saying where it was."""
+    """Cut a traceback before its first frame without a line number. A signal may arrive while Python executes code that
+    has no line, such as the start of a `with`; pytest then fails because of the missing number instead of reporting
+    where the run was interrupted."""
     while entry is not None and entry.tb_next is not None:
         if cast(int | None, entry.tb_next.tb_lineno) is None:
             entry.tb_next = None

@@ -1,6 +1,8 @@
-"""The end of a run in which nothing happens any more: it has an end whatever hangs, and then no verdict.
+"""A watchdog that ends a run in which nothing happens any more, so that every run ends, whatever hangs. Such a run has
+no verdict.
 
-Only events that workers send through their pipes count: any program of this user could write to a file for ever.
+Only events that workers send through their pipes count as progress: any program of this user could keep writing to a
+file.
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ from conformance.suite.plugin import STACKS
 from conformance.suite.settings import RunSettings
 
 LONGEST = 1800.0
-"""Seconds after which a run without an event is ended. The longest wait of a scene lasts 120 s, and 600 s on a machine
-that is too slow for it; the longest scenes take some 80 s."""
+"""Seconds without an event after which a run is ended. The longest wait of a scene lasts 120 s, or 600 s on a machine
+that is too slow; the longest scenes take about 80 s."""
 END_WITHIN = 300.0
-"""Seconds that workers have to clear up, and this process to end, before they are killed."""
+"""Seconds that workers have to clean up and this process has to end before the next, harder step."""
 LOOK_EVERY = 1.0
 
 
 class Watchdog:
-    """Ends the run of this process, step by step: an interrupt, SIGKILL for all that it has started, and `last`, which
-    reports without pytest and returns the exit code of this process."""
+    """Ends the run of this process step by step: first an interrupt, then SIGKILL for all processes that it has
+    started, and finally `last`, which reports without pytest and returns the exit code of this process."""
 
     def __init__(self, settings: RunSettings, book: Book, watch: Watch, last: Callable[[], int]) -> None:
         self._settings, self._book, self._watch, self._last = settings, book, watch, last
@@ -64,13 +66,13 @@ class Watchdog:
         for end in (self._kill, self._exit):
             if not self._passes(END_WITHIN):
                 return
-            with self._ending:  # not while the main thread goes on after all
+            with self._ending:  # the main thread may go on after all
                 if not self._ended.is_set():
                     end()
 
     def _passes(self, seconds: float, moved: Callable[[], object] = lambda: None) -> bool:
-        """Return True once nothing has moved for so many seconds, and False if the run ends before. Time in which this
-        process did not run does not count."""
+        """Return True once `moved` has not changed for `seconds`, and False if the run ends before that. Time in which
+        this process did not run does not count."""
         quiet, last, before = 0.0, moved(), time.monotonic()
         while quiet < pace.patience(seconds):
             if self._ended.wait(min(LOOK_EVERY, seconds)):
@@ -82,7 +84,7 @@ class Watchdog:
         return True
 
     def _write_stacks(self) -> None:
-        """Add the state of each process of the run to its log, and the stacks of those that are Python's."""
+        """Write the state of each process of the run to the run's log, and the stacks of the Python processes."""
         with contextlib.suppress(OSError), regular.opened(self._settings.log, "ab") as file:
             for process in psutil.Process().children(recursive=True):
                 with contextlib.suppress(psutil.Error):
@@ -103,7 +105,7 @@ class Watchdog:
                 process.kill()
 
     def _exit(self) -> None:
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest's are its log
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest has replaced them by its log
         code = self._last()
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with contextlib.suppress(OSError):

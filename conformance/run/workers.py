@@ -1,6 +1,6 @@
-"""The workers of a run, each with a line to this process: what they send is put into the book.
+"""The workers of a run, each with a channel to this process. What the workers send is written to the book.
 
-No program can change what has passed through a pipe, as it could change a file.
+No other program can change what is sent through a pipe, whereas it could change a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conformance.suite.settings import RunSettings
 
 
 class Workers:
-    """The workers that are running, and those of them that wait to be the only one."""
+    """The running workers. Some of them wait until they are the last one."""
 
     def __init__(self, settings: RunSettings, book: Book, collected: Callable[[Collected], None]) -> None:
         self._settings, self._book, self._collected = msgspec.json.encode(settings), book, collected
@@ -30,19 +30,21 @@ class Workers:
         self._lines: dict[str, other_workers.ControllerChannel] = {}
         self._waiting: set[str] = set()
         self._running = ""
-        """The programs that the first worker has started on a shared cluster, as it reported; empty before."""
+        """The programs that the first worker has started on a shared cluster, as that worker reported; empty until it
+        has."""
         self._curious: set[str] = set()
-        """The workers that ask for it."""
+        """Workers that have asked which programs are running and have had no reply yet."""
 
     def add(self, name: str, line: Any, given: dict[str, Any]) -> None:
-        """Listen to a new worker. `given` is what it is started with: its line, and the settings of the run."""
+        """Listen to a new worker. `given` is the worker's input: its channel and the settings of the run are added to
+        it."""
         given[plugin.LINE], given[plugin.SETTINGS] = line, self._settings
         with self._lock:
             self._lines[name] = line
         line.setcallback(partial(self.take, name), endmarker=None)
 
     def take(self, name: str, message: object) -> None:
-        """Take what a worker has sent; None if its line is cut."""
+        """Process a message from a worker; None means that its channel is closed."""
         ended = message is None
         if isinstance(message, bytes):
             ended = isinstance(self._book.take(message), WorkerEnded)
@@ -70,5 +72,5 @@ class Workers:
                 self._send(last, other_workers.LAST_WORKER)
 
     def _send(self, name: str, message: str) -> None:
-        with contextlib.suppress(OSError, KeyError):  # it is gone as well
+        with contextlib.suppress(OSError, KeyError):  # the worker has ended as well
             self._lines[name].send(message)
