@@ -1,7 +1,7 @@
-"""Play the tests that each difference of the back-end for gangs on kube-scheduler names, with the difference in place.
+"""Run the tests that each difference of the Workload API back-end names, with the difference applied.
 
-`python -m tests.mutants.each_difference` prints name → outcome as JSON: PASSED, FAILED if an assertion of a test has
-failed, or ERROR with a traceback on stderr.
+`python -m tests.mutants.each_difference` prints a JSON object of name → outcome: PASSED, FAILED if an assertion of a
+test has failed, or ERROR with a traceback on stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PASSED, FAILED, ERROR = 0, 1, 2
 
 
 def play(test_id: str) -> None:
-    """Run one test: `module:function`, `#n` for row n of its parameters."""
+    """Run one test: `module:function`, or `module:function#n` for row n of its parameters."""
     module, _, rest = test_id.partition(":")
     name, _, row = rest.partition("#")
     folder = "tests.reference" if module == "test_features" else "tests.reference.workload_api"
@@ -39,14 +39,14 @@ def play(test_id: str) -> None:
 
 
 def outcome(difference: Difference) -> int:
-    """Put a difference in place, and return the first outcome of its tests that is not PASSED."""
+    """Apply a difference, and return the first outcome of its tests that is not PASSED."""
     difference.apply()
     try:
         for test_id in difference.caught_by:
             play(test_id)
     except AssertionError:
         return FAILED
-    except BaseException:  # pytest's own outcomes are no Exceptions; none of them may reach the parent's code
+    except BaseException:  # pytest's outcomes derive from BaseException; nothing may escape from the child process
         traceback.print_exc()
         return ERROR
     return PASSED
@@ -61,7 +61,7 @@ def main() -> None:
         importlib.import_module(f"tests.reference.workload_api.{module}")
     gc.freeze()
     for name, difference in every.items():
-        if not (child := os.fork()):  # the code cannot be changed back
+        if not (child := os.fork()):  # in a child process, since a difference cannot be undone
             os._exit(outcome(difference))
         outcomes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     sys.stdout.write(json.dumps(outcomes))

@@ -1,4 +1,4 @@
-"""Tests of the benches that trials run on."""
+"""Tests that each requirement is proved on the right bench."""
 
 from __future__ import annotations
 

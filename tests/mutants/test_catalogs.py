@@ -1,4 +1,4 @@
-"""Mutants and variants are found by name, armed by role, and each can be applied to the code as it is."""
+"""Tests that mutants and variants are found by name, armed by role, and applicable to the current code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNCLAIMED = {
     **{f"INV-{number:03}": TRACES for number in (12, 13, 14, 15, 19, 20, 21, 22, 23)},
     **{f"WAPI-{number:03}": KUBERNETES for number in OF_KUBERNETES},
 }
-"""Requirements that are not seen failing by a mutant, with what else shows that they can fail."""
+"""Requirements that no mutant is known to violate → where it is shown that they can fail."""
 
 EACH = """
 import inspect, os, pathlib, sys, tempfile
@@ -76,7 +76,7 @@ sys.exit(" ".join(bad) or 0)
 
 @CATALOGS
 def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> None:
-    """Each takes the arguments of the function that it replaces."""
+    """Each replacement takes the arguments of the function that it replaces."""
     done = subprocess.run([sys.executable, "-c", EACH, f"{catalog.word.upper()}S"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -138,8 +138,8 @@ def test_without_the_package_the_command_line_says_what_to_do(command: str, monk
 
 
 def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> None:
-    """Of all profiles only two are left to `make mutants`: a large set takes minutes, and kube-scheduler needs a
-    cluster of their own."""
+    """Only two profiles are covered by `make mutants` alone: a large set takes minutes, and kube-scheduler needs a
+    separate cluster."""
     registry = requirement.load()
     chosen = MUTANTS.named(trials.selection())
     claimed = {identity for mutant in chosen for identity in mutant.caught_by}

@@ -1,6 +1,6 @@
-"""Tests of the variants that are armed together, on the first requirement of each; `make variants` proves them all.
+"""Tests that the suite passes all variants armed together, by the first requirement of each; `make variants` tries all.
 
-It takes minutes of both cores: `make test THOROUGH=1` runs it.
+It takes minutes on both cores, so only `make test THOROUGH=1` runs it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A replacement takes the place of something, can be called like it, and notes that it is called."""
+"""Tests that a replacement replaces something that exists, accepts the same calls, and records that it was called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT = 1
 
 
 class Product:
-    """The forms of attributes that a mutant may replace."""
+    """The kinds of attributes that a mutant may replace."""
 
     def method(self) -> int:
         return 1
@@ -41,13 +41,13 @@ class Product:
 
 @pytest.fixture
 def product() -> type[Product]:
-    """A class of its own for each test, since replacements stay."""
+    """Return a new class for each test, because replacements are not undone."""
     return types.new_class("Product", (), exec_body=lambda namespace: namespace.update(vars(Product)))
 
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file into which replacements write."""
+    """Return the file to which replacements report their calls."""
     file = tmp_path / "calls"
     monkeypatch.setenv(replacement.CALLS, str(file))
     return file

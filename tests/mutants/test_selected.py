@@ -1,4 +1,4 @@
-"""The mutants that are proved whenever the tests run; `make mutants` proves all of them."""
+"""Tests of the mutants that are proved in every test run; `make mutants` proves all mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The result files of `make mutants`: kept while a shard runs, continued after a kill, and combined to one answer."""
+"""Tests of the result files of `make mutants`, which are written while a shard runs, continued after a kill, and
+combined to one result."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ def combined(*arguments: object) -> Result:
 
 
 def test_shards_are_combined_to_one_answer_and_one_file(tmp_path: Path) -> None:
-    """Every mutant of this project, in two shards, with the controls that a run of each would have."""
+    """Two shards with every mutant of this project and the controls that a run of each shard would have."""
     for number in (1, 2):
         chosen = list(MUTANTS.all().values())[number - 1 :: 2]
         controls = [control for bench in trials.BENCHES for control in trials.controls(of(chosen, bench), 4)]
@@ -147,7 +148,7 @@ def of(chosen: Sequence[Mutant], bench: trials.Bench) -> list[Mutant]:
 
 
 def _trials(file: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the trials of a result file. Controls of two benches have one name, and other requirements."""
+    """Return the trials of a result file. Controls on two benches have the same name but different requirements."""
     return [(outcome.name, outcome.ids) for outcome in results.read(file).outcomes]
 
 
@@ -185,7 +186,7 @@ def test_a_shard_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatc
         prove.main(shard="1/90", parallel=1)
     assert ended.value.code == 0
     assert len(set(played)) == len(played) == len(_trials(file))
-    monkeypatch.setattr(results, "code", lambda: CODE)  # a change
+    monkeypatch.setattr(results, "code", lambda: CODE)  # as if the code had changed
     with pytest.raises(SystemExit):
         prove.main(shard="1/90", parallel=1)
     assert len(played) == 2 * len(results.read(file).outcomes)

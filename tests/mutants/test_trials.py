@@ -1,4 +1,5 @@
-"""Trials: with which requirements each runs, which outcome each of them must have, and what the run has shown."""
+"""Tests of trials: the requirements that each one runs with, the outcome that each requirement must have, and what a
+run has shown."""
 
 from __future__ import annotations
 

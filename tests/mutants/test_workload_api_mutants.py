@@ -1,4 +1,4 @@
-"""Each difference of the back-end for gangs on kube-scheduler is seen by a test that has no cluster."""
+"""Tests that a test without a cluster detects each difference of the Workload API back-end."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mutants.workload_api import CAUGHT_BY, PASSES, PERMITTED, WRONG
 from tests.mutants.each_difference import FAILED, PASSED
 
 SAME = {"wl-other-names", "wl-other-template-names", "wl-leaves-first", "wl-workload-named-apart", "wl-objects-late"}
-"""Variants with which the tests pass as well: they do not look at what differs."""
+"""Variants that pass their tests too, because those tests do not inspect what differs."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registered() -> None:
-    """All differences are known: each registers itself when its module is loaded."""
+    """Load all modules of mutants and variants, which registers all differences."""
     MUTANTS.all()
     VARIANTS.all()
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, int]:
-    """Name of a difference → whether an assertion of the tests that it names has failed. No test has an error."""
+    """Return the outcome of each difference's tests, by its name. Fail if any of them has an error."""
     command = [sys.executable, "-m", "tests.mutants.each_difference"]
     done = subprocess.run(command, cwd=data.PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
