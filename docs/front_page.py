@@ -1,6 +1,6 @@
 """A hook of MkDocs: the front page of the site is the matrix of the published implementations.
 
-`docs/README.md`, the index of the folder on GitHub, becomes a page beside it.
+`docs/README.md`, the index of the folder on GitHub, becomes a separate page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STYLE = """<style>
 .md-typeset details.profile { border: 0; box-shadow: none; padding: 0; margin: .5rem 0; font-size: inherit; }
 </style>
 """
-"""Styles of the matrix that differ on a page of the site."""
+"""Styles that replace the matrix's own on a page of the site."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:

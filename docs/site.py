@@ -1,8 +1,9 @@
 """A hook of MkDocs: links that work on GitHub also work on the site.
 
-Documents link to files of the repository that are not documents, and to folders. The site gets what they link to:
-Markdown as pages, other files as they are, and of a folder without a README a page that lists it. Everything from
-outside `docs/` is below `repository/`. A link to what does not exist stays as it is, and `mkdocs build --strict` fails.
+Documents also link to folders and to files of the repository that are not documents. The site includes every link
+target: Markdown files become pages, other files are copied unchanged, and a folder without a README gets a page that
+lists its files. Everything from outside `docs/` is placed below `repository/`. A link whose target does not exist is
+left unchanged, so `mkdocs build --strict` fails.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ class Repository:
     def __init__(self, config: MkDocsConfig) -> None:
         self._root, self._docs = Path(config.config_file_path).parent.resolve(), Path(config.docs_dir).resolve()
         self._folders: dict[str, Path] = {}
-        """Page → the folder that its links start from, if that is not the folder of its source."""
+        """Page → the folder that its links are relative to, if that differs from the folder of its source."""
         self._config = config
 
     def target(self, link: str, start: Path) -> Path | None:
-        """Return what a link in a file of the folder `start` leads to; None if that is no part of the repository."""
+        """Return the target of a link in a file of the folder `start`; None if the target is not part of the
+        repository."""
         parts = urlsplit(link)
         if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
             return None
@@ -44,7 +46,7 @@ class Repository:
         return path if path.is_relative_to(self._root) and path.exists() else None
 
     def place(self, path: Path) -> str:
-        """Return the place of a file or folder among the sources of the site."""
+        """Return the path of a file or folder among the sources of the site."""
         if path.is_dir():
             path = path / ("README.md" if (path / "README.md").exists() else "index.md")
         if path.is_relative_to(self._docs):
@@ -52,11 +54,11 @@ class Repository:
         return posixpath.join(OUTSIDE, path.relative_to(self._root).as_posix())
 
     def start(self, file: File) -> Path:
-        """Return the folder that the links of a page start from."""
+        """Return the folder that the links of a page are relative to."""
         return self._folders.get(file.src_uri) or Path(str(file.abs_src_path)).parent
 
     def add(self, path: Path, files: Files) -> File | None:
-        """Add a file or folder to the site. Return it if it is a page whose links are to be followed."""
+        """Add a file or folder to the site. Return the file if it is a page, whose links must be followed too."""
         uri = self.place(path)
         if files.get_file_from_path(uri) is not None:
             return None
@@ -74,7 +76,7 @@ class Repository:
 
 
 class Links(Treeprocessor):
-    """Writes links as MkDocs wants them: from one source of the site to another."""
+    """Rewrites links as MkDocs expects them: relative paths between the site's source files."""
 
     def __init__(self, md: Markdown, repository: Repository) -> None:
         super().__init__(md)
@@ -94,7 +96,7 @@ class Links(Treeprocessor):
 
 
 class LinksOfPages(Extension):
-    """Installs `Links` before MkDocs looks at the links."""
+    """Installs `Links` so that it runs before MkDocs processes the links."""
 
     def __init__(self, repository: Repository) -> None:
         super().__init__()
@@ -109,7 +111,7 @@ class LinksOfPages(Extension):
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add what pages link to, and what those pages link to in turn."""
+    """Add the files that pages link to and, recursively, the files that those link to."""
     repository = Repository(config)
     todo: list[File] = files.documentation_pages()
     while todo:
@@ -121,6 +123,6 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **kwargs: Any) -> None:
-    """Say which page is rendered next."""
+    """Record which page is rendered next."""
     [links] = [extension for extension in config.markdown_extensions if isinstance(extension, LinksOfPages)]
     links.page = page.file

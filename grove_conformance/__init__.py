@@ -1,6 +1,6 @@
-"""How the packages of this distribution are found, and its programs started.
+"""How this distribution finds its packages and starts its programs.
 
-`conformance`, `kube` and `reference_impl` are common words: a project may have a folder of such a name, and other
-distributions do. So a wheel keeps them in a folder of their own, and what we start prefers them to whatever else is on
-its path. The name of this package is unique.
+`conformance`, `kube` and `reference_impl` are common words: a project may have a folder with such a name, and other
+distributions use these names. A wheel therefore keeps the packages in a separate folder, and our programs put that
+folder first on `sys.path`. The name of this package is unique.
 """

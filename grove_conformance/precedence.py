@@ -1,4 +1,4 @@
-"""Our packages come before others of their names."""
+"""Give our packages precedence over other packages of the same names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from types import ModuleType
 PACKAGES = ("conformance", "kube", "reference_impl")
 _HERE = Path(__file__).resolve().parent
 FOLDER = _HERE / "packages" if (_HERE / "packages").is_dir() else _HERE.parent
-"""The folder that contains them: that of the wheel, or the root of a checkout."""
+"""The folder that contains the packages: `packages/` in a wheel, or the root of a checkout."""
 
 
 def take() -> None:
-    """Import our packages, so that this process has no others of their names. Processes that inherit its `sys.path`,
-    such as workers of pytest-xdist, find ours first. Raises ImportError, with one line, if something else was imported
-    under one of the names."""
+    """Import our packages, so that this process uses them and not other packages of the same names. Processes that
+    inherit this process's `sys.path`, such as pytest-xdist workers, find our packages first. Raises ImportError with a
+    one-line message if another package was already imported under one of the names."""
     if str(FOLDER) != sys.path[0]:
         sys.path.insert(0, str(FOLDER))
     for name in PACKAGES:

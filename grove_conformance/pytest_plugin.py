@@ -1,9 +1,9 @@
-"""The pytest plugin of the package (entry point `pytest11`): conformance tests by pytest's own command, and a fake
-cluster for the tests of others.
+"""The pytest plugin of the package (entry point `pytest11`): it runs conformance tests with the `pytest` command, and
+provides a fake cluster for other projects' tests.
 
-pytest loads it into every session of an environment that has the package, so it imports nothing, and does nothing until
-it is asked for: by its options, or by a test that takes one of its fixtures. Then our packages take precedence over
-others of their names.
+pytest loads the plugin in every session of an environment in which the package is installed. The plugin therefore
+imports none of our packages until it is used: conformance tests are selected, or a test requests one of its fixtures.
+From then on, our packages take precedence over other packages of the same names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TESTS = precedence.FOLDER / "conformance" / "tests"
 PACKAGE = "conformance.tests"
 DEFAULT = "reference"
 _SETTINGS = "conformance_settings"
-"""As `suite.plugin.SETTINGS`, which is not imported unless it is needed."""
+"""The value of `suite.plugin.SETTINGS`, copied because `suite.plugin` is imported only when it is needed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,7 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make this session a conformance run if conformance tests are named, and a worker of one if it is a worker."""
+    """Turn this session into a conformance run if the command line names conformance tests, or into a worker of such a
+    run if it is a pytest-xdist worker."""
     given = getattr(config, "workerinput", None)
     if given is not None:
         if _SETTINGS in given:
@@ -84,15 +85,15 @@ def _take_precedence() -> None:
 
 @pytest.fixture(scope="session")
 def grove_implementation(request: pytest.FixtureRequest) -> str:
-    """Return which implementation runs on the cluster: `--grove-implementation`, or the reference. Override it to
-    choose another one; an empty text starts none."""
+    """Return the implementation that runs on the cluster: the value of `--grove-implementation`, or the reference.
+    Override this fixture to choose another implementation; an empty string starts none."""
     return request.config.getoption("grove_implementation") or DEFAULT
 
 
 @pytest.fixture(scope="session")
 def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> Iterator[GroveCluster]:
-    """Return a fake cluster with an implementation of the Grove API, for all tests of the session. With pytest-xdist,
-    each worker has one of its own. It ends with the session, however that ends."""
+    """Yield a fake cluster with an implementation of the Grove API, for all tests of the session. With pytest-xdist,
+    each worker has its own cluster. The cluster is deleted when the session ends, for whatever reason."""
     try:
         precedence.take()
     except ImportError as error:
@@ -117,6 +118,6 @@ def grove_cluster(request: pytest.FixtureRequest, grove_implementation: str) -> 
 
 @pytest.fixture
 def grove_namespace(grove_cluster: GroveCluster) -> Iterator[str]:
-    """Return the name of a namespace of the test's own. What is in it is deleted afterwards."""
+    """Yield the name of a namespace for this test alone. The namespace and its contents are deleted afterwards."""
     with grove_cluster.namespace() as name:
         yield name

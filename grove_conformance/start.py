@@ -1,4 +1,4 @@
-"""The entry points of the programs, and the command that runs one of our modules in a process of its own."""
+"""The entry points of the programs, and the command that runs one of our modules in a separate process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _USAGE = 4
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """Return a command line that runs one of our modules as `python -m` does, but never another one of its name."""
+    """Return a command line that runs one of our modules as `python -m` does, but never another module of the same
+    name."""
     return [sys.executable, "-P", "-m", "grove_conformance.start", module, *arguments]
 
 

@@ -1,7 +1,7 @@
-"""Render an HTML page, one file that needs no network, or a part of somebody else's page.
+"""Render an HTML page, one file that needs no network, or a fragment for another site's page.
 
-A page extends `base.html`. Every value is escaped. In addition, the page forbids the browser whatever it does not
-contain: only its own scripts run, by their digests, and nothing is loaded but pictures that lie beside it.
+A page extends `base.html`. Every value is escaped. A Content Security Policy lets the browser run only the page's own
+scripts, which it identifies by their digests, and load only images from the page's folder.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from markupsafe import Markup
 from conformance.drawing import SCHEMES
 
 BASE = Path(__file__).parent
-"""The folder of `base.html`, of `parts.html` with the macros, and of their style and script."""
+"""The folder that contains `base.html`, `parts.html` with the macros, and their style sheets and script."""
 COLORS, STYLE, SCRIPT = "colors.css", "base.css", "base.js"
 
 
 def render(
     template: Path, values: Mapping[str, object], *, styles: Sequence[str] = (), scripts: Sequence[str] = ()
 ) -> str:
-    """Return a page. `styles` and `scripts` are the names of files beside the template that are added to those of the
-    base; the colors are those of our pictures. Raises jinja2.UndefinedError if a value is missing."""
+    """Return a page. `styles` and `scripts` are the names of files in the template's folder; they are added to the
+    base's own. The colors are the same as in our pictures. Raises jinja2.UndefinedError if a value is missing."""
     code = [_text(BASE / SCRIPT), *_texts(template, scripts)]
     page_values = {
         "style": Markup("".join([SCHEMES, _text(BASE / COLORS), _text(BASE / STYLE), *_texts(template, styles)])),  # noqa: S704
@@ -36,8 +36,8 @@ def render(
 
 
 def part(template: Path, values: Mapping[str, object], *, styles: Sequence[str] = ()) -> str:
-    """Return a part of a page that has a style of its own: our colors, which follow the color-scheme of the page, the
-    named styles, and what the template makes of the values. Raises jinja2.UndefinedError if a value is missing."""
+    """Return a fragment for a page that has its own style: our colors, which follow the page's color scheme, the named
+    styles, and the rendered template. Raises jinja2.UndefinedError if a value is missing."""
     style = "".join([_text(BASE / COLORS), *_texts(template, styles)])
     return f"<style>\n{style}</style>\n{_render(template, values)}"
 
@@ -63,5 +63,5 @@ def _text(path: Path) -> str:
 
 
 def _digest(script: str) -> str:
-    """Return a script's digest as a Content Security Policy names it."""
+    """Return a script's digest in the form that a Content Security Policy expects."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,9 +1,9 @@
-"""Makes a gang of each Job with the label `example.com/gang: grove`, for a scheduler that reads Grove's PodGangs.
+"""Creates a PodGang for each Job with the label `example.com/gang: grove`, for a scheduler that reads Grove's PodGangs.
 
-policy.yaml gives the Job's pods to that scheduler. This program writes the PodGang that it waits for: one group of all
-pods of the Job, of which as many must be placed as the Job runs at once.
+policy.yaml assigns the Job's pods to that scheduler. This program writes the PodGang that the scheduler waits for: one
+PodGroup with all pods of the Job, whose minReplicas is the number of pods that the Job runs in parallel.
 
-    python docs/examples/job-bridge/bridge.py       # reads KUBECONFIG, prints `ready`, runs until it is ended
+python docs/examples/job-bridge/bridge.py # reads KUBECONFIG, prints `ready`, runs until it is terminated
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JOBS = Resource("batch", "v1", "jobs", "Job")
 PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
 WANTED = {"example.com/gang": "grove"}
 GANG = "grove.io/podgang"
-SETTLE_SECONDS = 0.2  # the pods of a Job are created in bursts: look once after each
+SETTLE_SECONDS = 0.2  # the pods of a Job are created in bursts: reconcile once per burst
 
 log = logging.getLogger("job-bridge")
 
@@ -40,7 +40,7 @@ class Job(msgspec.Struct):
 
     @property
     def at_once(self) -> int:
-        """Return the number of pods that the Job still runs at the same time: fewer at its end."""
+        """Return the number of pods that the Job still runs in parallel: its parallelism, or fewer near its end."""
         parallelism: int = self.spec["parallelism"]
         completions = self.spec.get("completions")  # without it, the first pod that succeeds ends the Job
         return parallelism if completions is None else min(parallelism, completions - self.status.get("succeeded", 0))
@@ -54,22 +54,23 @@ class Pod(msgspec.Struct):
 
     @property
     def gang(self) -> Key:
-        """Namespace and name of the PodGang."""
+        """Return the namespace and name of the PodGang."""
         return self.metadata.namespace, self.metadata.label(GANG)
 
     @property
     def live(self) -> bool:
-        """Return whether the pod takes part in the gang: neither finished nor being deleted."""
+        """Return whether the pod counts as a member of the gang: it has neither finished nor is being deleted."""
         return self.metadata.deletion_timestamp is None and self.status["phase"] in ("Pending", "Running")
 
     def of(self, job: Job) -> bool:
-        """Return whether the pod is of this very Job, not of an earlier one of its name."""
+        """Return whether the pod belongs to this Job and not to an earlier Job of the same name."""
         owner = self.metadata.controller
         return owner is not None and owner.uid == job.metadata.uid
 
 
 def podgang(job: Job, pods: list[str]) -> dict[str, Any]:
-    """The PodGang of a Job, which disappears with it. `pods` are the names of the Job's live pods."""
+    """Return the PodGang of a Job, which is garbage-collected with the Job. `pods` are the names of the Job's live
+    pods."""
     namespace, name = job.metadata.key
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job.metadata.uid, "controller": True}
     references = [{"namespace": namespace, "name": pod} for pod in pods]
@@ -82,14 +83,14 @@ def podgang(job: Job, pods: list[str]) -> dict[str, Any]:
 
 
 def complete() -> dict[str, Any]:
-    """The first status of a PodGang: the scheduler does not look at it before."""
+    """Return the initial status of a PodGang, without which the scheduler ignores the PodGang."""
     condition = {"type": "Initialized", "status": "True", "reason": "PodsCreated", "message": "all pods exist"}
     condition["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"phase": "Pending", "conditions": [condition]}
 
 
 async def policy_applies(client: Client) -> None:
-    """Wait until the API server changes Jobs as policy.yaml says: it loads policies with a delay."""
+    """Wait until the API server mutates Jobs as policy.yaml specifies: the API server loads policies with a delay."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "any", "image": "any"}]}}
     probe = {"metadata": {"name": "probe", "labels": WANTED}, "spec": {"template": template}}
     while True:
@@ -133,7 +134,7 @@ class Bridge:
             return
         pods = sorted(p.metadata.name for p in self._pods.indexed(GANG, "/".join(key)) if p.live and p.of(job))
         if job.at_once < 1 or len(pods) < job.at_once:
-            return  # finished, suspended, or not all pods exist yet: the scheduler must not see a part of a gang
+            return  # finished, suspended, or not all pods exist yet: the scheduler must not see a partial gang
         answer = await self._client.apply(PODGANGS, podgang(job, pods), manager="job-bridge")
         if "status" not in msgspec.json.decode(answer):
             await self._client.patch(PODGANGS, *key, {"status": complete()}, subresource="status")

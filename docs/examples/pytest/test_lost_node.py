@@ -1,4 +1,4 @@
-"""A pod whose node is lost, on a fake cluster with the reference operator."""
+"""Tests that a pod on a failed node is no longer Ready, on a fake cluster with the reference operator."""
 
 from kubernetes.client import CoreV1Api, CustomObjectsApi
 
