@@ -1,10 +1,11 @@
-"""The gate for all that is read from outside: limits of length, of depth, and of values with all aliases expanded.
+"""Limits for all input from outside: length, depth, and the number of values after all aliases are expanded.
 
-A few lines of YAML can stand for more values than fit into memory, because an alias costs one word, and everything that
-walks the values or writes them as JSON visits what it stands for each time.
+A few lines of YAML can expand to more values than fit into memory: an alias is one word, but code that walks the values
+or writes them as JSON visits the aliased value each time.
 
-Files pass `text` or `content`; then YAML passes `check_depth` and `check` (through `documents`), JSON `json`, and lines
-of JSON `decoded`. Behind them nothing but UsageError is raised.
+Files are read by `text` or `content`. YAML is then checked by `check_depth` and `check` (through `documents`), JSON is
+read by `json`, and lines of JSON by `decoded`. For invalid input, these functions raise only UsageError, except where
+they say so.
 """
 
 from __future__ import annotations
@@ -24,26 +25,27 @@ from kube import nesting
 T = TypeVar("T")
 
 LENGTH = 1 << 20
-"""Bytes of a file for the suite: descriptors, node profiles, workloads."""
+"""Maximum size in bytes of the suite's own files: descriptors, node profiles, workloads."""
 LOG = 1 << 28
-"""Bytes of a ledger, or of the results of a measurement."""
+"""Maximum size in bytes of a ledger, or of the results of a measurement."""
 MANIFESTS = 32 << 20
-"""Bytes of a file of Kubernetes objects. An API server accepts 1.5 MiB per object, and a file may contain several
-CRDs."""
+"""Maximum size in bytes of a file of Kubernetes objects. An API server accepts 1.5 MiB per object, and a file may
+contain several CRDs."""
 DEPTH = 100
-"""Nested values. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
+"""Maximum nesting. The deepest Kubernetes object, a CRD with a pod spec, has 30 levels."""
 VALUES = 1_000_000
-"""Values of a document with its aliases expanded; all CRDs of Grove together have 60,000."""
+"""Maximum number of values in a document with its aliases expanded; all CRDs of Grove together have 60,000."""
 REPORT = 300_000
-"""Values of a report; that of a whole run has 30,000."""
+"""Maximum number of values in a report; the report of a full run has 30,000."""
 SCALAR = 10_000
-"""Characters of a number, a date or another value that is no text: reading such numbers takes the square of that."""
+"""Maximum length in characters of a number, a date or another scalar that is not a string: the time to parse such a
+number grows with the square of its length."""
 INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors of PyYAML's constructors for values that are not of the kind that they claim to be, such as `!!bool maybe`."""
+"""Errors of PyYAML's constructors for values that do not match their tag, such as `!!bool maybe`."""
 UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Errors of decoders of JSON. Invalid UTF-8 is a ValueError."""
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""CRDs are long: with libyaml they are read in a tenth of the time."""
+"""The YAML loader. CRDs are long, and libyaml reads them in a tenth of the time."""
 _DEEP, _FLATTER = f"is more than {DEPTH} levels deep", "make it flatter"
 
 
@@ -61,7 +63,7 @@ def content(path: Path, limit: int, location: str) -> bytes:
 
 
 def text(path: Path, limit: int, location: str) -> str:
-    """Return the text of a file. Raises UsageError, as `content`, and if it is not UTF-8."""
+    """Return the text of a file. Raises UsageError like `content`, and if the file is not UTF-8."""
     try:
         return content(path, limit, location).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -69,7 +71,7 @@ def text(path: Path, limit: int, location: str) -> str:
 
 
 def json(raw: bytes, location: str, hint: str = "") -> Any:
-    """Return the value of JSON. Raises UsageError."""
+    """Return the value of a JSON text. Raises UsageError."""
     if nesting.deep(raw, DEPTH):
         raise UsageError(_DEEP, where=location, hint=_FLATTER)
     try:
@@ -81,7 +83,7 @@ def json(raw: bytes, location: str, hint: str = "") -> Any:
 def decoded(
     decode: Callable[[bytes], T], raw: bytes, location: str, *, problem: str = "cannot be read", hint: str = ""
 ) -> T:
-    """Return what a decoder of typed JSON makes of a line. Raises UsageError."""
+    """Decode a line of JSON with a typed decoder. Raises UsageError."""
     try:
         return decode(raw)
     except UNDECODABLE as error:
@@ -89,8 +91,9 @@ def decoded(
 
 
 def check_depth(content: str, location: str, limit: int = VALUES) -> None:
-    """Raise UsageError if a text nests too deeply or has too many values, or a yaml.YAMLError. This must come before
-    composing: PyYAML recurses in C there, which ends the process instead of raising an exception."""
+    """Raise UsageError if a text nests too deeply or has too many values, or yaml.YAMLError if it is not YAML. Call
+    this before the text is composed: PyYAML composes recursively in C, and deep nesting crashes the process instead of
+    raising an exception."""
     depth = values = 0
     for event in yaml.parse(content, LOADER):
         values += isinstance(event, yaml.NodeEvent)
@@ -108,8 +111,8 @@ def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
     above: set[int] = set()
 
     def measured(node: yaml.Node, depth: int) -> tuple[int, int]:
-        """Return the number of values in a node and their depth below it. Each node is visited once, however many
-        aliases it has."""
+        """Return the number of values in a node and the depth of its tree. Each node is visited once, however many
+        aliases refer to it."""
         if isinstance(node, yaml.ScalarNode):
             if len(node.value) > SCALAR and node.tag != "tag:yaml.org,2002:str":
                 raise _wrong(

@@ -1,6 +1,6 @@
 """`grove-conformance`: the commands, and how errors become exit codes (`errors.Exit`).
 
-The module of a command is imported when the command is called: most commands do not need what a cluster needs.
+A command's module is imported when the command is called, because most commands do not need the imports of the cluster.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMANDS = {
     "explain": ("conformance.commands.requirements", "explain"),
     "docs": ("conformance.commands.requirements", "docs"),
 }
-"""Command → module and name of the function, or of the typer application with its subcommands."""
+"""Command → its module, and the name of its function or of the typer application with its subcommands."""
 
 
 class _Imported(Mapping[str, Any]):
@@ -50,7 +50,7 @@ class _Imported(Mapping[str, Any]):
         if not isinstance(exported, typer.Typer):
             function, exported = exported, typer.Typer(add_completion=False)
             exported.command(name)(function)
-        exported.rich_markup_mode = None  # as in the help of all: no boxes, which leave no room for words
+        exported.rich_markup_mode = None  # as in the main help: boxes would leave no room for text
         exported.info.cls = Commands
         command = typer.main.get_command(exported)
         command.name = name
@@ -64,7 +64,7 @@ class _Imported(Mapping[str, Any]):
 
 
 class Commands(TyperGroup):
-    """A command group whose help has the first sentence of each command in full, however narrow the terminal is."""
+    """A command group whose help shows the first sentence of each command in full, even in a narrow terminal."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
@@ -77,7 +77,7 @@ class Commands(TyperGroup):
 
 
 class LazyCommands(Commands):
-    """A command group that imports a command when it is called. Its help imports all of them."""
+    """A command group that imports a command only when the command is called. The group's help imports all commands."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -114,8 +114,8 @@ _TYPER_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Entry point of the program. SIGTERM and the end of the terminal are like Ctrl-C, so that what a command has
-    started is taken down."""
+    """Run the program. SIGTERM and SIGHUP are handled like Ctrl-C, so that a command cleans up the processes and
+    clusters that it started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
@@ -123,8 +123,8 @@ def main() -> None:
 
 
 class _Output(io.FileIO):
-    """An open descriptor. What cannot be written to it, because the reader or the terminal is gone or a disk is full,
-    is dropped; `problem` says why."""
+    """An open file descriptor. Output that cannot be written, because the reader or the terminal is gone or a disk is
+    full, is dropped; `problem` is the first error."""
 
     problem: OSError | None = None
 
@@ -138,14 +138,14 @@ class _Output(io.FileIO):
 
 
 def run_whatever_is_read(command: Callable[[], object]) -> int:
-    """As `run`, whether or not what is printed can be written. A command does not end early for lack of a reader, and
-    has an exit code of its own then, unless its own one says that something is wrong."""
+    """Run a command like `run`, even if its output cannot be written. The command does not end early because nobody
+    reads its output; the exit code is then Exit.OUTPUT, unless the command itself has failed."""
     outputs: list[_Output] = []
 
     def tolerant(stream: TextIO) -> TextIO:
         try:
             output = _Output(stream.fileno(), "w", closefd=False)
-        except (OSError, ValueError):  # closed, or no descriptor
+        except (OSError, ValueError):  # closed, or not backed by a descriptor
             return stream
         outputs.append(output)
         options: dict[str, Any] = {"encoding": stream.encoding, "errors": "replace", "line_buffering": True}
@@ -181,10 +181,10 @@ def run(command: Callable[[], object]) -> int:
         return error.exit_code
     except TyperException as error:  # wrong options: typer has its own messages for them
         text = error.format_message()
-        if text.startswith("Usage: "):  # the help of a group, of which no command was given
+        if text.startswith("Usage: "):  # the help of a group that was called without a command
             print(text, file=sys.stderr)
         else:
-            text = text.replace(": Value error, ", ": ").removesuffix(".")  # the words of pydantic about its own errors
+            text = text.replace(": Value error, ", ": ").removesuffix(".")  # pydantic's own wording
             print(f"grove-conformance: {text} — see --help", file=sys.stderr)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):

@@ -1,8 +1,8 @@
-"""Remove credentials from text: JSON web tokens and private keys, as PEM and in base64, as kubeconfigs have them, and
-whatever this process has handed out (`known_secrets`).
+"""Remove credentials from text: JSON web tokens, private keys (as PEM, and in base64 as in kubeconfigs), and all
+secrets that this process has handed out (`known_secrets`).
 
-The time is proportional to the length of the text, whatever it says: every repetition that may be tried again from
-another place is bounded, or begins where no other one of its kind can.
+The time is linear in the length of the text, whatever the text contains: every repetition in a pattern is bounded, or
+can start only at a position where no other match of its kind can start.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ HIDDEN = "REDACTED"
 
 _LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY-----"
 _BODY = r"(?:[A-Za-z0-9+/=\s|]|\\+[nrt]){0,16384}"
-"""The lines of a key, also with escaped ends, and joined ones. No other escape is taken apart: JSON stays JSON."""
+"""The lines of a key, with real or escaped line ends or joined into one. No other escape sequence is split, so JSON
+stays valid JSON."""
 _HEADERS = r"(?:[\s\\nr|]{0,8}(?:Proc-Type|DEK-Info):[A-Za-z0-9, -]{0,99}){0,4}"
 _RUN = r"[A-Za-z0-9+/_-]"
 _KEY = "UFJJVkFURSBLRVkt", "BSSVZBVEUgS0VZLS", "QUklWQVRFIEtFWS0t"
-"""`PRIVATE KEY-` in base64, as it looks at each of the three places where it may begin."""
+"""`PRIVATE KEY-` in base64, at each of the three possible byte offsets."""
 _FIELD = "Y2xpZW50LWtleS1kYXRh", "NsaWVudC1rZXktZGF0Y", "jbGllbnQta2V5LWRhdG"
-"""`client-key-data` likewise: of a whole kubeconfig in base64."""
+"""`client-key-data` in base64, at the same three offsets: it marks a whole kubeconfig in base64."""
 
 
 class _Kind(NamedTuple):
-    """A kind of credential. Text without all of the `signs` has none of it, and need not be searched."""
+    """A kind of credential. A text that contains none of the `signs` contains no such credential and need not be
+    searched."""
 
     signs: tuple[str, ...]
     pattern: str
@@ -36,7 +38,7 @@ class _Kind(NamedTuple):
 _KINDS = (
     # Header and claims of a token begin with `{"`, which is `eyJ` in base64.
     _Kind(("eyJ",), r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
-    # The end of a key may be missing, or its beginning.
+    # The BEGIN line or the END line of a key may be missing.
     _Kind(("PRIVATE KEY-----",), rf"-----BEGIN {_LABEL}{_HEADERS}{_BODY}(?:-----END {_LABEL})?"),
     _Kind(("PRIVATE KEY-----",), rf"\A{_BODY}-----END {_LABEL}"),
     _Kind(
@@ -53,9 +55,10 @@ _PATTERNS = [
 _BEGIN = re.compile(rf"-----BEGIN {_LABEL}".encode())
 _END = re.compile(rf"-----END {_LABEL}".encode())
 _LINE = re.compile(rb"[^\n]{0,200}\n[^\n]{0,200}?[^\nA-Za-z0-9+/][A-Za-z0-9+/]{40,100}={0,2}\W{0,20}(?=\n|\Z)")
-"""The end of a line, and one that ends like a line of a key, after a prefix."""
+"""The end of a line, followed by a line that ends like a line of a key and may have a prefix."""
 LONGEST = 1 << 15
-"""Bytes from the beginning to the end of a key, with all that a logger writes between its lines."""
+"""Maximum number of bytes from the start to the end of a key, including everything that a logger writes between its
+lines."""
 
 
 def text(content: str) -> str:
@@ -64,7 +67,7 @@ def text(content: str) -> str:
 
 
 def words(output: bytes) -> bytes:
-    """Return the output of a program without credentials. JSON stays JSON."""
+    """Return the output of a program without credentials. JSON stays valid JSON."""
     for signs, pattern, instead in _PATTERNS:
         if any(sign in output for sign in signs):
             output = pattern.sub(instead, output)
@@ -72,7 +75,8 @@ def words(output: bytes) -> bytes:
 
 
 def log(content: bytes, name: str) -> bytes:
-    """Return a log without credentials: a line that says so if it contains one in pieces, which cannot be cut out."""
+    """Return a log without credentials. If the log contains a credential in pieces, which cannot be removed, return one
+    line that says so instead."""
     clean = words(_without_blocks(content))
     if known_secrets.scattered(clean):
         return f"({name} is withheld: it contains a private key or a token in pieces)\n".encode()
@@ -80,7 +84,7 @@ def log(content: bytes, name: str) -> bytes:
 
 
 def _without_blocks(content: bytes) -> bytes:
-    """Return a log without private keys in PEM, whatever precedes their lines."""
+    """Return a log without private keys in PEM, even if each of their lines has a prefix."""
     parts, done, end = list[bytes](), 0, 0
     for begin in _BEGIN.finditer(content):
         if begin.start() < done:
@@ -96,7 +100,7 @@ def _without_blocks(content: bytes) -> bytes:
 
 
 def _lines(content: bytes, begin: int) -> int:
-    """Return where the lines of a key end that have a prefix each, and of which the last one is not there."""
+    """Return the offset at which a key ends whose lines each have a prefix and whose END line is missing."""
     end = begin
     while end - begin < LONGEST and (line := _LINE.match(content, end)):
         end = line.end()

@@ -1,5 +1,5 @@
-"""The places of the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/`, in a checkout or in an installed
-wheel, and of the user's cache."""
+"""The paths of the data folders `fixtures/`, `kwok-profiles/` and `docs/spec/`, in a checkout or in an installed wheel,
+and of the user's cache."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from conformance.errors import UsageError
 
 PROJECT = Path(__file__).resolve().parent.parent
-"""The folder that contains the packages: the root of a checkout, or the folder of a wheel that has nothing else."""
+"""The folder that contains the packages: the root of a checkout, or the folder of a wheel that contains only them."""
 _PACKED = Path(__file__).resolve().parent / "_data"
-"""Only in a wheel."""
+"""The data folders of a wheel; a checkout has no such folder."""
 
 
 def folder(name: str) -> Path:
-    """Return the data folder `fixtures`, `kwok-profiles` or `docs/spec`; of `docs` a wheel has only a part."""
+    """Return the data folder `fixtures`, `kwok-profiles`, `docs` or `docs/spec`; a wheel has only part of `docs`."""
     packed = _PACKED / name
     return packed if packed.is_dir() else PROJECT / name
 
@@ -26,18 +26,18 @@ def packed() -> bool:
 
 
 def cache() -> Path:
-    """Return the folder of what can be made or downloaded again: `$XDG_CACHE_HOME/grove-conformance`, by default
-    `~/.cache/grove-conformance`."""
+    """Return the folder of files that can be generated or downloaded again: `$XDG_CACHE_HOME/grove-conformance`, by
+    default `~/.cache/grove-conformance`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grove-conformance"
 
 
 def guide() -> str:
-    """Return the text of docs/writing-an-implementation.md, which a wheel has, too."""
+    """Return the text of docs/writing-an-implementation.md, which a wheel also contains."""
     return (folder("docs") / "writing-an-implementation.md").read_text(encoding="utf-8")
 
 
 def page(name: str) -> Path:
-    """Return a page of `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
+    """Return the path of a page in `docs/`, which only a checkout has. Raises UsageError in an installed wheel."""
     if packed():
         raise UsageError(f"docs/{name} belongs to a checkout, and this is an installed package", hint="give --to FILE")
     return PROJECT / "docs" / name

@@ -1,5 +1,4 @@
-"""Folders that the suite writes to: a full or read-only disk is reported in one line, and no reader ever sees half a
-file."""
+"""Write to disk: a full or read-only disk is reported in one line, and no reader ever sees a partly written file."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ USERS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
     | {errno.ENAMETOOLONG, errno.ELOOP}
 )
-"""Errors that the user of a disk can fix. All other errors of the operating system are bugs of the suite."""
+"""Error numbers that the user can fix. All other operating system errors are bugs of the suite."""
 
 
 _MADE: list[Path] = []
-"""The folders that this process has made, each before the one that contains it."""
+"""The folders that this process has created, each listed before its parent."""
 
 
 def remove_empty() -> None:
-    """Remove the folders that this process has made, if they are empty: a command that a mistake has ended leaves no
+    """Remove the empty folders that this process has created, so that a command that ends with a usage error leaves no
     trace."""
     for folder in _MADE:
         with suppress(OSError):
@@ -44,7 +43,8 @@ def make(folder: Path, *, location: str, hint: str, mode: int = 0o777) -> None:
 
 
 def require(folder: Path, size: int, *, location: str, hint: str) -> None:
-    """Create `folder` if it does not exist. Raises UsageError unless it can be written and `size` bytes are free."""
+    """Create `folder` if it does not exist. Raises UsageError unless the folder is writable and `size` bytes are
+    free."""
     make(folder, location=location, hint=hint)
     try:
         tempfile.TemporaryFile(dir=folder).close()
@@ -58,17 +58,17 @@ def require(folder: Path, size: int, *, location: str, hint: str) -> None:
 
 
 def used(folder: Path) -> int:
-    """Return the bytes of all files below a folder; 0 if there is none."""
+    """Return the total size in bytes of all files below a folder; 0 if there are none."""
     total = 0
     for path in folder.rglob("*"):
-        with suppress(OSError):  # it has just been removed
+        with suppress(OSError):  # the file has just been removed
             total += path.lstat().st_size
     return total
 
 
 @contextmanager
 def errors(location: str, hint: str) -> Iterator[None]:
-    """Raise UsageError instead of the errors of a full or read-only disk."""
+    """Turn the errors of a full or read-only disk into UsageError."""
     try:
         yield
     except OSError as error:
@@ -79,7 +79,7 @@ def errors(location: str, hint: str) -> Iterator[None]:
 
 
 def publish(path: Path, text: str) -> None:
-    """Write a file that anybody may read, completely or not at all."""
+    """Write a world-readable file (subject to the umask), completely or not at all."""
     write(path, text)
     mask = os.umask(0)
     os.umask(mask)

@@ -1,8 +1,8 @@
-"""The contents of the project's data files in the user's cache, since reading YAML and checking it against a JSON
-schema takes most of the CPU time of a short command.
+"""A cache of the parsed data files of the project, in the user's cache folder: reading YAML and checking it against a
+JSON schema takes most of the CPU time of a short command.
 
-The name of an entry is a digest of all that decides its contents: the file, its schema, and the code that reads both.
-So an entry is never out of date. Its own digest shows whether it is damaged.
+The name of an entry is a digest of everything that determines its contents: the file, its schema, and the code that
+reads both. An entry is therefore never out of date. A digest inside the entry shows whether the entry is damaged.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from conformance import bounded, data, disk
 Field = tuple[str | int, ...]
 """The path of a value: keys and list indices from the root, e.g. `("processes", "operator", "argv", 0)`."""
 LIFETIME = 30 * 24 * 60 * 60
-"""Seconds after which an entry is removed when another one is written."""
+"""The age in seconds at which an entry is removed, when the next entry is written."""
 _UNUSABLE = (OSError, ValueError, RuntimeError, msgspec.MsgspecError)
-"""Errors of an entry that cannot be read or written, and of a user without a home folder."""
+"""Errors that mean that an entry cannot be read or written, or that the user has no home folder."""
 
 
 class Contents(msgspec.Struct):
@@ -36,12 +36,12 @@ class Contents(msgspec.Struct):
 
 
 def key(text: str, schema: str) -> str:
-    """Return the name of the entry of a file that is checked against a schema."""
+    """Return the name of the cache entry for a file's text and its schema."""
     return _digest("".join(map(_digest, (text, schema, *_code()))))
 
 
 def load(key: str) -> Contents | None:
-    """Return an entry; None if there is none, if it is damaged, or if another user could have written it."""
+    """Return an entry; None if it does not exist, is damaged, or could have been written by another user."""
     with suppress(*_UNUSABLE), _place(key).open("rb") as file:
         status, (digest, _, content) = os.fstat(file.fileno()), file.read().decode().partition("\n")
         if status.st_uid == os.getuid() and not status.st_mode & 0o077 and digest == _digest(content):

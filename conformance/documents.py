@@ -1,7 +1,8 @@
-"""Read YAML data files: each error is one line with file, line and field (docs/design.md, section "Errors").
+"""Read YAML data files. Each error is reported on one line with the file, line and field (docs/design.md, section
+"Errors").
 
-A document is checked against a JSON schema and keeps the line of every field, so that later checks, which a schema
-cannot express, report errors as precisely.
+A document is checked against a JSON schema and keeps the line of every field, so that checks that a schema cannot
+express report errors just as precisely.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ if TYPE_CHECKING:
 
 
 _BITS = 63
-"""Bits of a whole number, without its sign, in JSON of Kubernetes and of our encoder."""
+"""Maximum number of bits of an integer, without its sign, in Kubernetes' JSON and in our encoder's."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file of one document whose root is a mapping."""
+    """A YAML file with one document whose root is a mapping."""
 
     path: Path
     value: Mapping[str, Any]
     lines: Mapping[Field, int]
-    """Line (from 1) at which each value begins; for the value of a key, the line of the key."""
+    """Line (from 1) at which each value starts; for the value of a key, the line of the key."""
 
     def location(self, *field: str | int) -> str:
-        """Return `file:line: field`, with the line of the nearest enclosing value that the file has."""
+        """Return `file:line: field`. If the file does not contain the field, the line is that of the nearest enclosing
+        value."""
         at = field
         while at and at not in self.lines:
             at = at[:-1]
@@ -48,7 +50,7 @@ class Document:
         return f"{place}: {spelled(field)}" if field else place
 
     def strings(self, *below: str | int) -> Iterator[tuple[Field, str]]:
-        """Yield every string below a field, with its own field, in the order of the file."""
+        """Yield every string below a field, together with the string's own field, in file order."""
         value: Any = self.value
         for step in below:
             value = value.get(step) if isinstance(value, Mapping) else value[step]
@@ -57,9 +59,10 @@ class Document:
 
 def read(path: Path, schema: Path) -> Document:
     """Read `path` and check it against the JSON schema in `schema`. A data file of this project is read and checked
-    once: the cache has the result.
+    only once; the result is cached.
 
-    Raises UsageError: unreadable, not YAML, a duplicate key, or the first violation of the schema by line.
+    Raises UsageError if the file is unreadable, is not YAML, has a duplicate key, or violates the schema (the first
+    violation by line).
     """
     text, rules = _text(path), schema.read_text("utf-8")
     key = document_cache.key(text, rules) if path.is_relative_to(data.PROJECT) else ""
@@ -78,20 +81,20 @@ def parse(path: Path) -> Document:
 
 
 def report(path: Path, text: str) -> Any:
-    """Return the value of YAML that the suite has written with this text, as JSON has it: it may also be no mapping.
+    """Return the value of YAML text that the suite itself has written, as JSON values; its root need not be a mapping.
     Raises UsageError."""
     return _value(path, text, {}, bounded.REPORT, written=True)
 
 
 def several(path: Path, text: str) -> list[Any]:
-    """Return the documents of a YAML file with this text that are not empty. Raises UsageError."""
+    """Return the non-empty documents of a YAML file whose content is `text`. Raises UsageError."""
     values: list[Any] = []
     loader = bounded.LOADER(text)
     try:
         bounded.check_depth(text, display_path(path))
         while loader.check_node():
             node = loader.get_node()
-            assert node is not None  # it was found a moment ago
+            assert node is not None  # check_node has just found it
             bounded.check(node, display_path(path))
             values += filter(None, [loader.construct_document(node)])
         orjson.dumps(values)
@@ -104,7 +107,7 @@ def several(path: Path, text: str) -> list[Any]:
         raise UsageError(
             f"is not YAML: {error}".splitlines()[0], where=display_path(path), hint="fix the syntax"
         ) from error
-    except bounded.INVALID as error:  # an invalid date, a number of thousands of digits, a key that is no text
+    except bounded.INVALID as error:  # an invalid date, a number with thousands of digits, a key that is not a string
         raise UsageError(f"cannot be read: {error}", where=display_path(path), hint="put it in quotes") from error
     finally:
         loader.dispose()
@@ -147,8 +150,8 @@ def _value(path: Path, text: str, lines: dict[Field, int], limit: int, *, writte
 
 
 def check(document: Document, schema: Path) -> None:
-    """Raise UsageError with the first violation of the JSON schema in `schema`, by line. A missing field, which is
-    often another one misspelt, comes last."""
+    """Raise UsageError with the first violation, by line, of the JSON schema in `schema`. Missing fields are reported
+    last, because a missing field is often a misspelled one that is reported as unknown."""
     _check(document, schema.read_text("utf-8"))
 
 
@@ -164,7 +167,7 @@ def _check(document: Document, rules: str) -> None:
 
 
 def display_path(path: Path) -> str:
-    """Return a path for people: relative to the current folder if it is below."""
+    """Return a path for display: relative to the current folder if it lies below it."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except ValueError:
@@ -202,8 +205,8 @@ def _construct(
 
 
 def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, written: bool) -> Any:
-    """Return a scalar. Raises UsageError for a value that cannot be JSON or, unless the suite has written it, a file
-    name or an argument."""
+    """Return a scalar. Raises UsageError for a value that JSON cannot represent and, unless the suite wrote the file,
+    for a string with a NUL character, which can be neither a file name nor an argument."""
 
     def rejected(problem: str, hint: str) -> UsageError:
         location = f"{display_path(path)}:{node.start_mark.line + 1}: {spelled(at)}".removesuffix(": ")
@@ -211,7 +214,7 @@ def _scalar(loader: yaml.CSafeLoader, node: yaml.Node, at: Field, path: Path, wr
 
     try:
         value = loader.construct_object(node)
-    except bounded.INVALID as error:  # an invalid date, a number of thousands of digits
+    except bounded.INVALID as error:  # an invalid date, a number with thousands of digits
         raise rejected(f"cannot be read: {error}", "fix the value, or put it in quotes") from error
     if isinstance(value, str) and "\0" in value and not written:
         raise rejected("holds a NUL character", "remove it")

@@ -1,7 +1,7 @@
-"""Pictures as SVG, drawn by matplotlib: elements of a page, and documents of their own.
+"""SVG pictures, drawn by matplotlib: elements of a page, and standalone documents.
 
-A picture is drawn in placeholder colors, which become CSS variables, so that it follows the light or dark scheme of its
-reader. matplotlib is imported when a picture is drawn.
+A picture is drawn in placeholder colors, which are replaced by CSS variables, so that it follows the reader's light or
+dark scheme. matplotlib is imported when a picture is drawn.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ STYLE: dict[Any, Any] = {
     "figure.titlesize": 13, "figure.titleweight": "bold", "figure.constrained_layout.use": True,
     "font.family": "sans-serif", "text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "grove",
 }  # fmt: skip
-"""Parameters of matplotlib, for the whole process. Text stays text, `$` included, and a picture is always the same."""
+"""Parameters of matplotlib, for the whole process. Text stays text, including `$`, and the output is reproducible."""
 WIDTH = 6.0
-"""Width in inches of a picture in a page, which scales it."""
+"""Width of a picture in inches; a page scales it."""
 
 
 def figure(height: float, width: float = WIDTH, **grid: Any) -> tuple[Any, Any]:
-    """Return a figure of a size in inches, and its axes, or several as `Figure.subplots` arranges them.
+    """Return a figure with this size in inches, and its axes as `Figure.subplots` returns them.
 
     Raises UsageError if matplotlib is not installed.
     """
@@ -66,15 +66,15 @@ def require_matplotlib() -> Any:
 
 
 def element(drawn: Any) -> str:
-    """Return a figure as an SVG element that can stand in a page with `SCHEMES`."""
+    """Return a figure as an SVG element for a page that includes the style sheet `SCHEMES`."""
     drawn.patch.set_visible(False)
     return re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", _svg(drawn), count=1)
 
 
 def document(drawn: Any, title: str) -> str:
-    """Return a figure with its title and a legend of what has a label, as an SVG document.
+    """Return a figure as an SVG document, with its title and a legend of all labelled artists.
 
-    It refers to nothing outside and has no script.
+    The document has no external references and no script.
     """
     drawn.suptitle(title, x=0.01, ha="left")
     handles = {handle.get_label(): handle for axes in drawn.axes for handle in axes.get_legend_handles_labels()[0]}

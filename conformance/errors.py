@@ -1,4 +1,4 @@
-"""The two kinds of errors with which this program ends by itself, and the table of exit codes.
+"""The two kinds of errors that end this program deliberately, and the table of exit codes.
 
 A failure of the implementation under test is neither: it is a finding in the ledger.
 """
@@ -9,9 +9,9 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's. OUTPUT stands for CONFORMANT if what was printed
-    could not be written: the verdict is in the report. NO_ANSWER: a comparison has no usable round. REGRESSION: a
-    comparison of reports has found one."""
+    """Exit codes of `grove-conformance`. 0 to 5 agree with pytest's. OUTPUT replaces CONFORMANT if the output could not
+    be written; the verdict is in the report. NO_ANSWER: a comparison has no usable round. REGRESSION: a comparison of
+    reports has found a regression."""
 
     CONFORMANT = 0
     NOT_CONFORMANT = 1
@@ -47,8 +47,9 @@ class HarnessError(Exception):
 
 
 class SupervisorLost(HarnessError):
-    """The suite's own supervisor of a process was killed, and the process with it: no implementation is at fault."""
+    """The suite's own supervisor of a process was killed, and the process with it. The implementation is not at
+    fault."""
 
 
 class ClusterTooSlow(HarnessError):
-    """The cluster has not done its own work in time, such as serving a CRD: no implementation is at fault."""
+    """The cluster has not done its own work in time, such as serving a CRD. The implementation is not at fault."""

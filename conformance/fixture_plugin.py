@@ -1,7 +1,7 @@
 """The pytest plugin of a session whose tests use the fixture `grove_cluster` (docs/pytest.md).
 
-Nodes end with the test or the fixture that has added them. A failed test leaves logs and, if it was asked for, its
-cluster.
+Nodes are removed at the end of the test or fixture that added them. A failed test leaves its logs and, with
+`--grove-keep-cluster`, its cluster.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ FIXTURE = "grove_cluster"
 
 
 class FixturePlugin:
-    """Attends the tests that use one cluster, on which `implementation` runs."""
+    """Removes nodes and collects logs for the tests that use one cluster, on which `implementation` runs."""
 
     def __init__(self, cluster: GroveCluster, folder: Path, keep: bool, implementation: str) -> None:
         self._cluster, self._folder, self._keep = cluster, folder / cluster.name, keep
         self._implementation = implementation
         self._begun: dict[str, int] = {}
-        """Log → its size when the test began."""
+        """Log → its size when the test started."""
         self._exported = False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> Generator[None, object, object]:
-        """Let the nodes that a fixture adds live as long as the fixture."""
+        """Keep the nodes that a fixture adds until the fixture is torn down."""
         cluster, outer, added = self._cluster, self._cluster.added, list[str]()
         fixturedef.addfinalizer(partial(cluster.discard, added))
         cluster.added = added
@@ -46,13 +46,14 @@ class FixturePlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        """Remember where the logs of a test begin."""
+        """Remember the sizes of the logs at the start of a test."""
         self._exported = False
         self._begun = {name: log.stat().st_size for name, log in self._cluster.all_logs().items() if log.exists()}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Fail a test for which another implementation was chosen: the cluster was started for an earlier test."""
+        """Fail a test for which a different implementation was chosen, because the cluster already runs the
+        implementation of an earlier test."""
         requested = getattr(item, "funcargs", {}).get("grove_implementation", self._implementation)
         if requested != self._implementation:
             pytest.fail(
@@ -64,7 +65,7 @@ class FixturePlugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Generator[None, None, None]:
-        """Remove the nodes of a test, after its fixtures have ended."""
+        """Remove the nodes of a test after its fixtures have been torn down."""
         try:
             return (yield)
         finally:
@@ -72,7 +73,7 @@ class FixturePlugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Export the logs of a failed test, and keep its cluster if that was asked for."""
+        """Export the logs of a failed test, and keep its cluster if `--grove-keep-cluster` is set."""
         report = yield
         if report.failed and not self._exported and not self._cluster.ended and FIXTURE in _fixtures(item):
             self._exported = True
@@ -80,7 +81,7 @@ class FixturePlugin:
         return report
 
     def _leave(self, item: pytest.Item) -> list[str]:
-        """Return where to look."""
+        """Export the logs and keep the cluster if requested; return lines for the report that say where both are."""
         cluster = self._cluster
         folder = self._folder / (re.sub(r"[^A-Za-z0-9.]+", "-", item.nodeid).strip("-")[-100:] or "test")
         for name, log in cluster.all_logs().items():

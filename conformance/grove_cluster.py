@@ -1,4 +1,4 @@
-"""A fake cluster for the tests of others: nodes, behaviors of pods and node failures as methods, and the official
+"""A fake cluster for other projects' tests, with methods for nodes, pod behaviors and node failures, and the official
 client (docs/pytest.md)."""
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 EVERY = 0.2
-"""Seconds between two looks of `wait_for`."""
+"""Seconds between two polls of `wait_for`."""
 
 
 def _in_one_line(method: Callable[P, T]) -> Callable[P, T]:
-    """Let a failed call show the caller's line and the message: what lies below it is no matter of a test's author."""
+    """Decorate a method so that a failed call shows only the caller's line and the message: the frames below the call
+    are irrelevant to the test's author."""
 
     @functools.wraps(method)
     def call(*arguments: P.args, **options: P.kwargs) -> T:
@@ -51,15 +52,17 @@ def _in_one_line(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class GroveCluster:
-    """A cluster that is running. It ends with `down`, with the context, or with this process, unless it is kept."""
+    """A running cluster. It is deleted by `down`, at the end of the context, or with this process, unless it is
+    kept."""
 
     def __init__(self, cluster: Cluster) -> None:
-        from kubernetes import config  # its models take a second of CPU time to import
+        from kubernetes import config  # importing its models takes a second of CPU time
         from kubernetes.client import CoreV1Api
 
         self._cluster = cluster
         self.added: list[str] = []
-        """The nodes that were added and not removed: those of one test, or of one fixture, as a session sets it."""
+        """The nodes that were added and not removed since the current test or fixture started; FixturePlugin replaces
+        the list for each fixture."""
         self.namespaces: list[str] = []
         """The namespaces in use."""
         self.released, self.ended = False, False
@@ -71,8 +74,8 @@ class GroveCluster:
     def up(
         cls, implementation: str = "reference", settings: Iterable[str] = (), report: ProgressReporter = silent
     ) -> Self:
-        """Start a cluster, and an implementation on it: by the name or path of its descriptor, with NAME=VALUE for its
-        parameters; an empty name starts none. Raises UsageError, HarnessError."""
+        """Start a cluster and an implementation on it. `implementation` is the name or path of a descriptor, or empty
+        to start none; `settings` are NAME=VALUE assignments of its parameters. Raises UsageError, HarnessError."""
         options = ("--grove-implementation", "--grove-set")
         values = assignments(settings, options[1])
         playing = deployment.load(implementation, values, options=options) if implementation else None
@@ -98,14 +101,15 @@ class GroveCluster:
         self.down()
 
     def down(self) -> None:
-        """End the cluster and everything on it, unless it is kept. Safe to call again."""
+        """Delete the cluster and everything on it, unless it is kept. Safe to call more than once."""
         self.client.close()  # type: ignore[no-untyped-call]
         self.ended = True
         if not self.released:
             self._cluster.down()
 
     def keep(self) -> None:
-        """Let the cluster outlive this process, as it is: only `grove-conformance cluster down NAME` ends it."""
+        """Let the cluster outlive this process in its current state: only `grove-conformance cluster down NAME` deletes
+        it."""
         if not self.released:
             self.released = True
             self._cluster.release()
@@ -126,7 +130,8 @@ class GroveCluster:
         return self._cluster.directory / "logs"
 
     def all_logs(self) -> dict[str, Path]:
-        """Return the logs of the implementation's processes by name, and as `cluster/…` those of the components."""
+        """Return the logs of the implementation's processes by name, and the logs of the cluster's components as
+        `cluster/NAME`."""
         monitor = self._cluster.monitor
         own_logs = {path.stem: path for path in sorted(self.logs.glob("*.log"))}
         return own_logs | {f"cluster/{name}": monitor.log(name) for name in monitor.components()}
@@ -134,14 +139,14 @@ class GroveCluster:
     @_in_one_line
     def add_nodes(self, fleet: str) -> list[str]:
         """Add nodes, such as `dgx-h100:4` or `gb200-nvl72:2racks`, and return their names once pods can be bound to
-        them. They get the first names that are free; racks are new as a whole. Raises UsageError."""
+        them. The nodes get the first free names, and racks are always complete new racks. Raises UsageError."""
 
         async def grow() -> list[str]:
             async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
                 existing = {node["metadata"]["name"] for node in await client.list(NODES)}
                 manifests = fleets.requested(fleet, used_names=existing, location="add_nodes")
                 names = [manifest["metadata"]["name"] for manifest in manifests]
-                self.added += names  # before they are Ready: nodes that are late are removed as well
+                self.added += names  # before they are Ready, so that nodes that never become Ready are removed as well
                 await nodes.add(client, manifests, location="add_nodes")
                 return names
 
@@ -159,8 +164,8 @@ class GroveCluster:
         self.added[:] = [name for name in self.added if name not in chosen]
 
     def discard(self, names: list[str]) -> None:
-        """Delete those of the nodes that there still are, and the pods on them: a node of the same name must not
-        inherit them. Do nothing on a cluster that is kept, or that has ended."""
+        """Delete the nodes that still exist, and the pods on them, so that a later node of the same name does not
+        inherit the pods. Do nothing on a cluster that is kept or has been deleted."""
         if self.released or self.ended:
             return
         for name in names:
@@ -173,15 +178,15 @@ class GroveCluster:
 
     @_in_one_line
     def fail_node(self, name: str) -> None:
-        """Take the kubelet of a node away, and return when the node is no longer Ready (docs/fake-cluster.md). Raises
-        UsageError."""
+        """Stop the simulated kubelet of a node, and return when the node is no longer Ready (docs/fake-cluster.md).
+        Raises UsageError."""
         self._require("fail_node", [name])
         self._label_lost(name, "yes")
         self.wait_for(f"node {name} is not Ready", lambda: self._ready(name) == "Unknown")
 
     @_in_one_line
     def recover_node(self, name: str) -> None:
-        """Give a node its kubelet back, and return when it is Ready. Raises UsageError."""
+        """Start the simulated kubelet of a node again, and return when the node is Ready. Raises UsageError."""
         self._require("recover_node", [name])
         self._label_lost(name, None)
         self.wait_for(f"node {name} is Ready", lambda: self._ready(name) == "True")
@@ -189,12 +194,12 @@ class GroveCluster:
     @_in_one_line
     def behavior(self, name: str, **parameters: str | int) -> dict[str, str]:
         """Return the annotations that give a pod, or the pods of a clique, a behavior: `behavior("crash-loop",
-        restart_after="2s", restarts=3)`. Raises UsageError for what is unknown."""
+        restart_after="2s", restarts=3)`. Raises UsageError for an unknown behavior or parameter."""
         return pod_behaviors.annotated(name, **parameters)
 
     @contextlib.contextmanager
     def namespace(self, prefix: str = "test") -> Iterator[str]:
-        """Create a namespace, and return its name; it is deleted at the end of the context, without waiting."""
+        """Create a namespace and yield its name. At the end of the context, delete the namespace without waiting."""
         name: str = self._core.create_namespace({"metadata": {"generateName": f"{prefix}-"}}).metadata.name
         self.namespaces.append(name)
         try:
@@ -207,8 +212,8 @@ class GroveCluster:
 
     @_in_one_line
     def wait_for(self, description: str, condition: Callable[[], T], timeout: float = 60.0) -> T:
-        """Return the first true value of `condition`, which is called again and again. Raises TimeoutError, with the
-        last value, if none comes within `timeout` seconds."""
+        """Poll `condition` and return its first true value. Raises TimeoutError, with the last value, if there is none
+        within `timeout` seconds."""
         end = time.monotonic() + timeout
         while not (value := condition()):
             if time.monotonic() > end:
@@ -217,7 +222,7 @@ class GroveCluster:
         return value
 
     def _require(self, location: str, names: Iterable[str]) -> None:
-        """Raise UsageError unless there are such nodes."""
+        """Raise UsageError unless all these nodes exist."""
         present = [node.metadata.name for node in self._core.list_node().items]
         for name in names:
             if name not in present:
@@ -234,7 +239,7 @@ class GroveCluster:
 
 @contextlib.contextmanager
 def _unless_deleted() -> Iterator[None]:
-    """Ignore that an object does not exist any more."""
+    """Ignore the error that an object no longer exists."""
     from kubernetes.client import ApiException
 
     try:

@@ -1,11 +1,12 @@
-"""The secrets that this process has handed out to programs, and whether a text contains one of them.
+"""The secrets that this process has handed out to programs, and functions that find them in a text.
 
-A secret is what only its owner knows: of a private key the numbers that no certificate has, of a token its signature.
-It is recognized as bytes, in hexadecimal digits, and in base64, up to three times in a row, wherever it begins in what
-was encoded. 16 consecutive characters of base64 are enough, and 32 digits.
+A secret is the part that only its owner knows: for a private key, the numbers that are not in a certificate; for a
+token, its signature. A secret is recognized as bytes, as hexadecimal digits, and in up to three layers of base64, at
+any offset in the encoded data. 16 consecutive characters of base64 or 32 hexadecimal digits are enough.
 
-The time is proportional to the length of the text, whatever the number of secrets: windows of the text are looked up in
-a set of all windows of all forms, at every fifth place only, since each stretch of 16 characters has such a window.
+The time is linear in the length of the text and independent of the number of secrets: windows of the text are looked up
+in a set of all windows of all forms. Looking up every fifth position is enough, since each stretch of 16 characters
+contains such a window.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from conformance import bounded, regular
 from conformance.errors import UsageError
 
 MIN_LENGTH = 16
-"""Bytes of a secret that is looked for: shorter ones occur by chance."""
+"""Minimum length of a secret in bytes: shorter byte strings occur by chance."""
 TIMES = 3
-"""The number of times that base64 is applied: a kubeconfig in base64 contains a key in base64, which is PEM, which is
+"""The maximum number of base64 layers: a kubeconfig in base64 contains a key in base64, which is PEM, which is
 base64."""
 _TEXT, _HEX = (12, 5), (24, 9)
-"""Length of a window, and the distance of those that are looked up."""
+"""Length of a window, and the distance between two windows that are looked up."""
 _RUN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 _PLAIN = bytes.maketrans(b"-_", b"+/")
-"""From the alphabet of base64 for URLs to the usual one."""
+"""Translates the URL-safe base64 alphabet to the standard one."""
 _AFTER_RUN = re.compile(rb"[^A-Za-z0-9+/=_-]")
 _ALL = bytes(range(256))
 _NO_TEXT = _ALL.translate(None, _RUN.replace(b"=", b""))
 _NO_HEX = _ALL.translate(None, b"0123456789abcdefABCDEF")
 _BREAK = re.compile(rb"\\+[nrtx]|0x")
-"""A line break as a program may write it, and what precedes hexadecimal digits."""
+"""An escaped line break, or a prefix of hexadecimal digits."""
 _LAST = re.compile(rb"(?<![A-Za-z0-9+/=:_-])[A-Za-z0-9+/=:_-]++(?=[^A-Za-z0-9+/=:_\n-]*(?:\n|\Z))")
-"""The last word of a line: what precedes it may be the prefix of a log."""
+"""The last word of a line; the text before it may be a log prefix."""
 _BYTES = re.compile(rb"\d{1,3}(?:[\s,]{1,9}\d{1,3}){15,}")
 """Bytes as a list of numbers."""
 _ESCAPED = re.compile(rb"\\+x([0-9a-fA-F]{2})")
@@ -49,8 +50,8 @@ _windows: dict[tuple[int, int], set[bytes]] = {_TEXT: set(), _HEX: set()}
 
 
 def learn_kubeconfig(path: Path) -> None:
-    """Remember the keys and tokens of a kubeconfig. Programs can reach it: of one that is none any more, nothing is
-    learnt."""
+    """Remember the keys and tokens of a kubeconfig. Programs can write to the file: if it is no longer a valid
+    kubeconfig, it is ignored."""
     with suppress(OSError, UsageError, yaml.YAMLError, AttributeError, TypeError, ValueError):
         content = _content(path)
         bounded.check_depth(content, str(path))
@@ -60,7 +61,7 @@ def learn_kubeconfig(path: Path) -> None:
             if "client-key" in user:
                 learn_key(_content(path.parent / user["client-key"]).encode())
             token = _content(path.parent / user["tokenFile"]) if "tokenFile" in user else user.get("token", "")
-            learn(token.strip().rpartition(".")[2].encode())  # of a JSON web token the signature
+            learn(token.strip().rpartition(".")[2].encode())  # for a JSON web token, the signature
             learn(user.get("password", "").encode())
 
 
@@ -70,12 +71,12 @@ def _content(path: Path) -> str:
 
 def learn_key(pem: bytes) -> None:
     """Remember a private key, if it is one."""
-    if b"PRIVATE KEY" not in pem:  # to import cryptography takes longer than all the rest
+    if b"PRIVATE KEY" not in pem:  # importing cryptography takes longer than everything else
         return
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    with suppress(ValueError, TypeError):  # it is damaged, or encrypted
+    with suppress(ValueError, TypeError):  # the key is damaged or encrypted
         key = load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
         if isinstance(key, ec.EllipticCurvePrivateKey):
             learn(key.private_numbers().private_value.to_bytes((key.key_size + 7) // 8, "big"))
@@ -102,7 +103,8 @@ def learn(secret: bytes) -> None:
 
 
 def cut(content: bytes, instead: bytes) -> bytes:
-    """Return a text with each word replaced that contains a part of a secret. JSON stays JSON."""
+    """Return a text in which each word that contains part of a secret is replaced by `instead`. JSON stays valid
+    JSON."""
     if not _secrets:
         return content
     parts, done = list[bytes](), 0
@@ -115,15 +117,15 @@ def cut(content: bytes, instead: bytes) -> bytes:
             begin += 5 if content[begin : begin + 1] == b"u" else 1
         after = _AFTER_RUN.search(content, at + length)
         end = after.start() if after else len(content)
-        if content[begin:end].strip(b"0123456789eE+-"):  # no number
+        if content[begin:end].strip(b"0123456789eE+-"):  # not a number
             parts += content[done:begin], instead
             done = end
     return b"".join((*parts, content[done:])) if parts else content
 
 
 def scattered(log: bytes) -> bool:
-    """Return whether a log contains a secret in pieces: with other characters between them, at the ends of lines, or as
-    numbers."""
+    """Return whether a log contains a secret in pieces: with other characters between the pieces, spread over the ends
+    of lines, or as a list of byte values."""
     if not _secrets:
         return False
     all_words, last_words = bytearray(), bytearray()
@@ -139,14 +141,15 @@ def scattered(log: bytes) -> bool:
 
 
 def _in_base64(content: bytes) -> Iterator[bytes]:
-    """Yield what base64 of a longer text contains of a part of it, for each place at which that may begin."""
+    """Yield the base64 characters that `content` determines inside a longer encoded text, for each of the three
+    possible offsets."""
     for before in range(3):
         text = base64.b64encode(bytes(before) + content)
         yield text[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]
 
 
 def _places(plain: bytes, kind: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Yield the beginning and the length of windows that belong to a secret."""
+    """Yield the offset and length of each window that belongs to a secret."""
     windows, (length, step) = _windows[kind], kind
     if windows:
         yield from ((at, length) for at in range(0, len(plain), step) if plain[at : at + length] in windows)
@@ -157,12 +160,13 @@ def _has(plain: bytes, kind: tuple[int, int]) -> bool:
 
 
 def _within(words: bytearray) -> bool:
-    """Return whether a secret occurs in words, whatever separates its parts."""
+    """Return whether a secret occurs in joined words, whatever separates its parts."""
     return _has(bytes(words.translate(_PLAIN, _NO_TEXT)), _TEXT) or _has(bytes(words.translate(None, _NO_HEX)), _HEX)
 
 
 def _pieces(content: bytes) -> Iterator[bytes]:
-    """Yield a text in pieces, if possible whole lines: to handle all words of a text at once takes too much memory."""
+    """Yield a text in pieces, of whole lines if possible: processing all words of a long text at once takes too much
+    memory."""
     begin = 0
     while begin < len(content):
         end = content.find(b"\n", begin + _PIECE, begin + 2 * _PIECE) + 1 or begin + 2 * _PIECE
@@ -175,5 +179,5 @@ def _byte(escape: re.Match[bytes]) -> bytes:
 
 
 def _of_numbers(listed: bytes) -> bytes:
-    """Return a list of numbers as bytes."""
+    """Return the bytes of a textual list of decimal numbers."""
     return bytes(number for match in re.finditer(rb"\d+", listed) if (number := int(match[0])) < 256)

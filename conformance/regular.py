@@ -1,6 +1,6 @@
-"""Open files that a program of somebody else can reach: regular ones only.
+"""Open files that other programs can replace, but only if they are regular files.
 
-A FIFO in the place of a log blocks a program that opens it, and a device may have no end.
+A FIFO in place of a log blocks a program that opens it, and reading a device may never end.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _FLAGS["wb"] = os.O_WRONLY | os.O_TRUNC | os.O_CREAT
 
 
 def opened(path: Path, mode: str = "rb") -> IO[bytes]:
-    """Open a file without a buffer, as `Path.open` does. Raises OSError, also for whatever is no regular file."""
+    """Open a file unbuffered, like `Path.open`. Raises OSError, also if the path is not a regular file."""
     return os.fdopen(_descriptor(path, mode), mode, buffering=0)
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file. Raises OSError, as `opened`."""
+    """Write a file. Raises OSError like `opened`."""
     with opened(path, "wb") as file:
         while content:
             content = content[file.write(content) :]
 
 
 class OpenFile:
-    """A file that stays the one that was opened, whatever takes its place. It is closed with the last reference to it.
-    Raises OSError, as `opened`."""
+    """An open file that stays the same file even if another one replaces it at its path. The file is closed when the
+    last reference to this object goes away. Raises OSError like `opened`."""
 
     def __init__(self, path: Path, mode: str = "rb") -> None:
         self.descriptor = _descriptor(path, mode)
@@ -39,24 +39,24 @@ class OpenFile:
 
     @property
     def name(self) -> str:
-        """Return the name under which it was opened."""
+        """Return the name under which the file was opened."""
         return self._path.name
 
     @property
     def size(self) -> int:
-        """Return the present size in bytes."""
+        """Return the current size in bytes."""
         return os.fstat(self.descriptor).st_size
 
     @property
     def in_place(self) -> bool:
-        """Return whether it is still the file at its path."""
+        """Return whether this file is still the one at its path."""
         try:
             return os.path.samestat(self._path.lstat(), os.fstat(self.descriptor))
         except OSError:
             return False
 
     def at(self, place: int, size: int) -> bytes:
-        """Return up to `size` bytes that begin at `place`."""
+        """Return up to `size` bytes from the offset `place`."""
         return os.pread(self.descriptor, size, place)
 
 

@@ -1,6 +1,6 @@
-"""The specification in `docs/spec/`: its rows by id.
+"""The rows of the specification in `docs/spec/`, by id.
 
-A row is a line of a table, or a paragraph, with the anchor of its id: `<a id="obj-401"></a>OBJ-401`.
+A row is a table line or a paragraph that starts with the anchor of its id: `<a id="obj-401"></a>OBJ-401`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from conformance import data
 FOLDER = "docs/spec"
 ANCHOR = re.compile(r'<a id="(?P<anchor>[a-z0-9-]+)"></a>')
 ID = r"-(?:[A-Z]+-)*[A-Z]*\d+[a-z]?"
-"""The part of an id after its prefix: `-401`, `-RU-20`, `-S07`, `-05b`."""
+"""A pattern for the part of an id after its prefix: `-401`, `-RU-20`, `-S07`, `-05b`."""
 
 MARKS = {
     "C": "contract", "contract": "contract", "D": "defect", "defect": "defect", "O": "observed", "observed": "observed",
     "open": "open",
 }  # fmt: skip
-"""Words with which a mark begins (docs/spec/README.md)."""
+"""The first word of a mark → the mark in full (docs/spec/README.md)."""
 
 _MARK_COLUMNS = ("mark", "class", "status", "mark, source")
 _SECTION = re.compile(r"s(\d|[a-z](-|$))")
@@ -32,8 +32,8 @@ _RULER = re.compile(r"[|:\s-]+")
 
 @dataclass(frozen=True)
 class Row:
-    """One fact. `cells` are the columns after the id, each with the heading of its column; a paragraph has one cell
-    without a heading."""
+    """One fact. `cells` are (heading, text) pairs of the columns after the id; a paragraph has one cell without a
+    heading."""
 
     id: str
     file: str
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def link(self) -> str:
-        """Return the location of the row, relative to the root of the repository."""
+        """Return the path and anchor of the row, relative to the root of the repository."""
         return f"{FOLDER}/{self.file}#{self.id.lower()}"
 
     @property
@@ -66,7 +66,7 @@ def load(folder: Path | None = None) -> Mapping[str, Row]:
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of one file, in their order."""
+    """Yield the rows of one file, in file order."""
     headings: list[str] = []
     lines = path.read_text("utf-8").splitlines()
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""Hints for names and files that do not exist: the one that was probably meant."""
+"""Hints for names and files that do not exist: the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LISTED, SOME = 40, 5
-"""Of more than so many known names, only some are listed in a hint."""
+"""A hint for more than `LISTED` known names lists only `SOME` of them."""
 SHORTEST = 3
-"""Characters of a beginning that is taken for a name."""
+"""Minimum length of a prefix that is taken for a longer name."""
 
 
 def suggestion(wrong: str, known_names: Iterable[str]) -> str:
-    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known ones; of many, some."""
+    """Return a hint for an unknown name: `did you mean "argv"?`, or the list of known names; if there are many, only
+    some of them."""
     names = sorted(known_names)
     if near := nearest(wrong, names):
         return f'did you mean "{near}"?'
@@ -25,8 +26,9 @@ def suggestion(wrong: str, known_names: Iterable[str]) -> str:
 
 
 def nearest(wrong: str, known_names: Iterable[str]) -> str:
-    """Return the name that is meant, empty if none is like it: one that differs in the case or in leading zeros only;
-    the shortest that begins so; the most similar one, in the same folder if names are paths."""
+    """Return the name that was probably meant; empty if none is similar. In this order: a name that differs only in
+    case or in leading zeros; the shortest name with this prefix; the most similar name, preferably in the same folder
+    if names are paths."""
     names = sorted(known_names)
     if same := [name for name in names if _plain(name) == _plain(wrong)]:
         return same[0]
@@ -41,8 +43,8 @@ def nearest(wrong: str, known_names: Iterable[str]) -> str:
 
 
 def absent(path: Path) -> tuple[str, str]:
-    """Return what is wrong with the path of a file that does not exist, and a hint: the folder that is missing, or the
-    file beside it that is probably meant. The hint is empty if nothing is like it."""
+    """Return what is wrong with the path of a file that does not exist (which file or folder is missing), and a hint
+    with the sibling that was probably meant. The hint is empty if nothing is similar."""
     missing = path
     while not missing.parent.exists():
         missing = missing.parent
@@ -58,7 +60,7 @@ def absent(path: Path) -> tuple[str, str]:
 
 
 def unreadable(path: Path, error: OSError) -> tuple[str, str]:
-    """Return why a file cannot be read, and a hint, which may be empty."""
+    """Return the reason why a file cannot be read, and a hint, which may be empty."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return absent(path)
     return f"cannot be read: {error.strerror}", ""

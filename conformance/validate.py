@@ -27,14 +27,14 @@ from conformance.suite.session import shards
 
 
 def _workload(path: Path) -> None:
-    """Check a workload, and the behaviors of its pods."""
+    """Check a workload and the pod behaviors that it names."""
     workloads.check(path)
     for mistake in pod_behaviors.mistakes_of_set(workloads.load(path.stem, place=path.parent)):
         raise UsageError(mistake.what, where=f"{documents.display_path(path)}: {mistake.where}", hint=mistake.hint)
 
 
 def _samples(path: Path) -> None:
-    """Check the list of samples, and the nodes that they name."""
+    """Check the list of samples and the nodes that the samples name."""
     for sample in samples.read(path).values():
         for text in sample.nodes:
             fleets.requested(text, location=f"{documents.display_path(path)}: {sample.name}.nodes")
