@@ -1,4 +1,4 @@
-"""The reference's scheduler on an instance of the oracle: rounds until nothing changes, as a cluster plays them."""
+"""The reference's scheduler on an instance of the oracle: scheduling cycles until nothing changes, as in a cluster."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from reference_impl.scheduler.capacity import Capacity
 RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 PLENTY = "1000000"
 DEMANDS = {"nodeSelector", "tolerations", "nodeAffinity"}
-"""Demands that the driver's pods can have."""
+"""The demands that the driver can give to its pods."""
 MAX_CYCLES = 12
 
 
 def settled(instance: Instance, levels: tuple[str, ...] = ()) -> SchedulingOutcome:
-    """Where the scheduler comes to rest. Evicted pods are gone at once, and those of gangs are made anew."""
+    """Return the outcome at which the scheduler comes to rest. Evicted pods are gone immediately, and evicted pods of
+    gangs are recreated."""
     return Driver(instance, levels).run()
 
 
 def drivable(instance: Instance) -> bool:
-    """Whether the driver's pods can have all demands of an instance. The objects of others are decided in one cycle
-    (test_manifests)."""
+    """Return whether the driver can give its pods all demands of an instance. Other demands are tested in a single
+    cycle (test_manifests)."""
     return all(group.demands.keys() <= DEMANDS for gang in instance.gangs for group in gang.groups)
 
 
@@ -40,7 +41,7 @@ class Driver:
         }
         self.evicted: set[str] = set()
         self.bound: dict[str, tuple[str, str, model.Pod, str]] = {}
-        """Name of a new pod → gang, group, pod, node."""
+        """Name of a new pod → its gang, its group, the pod and its node."""
         self.claims: set[str] = set()
         self.plans: list[cycle.Plan] = []
 

@@ -1,4 +1,4 @@
-"""Scenes of many mixed, partly occupied nodes and gangs that all differ, generated from a seed.
+"""Scenes generated from a seed, with many partly occupied nodes of different kinds and gangs that all differ.
 
 A scene is plain data: the scheduler's models are built from it, and the checks of `inversions` read it directly.
 """
@@ -28,7 +28,7 @@ PODS_ON_A_NODE, NODES_OF_A_RACK, RACKS_OF_A_BLOCK = 110, 10, 4
 
 @dataclass
 class Host:
-    """A node: its domains, and what pods outside the gangs leave free on it."""
+    """A node: its labels, which name its domains, and the capacity that pods outside the gangs leave free on it."""
 
     name: str
     labels: dict[str, str]
@@ -37,7 +37,7 @@ class Host:
 
 @dataclass
 class Group:
-    """A group: the pods of its minimum, what a pod requests, and the nodes of its bound pods."""
+    """A group: its minimum and number of pods, the requests of each pod, and the nodes of its bound pods."""
 
     name: str
     minimum: int
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass
 class Gang:
-    """A gang; `required` is the domain of all its groups together."""
+    """A gang; `required` is the topology key whose domain all its groups must share."""
 
     name: str
     priority: int
@@ -59,14 +59,15 @@ class Gang:
 
 @dataclass
 class Scene:
-    """Nodes and gangs, running ones (with bound pods) and waiting ones."""
+    """Nodes and gangs, both running gangs (with bound pods) and waiting ones."""
 
     hosts: list[Host]
     gangs: list[Gang]
 
 
 def scene(seed: int, nodes: int = 100, pods: int = 400) -> Scene:
-    """Generate a scene: gangs with `pods` waiting pods together, and one running gang for ten nodes."""
+    """Generate a scene: gangs with at least `pods` waiting pods in total, and up to one running gang for every ten
+    nodes."""
     random = Random(seed)
     hosts = [_host(random, index) for index in range(nodes)]
     gangs: list[Gang] = []
@@ -116,12 +117,12 @@ def _gang(random: Random, name: str, priority: int) -> Gang:
 
 
 def fits(requests: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """Whether a pod fits."""
+    """Return whether a pod fits."""
     return all(free.get(name, 0) >= amount for name, amount in requests.items())
 
 
 def take(requests: Mapping[str, int], free: Amounts, count: int = 1) -> None:
-    """Take the room of pods."""
+    """Subtract the requests of `count` pods from the free capacity."""
     for name, amount in requests.items():
         free[name] = free.get(name, 0) - amount * count
 
@@ -133,7 +134,7 @@ def plan(given: Scene) -> cycle.Plan:
 
 
 def models(given: Scene) -> tuple[list[gang.Gang], Capacity]:
-    """The scheduler's models of a scene."""
+    """Return the scheduler's models of a scene."""
     used: dict[str, model.Resources] = {}
     gangs = [_model(item, used) for item in given.gangs]
     return gangs, Capacity([_node(host) for host in given.hosts], used)

@@ -1,7 +1,8 @@
-"""Breaches of the hard rules in what a cycle decided on a large scene: torn gangs, overfull nodes, inverted priorities.
+"""Violations of the hard rules in a cycle's plan for a large scene: torn gangs, overfull nodes, inverted priorities.
 
-Independent of the scheduler: it reads names of pods and nodes only. Whether a waiting gang would have fit is tried by
-first fit and best fit in several orders, so that a breach is certain, and a hard packing may go unnoticed.
+The checks are independent of the scheduler: they read only the names of pods and nodes. They decide whether a waiting
+gang would have fit by first fit and best fit in several orders. A reported breach is therefore certain, but a breach
+that only a difficult packing shows may go unnoticed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Placed = dict[str, list[str]]
 
 
 def judged(seed: int) -> list[str]:
-    """The breaches of one cycle on a generated scene, and the gangs whose search gave up."""
+    """Return the breaches of one cycle on a generated scene, and the gangs for which the search gave up."""
     scene = fragmented.scene(seed)
     plan = fragmented.plan(scene)
     given_up = [f"{name}: {lack}" for name, lack in plan.waiting.items() if lack.kind == "effort"]
@@ -26,7 +27,7 @@ def judged(seed: int) -> list[str]:
 
 
 def breaches(scene: Scene, plan: Plan) -> list[str]:
-    """All breaches of a plan."""
+    """Return all breaches of a plan."""
     placed: Placed = {}
     for pod, node in plan.bindings:
         placed.setdefault(pod.metadata.name.rpartition("-")[0], []).append(node)
@@ -40,7 +41,7 @@ def breaches(scene: Scene, plan: Plan) -> list[str]:
 
 
 def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
-    """The free capacity of each node; victims hold their room until they have terminated."""
+    """Return the free capacity of each node; victims occupy their nodes until they have terminated."""
     free = {host.name: dict(host.free) for host in scene.hosts}
     for group in (group for gang in scene.gangs for group in gang.groups):
         for node in [*group.bound, *placed.get(group.name, ())]:
@@ -49,7 +50,7 @@ def _free(scene: Scene, placed: Placed) -> dict[str, Amounts]:
 
 
 def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
-    """The amounts that each gang which waits for its victims needs of a node beyond the room of its victims there."""
+    """Return what each gang that waits for its victims needs on each node, minus what its victims hold there."""
     requests = {group.name: group.requests for gang in scene.gangs for group in gang.groups}
     net: dict[tuple[str, str], Amounts] = {}
     for gang, bound in plan.nominated.items():
@@ -62,7 +63,8 @@ def _reserved(scene: Scene, plan: Plan) -> list[tuple[str, Amounts]]:
 
 
 def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
-    """Whether a gang is bound in part, or across the domains that it requires."""
+    """Return whether only a part of a gang is bound, or its pods are spread over several domains of a level that it
+    requires."""
     labels = {host.name: host.labels for host in scene.hosts}
     if any(group.bound for group in gang.groups) or not any(group.name in placed for group in gang.groups):
         return False
@@ -78,7 +80,8 @@ def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
 
 
 def _inverted(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterator[tuple[str, str]]:
-    """Waiting gangs that fit in what is free and in what gangs of lower priority were given; and one of these."""
+    """Yield each waiting gang that fits in the free capacity plus what gangs of lower priority were given, with one of
+    those gangs."""
     fresh = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
     for high in waiting(scene, placed):
         lower = [gang for gang in fresh if gang.priority < high.priority]
@@ -87,12 +90,12 @@ def _inverted(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterato
 
 
 def waiting(scene: Scene, placed: Placed) -> list[Gang]:
-    """The gangs without a bound pod."""
+    """Return the gangs without a bound pod."""
     return [g for g in scene.gangs if not any(group.bound or group.name in placed for group in g.groups)]
 
 
 def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict[str, Amounts]:
-    """The free capacity without the newly bound pods of some gangs."""
+    """Return the free capacity as if the newly bound pods of the gangs in `lower` were not bound."""
     result = {name: dict(amounts) for name, amounts in free.items()}
     for group in (group for gang in lower for group in gang.groups):
         for node in placed.get(group.name, ()):
@@ -101,7 +104,7 @@ def room(lower: list[Gang], placed: Placed, free: Mapping[str, Amounts]) -> dict
 
 
 def fit(scene: Scene, gang: Gang, free: Mapping[str, Amounts]) -> bool:
-    """Whether some simple order of groups and nodes places the minimums of a gang."""
+    """Return whether some simple order of groups and nodes has room for the gang's minimums."""
     domains: dict[str, list[Host]] = {}
     for host in scene.hosts:
         domains.setdefault(host.labels[gang.required] if gang.required else "", []).append(host)

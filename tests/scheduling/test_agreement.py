@@ -1,4 +1,4 @@
-"""The reference's scheduler comes to rest only where the oracle permits it."""
+"""Tests that the reference's scheduler comes to rest only in outcomes that the oracle permits."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_generated_instances(instance):
     driver = Driver(instance, strategies.LEVELS)
     outcome = driver.run()
     assert not any(lack.kind == "effort" for plan in driver.plans for lack in plan.waiting.values())
-    # SHOULDs are judged, too: else they would fail on real nodes now and then.
+    # SHOULD rules are judged as well; otherwise a violation would appear now and then on real nodes.
     scaled = {gang.name for gang in instance.gangs if gang.base}
-    # While room is cleared for its base gang, nothing is held back for a scaled gang.
+    # While capacity is being freed for its base gang, no capacity is reserved for a scaled gang.
     scaled_gangs = scaled if outcome.evicted else set()
     if breaches := [b for b in verdict(instance, outcome) if b.rule != "OR-6" or b.gang not in scaled_gangs]:
         note(scenarios.to_yaml(instance, about="; ".join(map(str, breaches))))
@@ -50,7 +50,8 @@ def test_generated_instances(instance):
 
 
 def _two_groups_that_prefer_one_host() -> Instance:
-    """Three hosts are enough: those with three GPUs for two pods of three, and the one with two for two pods of one."""
+    """Three hosts are enough: the two hosts with three GPUs for the pods of group p, and the host with two GPUs for
+    both pods of group q."""
     nodes = tuple(Node(f"n{i}", {"gpus": gpus}, {HOST: f"n{i}"}) for i, gpus in enumerate((3, 1, 3, 2)))
     groups = (Group("p", 2, 2, {"gpus": 3}), Group("q", 2, 2, {"gpus": 1}))
     return Instance(nodes, (Gang("g0", groups, preferred=HOST),), name="example")

@@ -1,4 +1,4 @@
-"""Each breach breaks the requirements that speak of it, and no other one that its scenario names."""
+"""Tests that a breach breaks the requirements about its rule, and no other requirement that its scenario names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ REPLICAS = [
     for component in ("prefill-leader", "prefill-worker", "decode-leader", "decode-worker")
     for step in bound("A", component, "n1")
 ]
-"""A replica of each component of two-multi-pod-components-5."""
+"""One replica of each component of two-multi-pod-components-5."""
 
 
 def evicting(name, victims, *steps):
-    """The scenario in which pods are evicted before others are bound."""
+    """Return the result of a scenario in which pods are evicted before other pods are bound."""
     placed: dict[str, dict[str, dict[str, int]]] = {}
     for step in steps:
         spread = placed.setdefault(step.gang, {}).setdefault(step.group, {})

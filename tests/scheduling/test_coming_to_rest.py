@@ -1,4 +1,4 @@
-"""When the scenarios of a scheduler are judged: at rest, however many turns it took to get there."""
+"""Tests that scenarios are judged at rest, regardless of how many turns that took."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.testing.playing import ScenarioRunner
 
 
 class Turns(ScenarioRunner):
-    """Scenarios of which one pod after the other is evicted, and recreated by the suite."""
+    """Scenarios in which the pods are evicted one after the other, and the suite recreates each of them."""
 
     def __init__(self, evicted: int) -> None:
         self.remaining, self.rested = evicted, 0

@@ -1,4 +1,4 @@
-"""Tests of the breaches that the oracle reports on the way to a right outcome."""
+"""Tests of the breaches that the oracle reports on the way to a permitted outcome."""
 
 from __future__ import annotations
 

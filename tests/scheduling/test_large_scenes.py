@@ -1,5 +1,5 @@
-"""Cycles on large scenes of nodes that are partly occupied and gangs that all differ; tests/bench/gang_scenes.py judges
-thousands of them."""
+"""Tests of single cycles on large scenes with partly occupied nodes and gangs that all differ;
+tests/bench/gang_scenes.py judges thousands of such scenes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reference_impl.scheduler import search
 from tests.scheduling import fragmented, inversions
 
 HARD = (1, 7, 28, 85, 217)
-"""Seeds of scenes where a gang waits that fits if the search gives up too early."""
+"""Seeds of scenes in which a gang that fits would wait if the search gave up too early."""
 
 
 @pytest.mark.parametrize("seed", HARD)

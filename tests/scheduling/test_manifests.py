@@ -1,4 +1,4 @@
-"""Instances as Kubernetes objects: the reference's own snapshot of them is decided as the instance itself is."""
+"""Tests that the reference decides an instance written as Kubernetes objects just as it decides the instance itself."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def decided(instance: Instance):
-    """One scheduling cycle over the objects, and what a watch of the pods would show then."""
+    """Run one scheduling cycle over the objects, and return its plan and the pods as a watch would show them
+    afterwards."""
     priorities = {
         priority_class["metadata"]["name"]: priority_class["value"]
         for priority_class in manifests.priority_classes(instance)
     }
     documents = [*manifests.pods(instance, TESTBED), *manifests.running(instance, TESTBED)]
     states = {manifests.object_name(pod.name): pod.state for pod in instance.running}
-    for document in documents:  # as admission and the cluster would
+    for document in documents:  # as admission and the cluster would do
         document["metadata"]["uid"] = document["metadata"]["name"]
         document["spec"]["priority"] = priorities.get(document["spec"].get("priorityClassName"), 0)
         state = states.get(document["metadata"]["name"])

@@ -1,5 +1,5 @@
-"""Wrong schedulers do not pass the oracle: each mutant of the planning is reported with its rule, in the scenarios that
-are there as data."""
+"""Tests that no wrong scheduler passes the oracle: each scheduling mutant is reported with the rule that it breaks, in
+the scenarios of the data files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ON_CLUSTERS = {
     "head-of-line": {"GS-26"},
     "extras-never": {"GS-26"},
 }
-"""Mutants that the suite also catches, and the rules that the oracle reports for them."""
+"""Mutants that the conformance suite also catches, and the rules that the oracle reports for them."""
 PLANNING = [(mutant.name, mutant.apply, set(mutant.rules)) for mutant in scheduler_placement.MUTANTS]
 PLANNING += [(name, MUTANTS.all()[name].apply, rules) for name, rules in ON_CLUSTERS.items()]
 
@@ -36,7 +36,7 @@ def rules_broken(instance: Instance) -> set[str]:
     driver = Driver(instance, LEVELS)
     try:
         outcome = driver.run()
-    except AssertionError:  # it never comes to rest: judged where it is
+    except AssertionError:  # it never comes to rest, so judge its current state
         outcome = driver.outcome()
     rules = {breach.rule for breach in verdict(instance, outcome)}
     if any(scope.preferred for gang in instance.gangs for scope in gang.scopes) and not rules:

@@ -1,4 +1,5 @@
-"""The oracle against the specification's own tables: as many outcomes as it lists, and none of the wrong ones."""
+"""Tests of the oracle against the specification's tables: it permits as many outcomes as the tables list, and none of
+the forbidden ones."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_as_many_outcomes_are_permitted_as_the_specification_says(scenario):
         assert len(outcomes.recommended(scenario.instance)) == expected.should, text
     if expected.victims:
         good = [o for o in permitted if not verdict(scenario.instance, o)]
-        # A scheduler that never preempts is right, too.
+        # A scheduler that never preempts is also correct.
         assert {o.evicted for o in good} | {frozenset()} == {*expected.victims, frozenset()}, text
     for outcome in permitted:
         bound = placed(scenario, outcome)

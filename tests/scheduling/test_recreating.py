@@ -1,4 +1,4 @@
-"""Pods that a consolidating scheduler deletes: the suite recreates all of them, as their owners would."""
+"""Tests that the suite recreates all pods that a consolidating scheduler deletes, as their owners would."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TESTBED = manifests.Testbed("ns", "pool", "mine", prefix="s", gates=True)
 
 
 class Acted:
-    """A cluster that consists of what the suite creates in it."""
+    """A cluster that consists of the objects that the suite creates in it."""
 
     def __init__(self) -> None:
         self.part = ScenarioRun(Scenario("S", "", INSTANCE, Expectation()), TESTBED, INSTANCE)
@@ -58,12 +58,12 @@ class Acted:
         self.gangs[name] = {**self.gangs[name], "spec": {**self.gangs[name]["spec"], **change["spec"]}}
 
     def look(self, *features: str) -> bool:
-        """Look at the pods and do what is to be done. Return whether there was anything."""
+        """Inspect the pods and recreate those that are missing. Return whether any was recreated."""
         self.part.look(self.list("pods"), features)
         return self.play._recreate([self.part])
 
     def evict(self, name: str) -> None:
-        """Delete a pod. First it is terminating."""
+        """Delete a pod. It is terminating first."""
         pod = self.pods[name]
         self.pods[name] = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "now"}}
         assert not self.look(CONSOLIDATION) or f"{name}-again" in self.pods

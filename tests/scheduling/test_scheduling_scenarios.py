@@ -1,4 +1,4 @@
-"""The requirements that an observed scenario breaks, without a cluster."""
+"""Tests of the requirements that an observed scenario breaks. They need no cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = {scenario.id: scenario for scenario in scenarios.load()}
 
 
 def scene(name, *moves, outcome=None, **options):
-    """The scenario with these moves, one a second."""
+    """Return the result of a scenario with these steps, one per second."""
     scenario = ALL[name]
     steps = [Move(float(number), step) for number, step in enumerate(moves)]
     placed: dict[str, dict[str, dict[str, int]]] = {}
@@ -128,7 +128,7 @@ def test_a_gang_below_its_minimum_is_preempted_as_any_other():
     ],
 )
 def test_whose_room_is_free_is_a_matter_of_its_own(state, nodes, breaks):
-    """In any scenario, such as a generated one, which names no requirement."""
+    """In any scenario, for example a generated one, which names no requirement."""
     gang = Gang("A", (Group("w", 2, 3, {"gpus": 1}),))
     hosts = tuple(Node(name, {"gpus": 1}, {"host": name}) for name in ("n1", "n2"))
     instance = Instance(hosts, (gang,), (RunningPod("old", "n2", {"gpus": 1}, state=state),))

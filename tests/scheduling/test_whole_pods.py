@@ -1,4 +1,5 @@
-"""Resources of whole pods: clusters without the feature PodLevelResources drop the field, so nothing is judged."""
+"""Tests of pod-level resources: a cluster without the feature PodLevelResources drops the field, so their requirement
+is blocked."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def without_resources(pod):
 
 @pytest.fixture
 def play_on(monkeypatch):
-    """Play the scenarios on a cluster that answers dry runs so; the scene and the ids of the scenarios played."""
+    """Run the scenarios on a cluster that responds to dry runs with `answer`; return the scene and the ids of the
+    scenarios that ran."""
     ids: set[str] = set()
 
     class Played:
