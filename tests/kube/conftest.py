@@ -1,4 +1,4 @@
-"""Every test here must leave the event loop as it found it."""
+"""Fixture of these tests: every test must leave the event loop without tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(autouse=True)
 async def no_task_left_behind() -> AsyncIterator[None]:
     yield
-    # Let tasks that were cancelled a moment ago have the turns that they need to end.
+    # Give tasks that have just been cancelled the loop iterations that they need to end.
     for _ in range(20):
         remaining_tasks = asyncio.all_tasks() - {asyncio.current_task()}
         if not remaining_tasks:

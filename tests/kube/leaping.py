@@ -1,4 +1,4 @@
-"""An event loop in which time passes only when nothing else can happen, and then at once."""
+"""An event loop whose clock advances only when nothing else can happen, and then without waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LeapingLoop(asyncio.SelectorEventLoop):
-    """Its clock leaps to the next timer whenever no callback is ready. For code without input and output."""
+    """Its clock jumps to the next timer whenever no callback is ready. For code without I/O."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -26,6 +26,6 @@ class LeapingLoop(asyncio.SelectorEventLoop):
 
 
 def leap(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in a loop of this sort."""
+    """Run a coroutine to completion in such a loop."""
     with asyncio.Runner(loop_factory=LeapingLoop) as runner:
         return runner.run(work)

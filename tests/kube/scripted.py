@@ -1,6 +1,6 @@
-"""A loopback HTTP server that answers our own client with scripted bytes, one answer per request, in order.
+"""A loopback HTTP server that gives our client scripted bytes, one response per request, in order.
 
-It knows nothing of Kubernetes: what a test does not script, it does not say. Requests beyond the script hang until the
+The server knows nothing about Kubernetes and sends only what a test scripts. Requests beyond the script hang until the
 test ends. Everything is driven by events; nothing here waits for time to pass.
 """
 
@@ -45,13 +45,13 @@ def status(code: int, reason: str = "", message: str = "no", **fields: Any) -> b
 
 
 def error(code: int, reason: str = "", message: str = "no") -> bytes:
-    """An ERROR event of a watch."""
+    """Return an ERROR event of a watch."""
     return b'{"type":"ERROR","object":' + status(code, reason, message) + b"}\n"
 
 
 @dataclass
 class Answer:
-    """A whole response."""
+    """A complete response."""
 
     body: bytes = b""
     code: int = 200
@@ -59,7 +59,7 @@ class Answer:
 
 
 def page(*items: dict[str, Any], version: int | str, continue_token: str = "") -> Answer:
-    """A page of a list; `continue_token` is that of the next one."""
+    """Return one page of a list; `continue_token` is the token of the next page."""
     meta = {"resourceVersion": str(version)} | ({"continue": continue_token} if continue_token else {})
     return Answer(orjson.dumps({"kind": "PodList", "metadata": meta, "items": list(items)}))
 
@@ -70,8 +70,8 @@ def refusal(code: int, reason: str = "", **headers: str) -> Answer:
 
 @dataclass
 class Stream:
-    """A watch: pieces are sent one by one, then it is closed, cut off in the middle of the response, or held open. A
-    piece that is an event is waited for."""
+    """A watch whose pieces are sent one by one. Afterwards it is closed, cut off in the middle of the response, or held
+    open. A piece that is an asyncio.Event is not sent but waited for."""
 
     pieces: Sequence[bytes | asyncio.Event] = ()
     then: str = "close"
@@ -82,12 +82,12 @@ def watch(*pieces: bytes | asyncio.Event, then: str = "close") -> Stream:
 
 
 def held_open(*pieces: bytes) -> Stream:
-    """A watch that stays open and silent after its last piece."""
+    """Return a watch that stays open and silent after its last piece."""
     return Stream(pieces, "hold")
 
 
 class Scripted:
-    """The server's side of one test: the requests so far, and the means to wait for the next one."""
+    """The server side of one test: the requests so far, and ways to wait for the next request."""
 
     def __init__(self, script: Iterable[Answer | Stream]) -> None:
         self._script = list(script)
@@ -96,7 +96,7 @@ class Scripted:
         self.requests: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.cut: list[int] = []
-        """Numbers of the requests whose connection the client gave up."""
+        """Numbers of the requests whose connection the client closed early."""
         self.open = self.most_open = 0
         self.address = ""
 
@@ -106,7 +106,7 @@ class Scripted:
 
     @property
     def kinds(self) -> str:
-        """The kind of each request so far: L list, C list continued, W watch."""
+        """The kind of each request so far: L for a list, C for the continuation of a list, W for a watch."""
         return "".join("W" if "watch" in q else "C" if "continue" in q else "L" for q in self.queries)
 
     @property
@@ -114,7 +114,7 @@ class Scripted:
         return [query["resourceVersion"] for query in self.queries if "watch" in query]
 
     async def until(self, condition: Callable[[Scripted], bool]) -> None:
-        """Return once the condition holds for the requests."""
+        """Wait until the condition holds."""
         async with asyncio.timeout(LIMIT), self._changed:
             await self._changed.wait_for(lambda: condition(self))
 
@@ -173,7 +173,7 @@ class Scripted:
 
 @asynccontextmanager
 async def serving(*script: Answer | Stream, **options: Any) -> AsyncIterator[tuple[Scripted, Client]]:
-    """A scripted server and a client of it. `options` are the client's."""
+    """Yield a scripted server and a client connected to it. `options` are passed to the client."""
     server = Scripted(script)
     async with (
         server.serve(),
@@ -187,7 +187,7 @@ class Diary:
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str]] = []
-        """`("LIST", names)`, or a kind of event with `name@version`."""
+        """Tuples `("LIST", names)` or, for an event, `(type, "name@version")`."""
         self.raw: list[bytes] = []
         self._changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -200,7 +200,7 @@ class Diary:
         self._note(kind, f"{item.metadata.name}@{item.metadata.resource_version}")
 
     def record(self, kind: str, before: Any, now: Any) -> None:
-        """Record an event, as the handler of an informer."""
+        """Record an event as a handler of an informer."""
         self._note(kind, f"{now.metadata.name}/{now.metadata.uid}@{now.metadata.resource_version}")
 
     def _note(self, kind: str, entry: str) -> None:
@@ -215,14 +215,14 @@ class Diary:
         task.add_done_callback(self._tasks.discard)
 
     async def until(self, count: int) -> list[tuple[str, str]]:
-        """The entries, once there are that many."""
+        """Return the entries as soon as there are `count` of them."""
         async with asyncio.timeout(LIMIT), self._changed:
             await self._changed.wait_for(lambda: len(self.entries) >= count)
         return self.entries
 
 
 class Naps:
-    """Stands in for `asyncio.sleep`: writes the waits down and takes none."""
+    """A stand-in for `asyncio.sleep` that records the delays without waiting."""
 
     def __init__(self) -> None:
         self.waits: list[float] = []
@@ -234,7 +234,7 @@ class Naps:
 
 @asynccontextmanager
 async def running(work: Any) -> AsyncIterator[asyncio.Task[None]]:
-    """Run a coroutine beside the test. An exception in it ends the test."""
+    """Run a coroutine in the background of the test. If it raises, the exception propagates when the block ends."""
     task = asyncio.get_running_loop().create_task(work)
     try:
         yield task
@@ -249,7 +249,7 @@ async def running(work: Any) -> AsyncIterator[asyncio.Task[None]]:
 async def reflecting(
     *script: Answer | Stream, decode: Callable[[Any], Any] = envelope, **options: Any
 ) -> AsyncIterator[tuple[Scripted, Diary, Naps]]:
-    """A reflector of pods that runs against the script and feeds a diary."""
+    """Run a reflector of pods against the script, with a diary as its sink."""
     diary, naps = Diary(), Naps()
     async with serving(*script) as (server, client):
         reflector = Reflector(client, PODS, decode, diary, sleep=naps, **options)

@@ -1,4 +1,4 @@
-"""The client: methods, paths, content types, refusals, bounds."""
+"""Tests of the client: methods, paths, content types, error responses and limits."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_what_is_sent(
     assert request.headers["User-Agent"] == "test"
     assert request.headers["Accept"] == "application/json"
     assert "Authorization" not in request.headers
-    # Packed answers cost more than they save on loopback.
+    # On loopback, compression costs more than it saves.
     assert request.headers["Accept-Encoding"] == "identity"
 
 
@@ -147,7 +147,7 @@ async def test_requests_in_flight_are_bounded_and_streams_do_not_count() -> None
         async with client.stream("/watch", {}), client.stream("/watch", {}):
             tasks = [group.create_task(client.request("GET", f"/{n}")) for n in range(20)]
             await server.until_asked(5)
-            # A round trip through the server later, no more than these have come.
+            # After a round trip through the server, no more requests than these have arrived.
             async with aiohttp.ClientSession() as other, other.get(f"{server.address}/other"):
                 pass
             paths = [request.path for request in server.requests]
@@ -160,7 +160,7 @@ async def test_waiting_for_a_turn_is_counted_and_not_part_of_the_time_out() -> N
     async with serving(*[held_open()] * 4, in_flight=1, timeout=0.1) as (server, client):
         results = await asyncio.gather(*(client.request("GET", "/x") for _ in range(4)), return_exceptions=True)
         assert [type(result) for result in results] == [TimeoutError] * 4
-        # Each of them had its turn, although the last one waited longer than the time-out.
+        # Each request had its turn, although the last one waited longer than the timeout.
         assert len(server.requests) == 4
         assert client.seconds_queued == pytest.approx(0.1 + 0.2 + 0.3, abs=0.3)
 
@@ -179,7 +179,7 @@ async def test_a_stream_has_no_time_out() -> None:
         client.stream("/x", {}) as stream,
     ):
         assert await stream.readany() == b"one"
-        # A request that is sent after the stream has been opened times out, the stream still stands.
+        # A request sent after the stream was opened times out; the stream stays open.
         with pytest.raises(TimeoutError):
             await client.request("GET", "/y")
         later.set()
@@ -243,5 +243,6 @@ async def test_answers_are_told_also_those_that_never_came() -> None:
             pass
         with pytest.raises(TimeoutError):
             await client.request("POST", "/x", body={})
-    # A response that is held open has sent its head already: there was an answer, not to its end.
+    # The server has already sent the headers of a response that it holds open, so that response is reported with its
+    # status.
     assert answers == [("GET", 200), ("DELETE", 404), ("WATCH", 200), ("POST", 200)]

@@ -1,4 +1,4 @@
-"""Refusals: Status objects, and what stands in their place."""
+"""Tests of error responses: Status objects, and other bodies."""
 
 from __future__ import annotations
 

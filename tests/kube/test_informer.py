@@ -1,4 +1,4 @@
-"""The watch cache: identity, staleness, indices and handlers."""
+"""Tests of the watch cache: identity, staleness, indices and handlers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def informer() -> Informer[Pod]:
 async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> None:
     first_page = page(pod("a", 1), pod("b", 2), version=2)
     now = page(pod("a", 5), pod("c", 3, "uid-other"), pod("d", 6), version=7)
-    # The watch is at version 4: it has delivered that c came and went, and that b went, not yet what came after.
+    # The watch is at version 4: it has delivered the creation and deletion of the first c, but no later event.
     stream = held_open(event("ADDED", pod("c", 3)), event("DELETED", pod("c", 4)))
     async with serving(first_page, stream, now) as (_, client):
         cache, diary = Informer(client, PODS, decode), Diary()
@@ -71,7 +71,7 @@ async def test_catching_up_takes_in_what_the_watch_has_not_delivered_yet() -> No
             assert {item.metadata.name: item.metadata.resource_version for item in cache} == {
                 "a": "5",
                 "d": "6",
-                "b": "2",  # its end is an event to come
+                "b": "2",  # the event of its deletion has not arrived yet
             }
 
 
@@ -128,7 +128,8 @@ def test_the_same_name_with_a_new_uid_is_a_deletion_and_an_addition(book: Book) 
         ("ADDED", pod("a", 10)),
         ("ADDED", pod("a", 3, uid="first")),
         ("DELETED", pod("a", 4, uid="first")),
-        # It left the selector and came back; the return is known from the answer to our own write.
+        # The pod left the selector and matched it again; the cache knows about its return from the response to our own
+        # write.
         ("DELETED", pod("a", 9)),
     ],
 )
@@ -170,7 +171,7 @@ def test_our_own_write_shows_at_once_and_is_told_once(book: Book) -> None:
     cache._reflector._move("5")
     cache.observe(read(pod("a", 8)))
     assert book.calls == [("ADDED", "uid-a@8")]
-    # A list that was under way knows nothing of it yet.
+    # A list that was already under way does not contain the pod yet.
     cache._reflector._move("7")
     cache.replaced([])
     cache.changed("ADDED", read(pod("a", 8)))
@@ -193,7 +194,7 @@ def test_our_deletion_shows_at_once_and_stays_shown(book: Book) -> None:
     assert len(cache.indexed("node", "n")) == 1
     cache.observe_deletion(read(pod("a", 1)))
     assert cache.indexed("node", "n") == []
-    cache.changed("MODIFIED", read(pod("a", 2)))  # an older state than our deletion, delivered late
+    cache.changed("MODIFIED", read(pod("a", 2)))  # a state older than our deletion, delivered late
     current = cache.get("ns", "a")
     assert current is not None
     assert current.metadata.deletion_timestamp is not None
@@ -250,7 +251,7 @@ NAMES = st.sampled_from("abc")
 STATES = st.fixed_dictionaries(
     {
         "labels": st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"), max_size=2),
-        "owners": st.lists(st.sampled_from(["o1", "o2"]), max_size=2),  # doubles, too
+        "owners": st.lists(st.sampled_from(["o1", "o2"]), max_size=2),  # duplicates are possible
         "node": st.sampled_from(["", "n1", "n2"]),
     }
 )
@@ -272,7 +273,7 @@ STEPS = st.lists(
 
 @dataclass
 class World:
-    """A naive collection: the log of all that happened to it, and how much of that the cache can know."""
+    """A naive collection: the log of all events, and how many of them the cache can know."""
 
     log: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     now: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -281,7 +282,7 @@ class World:
     leaving: set[str] = field(default_factory=set)
 
     def happen(self, kind: str, name: str, state: dict[str, Any], uid: str) -> None:
-        # Version 1 is that of the empty collection.
+        # The empty collection has version 1.
         item = pod(name, len(self.log) + 2, uid, labels=state["labels"])
         item["metadata"]["ownerReferences"] = [{"uid": owner} for owner in state["owners"]]
         item["spec"] = {"nodeName": state["node"]}
@@ -306,8 +307,9 @@ class World:
             self.happen("ADDED", name, state, uid)
 
     def expected(self, *, answers: bool = True) -> dict[str, dict[str, Any]]:
-        """Return the objects that the cache must show after all events in the order in which they happened. Without the
-        answers to our own writes it is the collection as it was at the version of the last delivery."""
+        """Return the objects that the cache must show after it has processed all known events in the order in which
+        they happened. With `answers=False`, responses to our own writes are left out: the result is the collection at
+        the version of the last delivery."""
         state: dict[str, dict[str, Any]] = {}
         for number, (kind, item) in enumerate(self.log):
             if number < self.delivered or (answers and number in self.answered):
@@ -320,7 +322,7 @@ class World:
 
 
 def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
-    """One step, on the world and on the cache, whose reflector is played by this function."""
+    """Take one step in the world and in the cache; this function acts as the cache's reflector."""
     match action:
         case ("write", name, state):
             world.write(name, state)
@@ -337,13 +339,13 @@ def step(world: World, cache: Informer[Pod], action: tuple[Any, ...]) -> None:
                 cache._reflector._move(item["metadata"]["resourceVersion"])
                 world.delivered += 1
         case ("list", behind):
-            # Our own writes may be newer than a list that was under way when they were answered.
+            # The list can be older than our own writes, which the cache knows from their responses.
             world.delivered = max(world.delivered, len(world.log) - behind)
             cache._reflector._move(str(world.delivered + 1))
             cache.replaced([read(item) for item in world.expected(answers=False).values()])
         case ("replay", number) if number < world.delivered:
             kind, item = world.log[number]
-            # A watch never tells of an object again after its end.
+            # A watch never reports an object again after its deletion.
             if item["metadata"]["name"] in world.expected():
                 cache.changed(kind, read(item))
         case ("answer", number) if number < len(world.log) and world.log[number][0] != "DELETED":

@@ -1,4 +1,4 @@
-"""Kubeconfig files against a TLS server on loopback, with certificates made for the purpose."""
+"""Tests of kubeconfig files against a TLS server on loopback, with certificates generated for the tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pair:
 
 
 def make(name: str, authority: Pair | None, *alternatives: x509.GeneralName) -> Pair:
-    """A certificate: signed by an authority, or an authority itself."""
+    """Return a certificate that is signed by `authority`, or that is itself an authority if there is none."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     builder = (
@@ -82,7 +82,7 @@ def server_context(tls: Authority, folder: Path, pair: Pair, *, ask: bool = True
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=tls.ca.pem.decode())
     context.load_cert_chain(folder / "server.pem")
     context.verify_mode = ssl.CERT_REQUIRED if ask else ssl.CERT_NONE
-    # With TLS 1.3 a missing client certificate shows only at the first read.
+    # With TLS 1.3, a missing client certificate is not noticed before the first read.
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     return context
 
@@ -116,7 +116,7 @@ def by_file(tls: Authority, folder: Path) -> tuple[dict[str, Any], dict[str, Any
     (folder / "ca.pem").write_bytes(tls.ca.pem)
     (folder / "user.pem").write_bytes(tls.user.pem)
     (folder / "user.key").write_bytes(tls.user.key_pem)
-    # Relative paths start at the kubeconfig's folder.
+    # Relative paths are relative to the kubeconfig's folder.
     return {"certificate-authority": "ca.pem"}, {"client-certificate": "user.pem", "client-key": "user.key"}
 
 
@@ -136,7 +136,7 @@ async def test_a_client_certificate_is_shown_and_the_server_is_checked(
         assert await ask(server, tmp_path, cluster, user) == b"hello"
         transport = server.requests[0].transport
         assert transport is None or "somebody" in str(transport.get_extra_info("peercert"))
-        # Without the certificate the very same request is refused by the server.
+        # The server refuses the same request without the certificate.
         with pytest.raises((aiohttp.ClientError, OSError)):
             await ask(server, tmp_path, cluster, {})
     assert len(server.requests) == 1

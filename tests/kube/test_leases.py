@@ -1,4 +1,5 @@
-"""Leader election: when a process may take the lease, when it has to stop, and how clocks matter. Time leaps."""
+"""Tests of leader election: when a process may take the lease, when it has to stop leading, and how clocks matter. They
+run in a `leaping` loop."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ HELD = Record("other", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.0
 
 
 class Leases:
-    """One Lease as an API server keeps it. `faults` are asked before each request: what they raise is the answer."""
+    """One Lease as an API server stores it. `fault` is called before each request; an exception that it raises is the
+    response."""
 
     def __init__(self, record: Record | None = None) -> None:
         self.version = 0
@@ -30,7 +32,7 @@ class Leases:
         self.fault: Callable[[str], None] = lambda verb: None
         self.hang = False
         self.slow = 0.0
-        """Seconds until the answer to a write that is done."""
+        """Seconds between a write and its response."""
         if record is not None:
             self._store({"metadata": {"namespace": "ns", "name": "l"}, "spec": {**record.spec(), "strategy": "own"}})
 
@@ -40,7 +42,7 @@ class Leases:
         return Record.of(self.lease)
 
     def write(self, record: Record) -> None:
-        """Write as another client."""
+        """Write the record as another client would."""
         assert self.lease is not None
         self._store({**self.lease, "spec": {**self.lease["spec"], **record.spec()}})
 
@@ -151,10 +153,11 @@ def test_a_dead_leader_is_followed_within_its_lease_and_a_live_one_never() -> No
         waiting = asyncio.create_task(second.acquire())
         await asyncio.sleep(300)
         assert not waiting.done() and not second.leads
-        holding.cancel()  # as by SIGKILL: nothing is released
+        holding.cancel()  # as with SIGKILL: nothing is released
         died = clock()
         await waiting
-        # The other sees the last renewal at its next look, and that it has run out at the first look after that.
+        # The other candidate sees the last renewal at its next check, and finds it expired at the first check after
+        # that.
         look = TERMS.retry * (1 + JITTER)
         assert 13 <= clock() - died <= TERMS.lease + 2 * look
         assert (leases.record.holder, leases.record.transitions) == ("second", 1)
@@ -335,7 +338,7 @@ def test_a_process_that_slept_too_long_must_not_write() -> None:
         candidate = elector(leases)
         await candidate.acquire()
         candidate.check()
-        await asyncio.sleep(TERMS.deadline)  # no renewal, as after SIGSTOP
+        await asyncio.sleep(TERMS.deadline)  # no renewal, as when the process is stopped by SIGSTOP
         with pytest.raises(LeadershipLost):
             candidate.check()
 

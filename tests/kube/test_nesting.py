@@ -1,4 +1,4 @@
-"""An object that no decoder can read, since it is too deep, is recorded without what is too deep, and ends nothing."""
+"""Tests that an object nested too deeply for any decoder is recorded without its deepest levels, and stops nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kube import nesting
 from kube.objects import ObjectMeta, envelope
 
 DEEP = [nesting.DEPTH, 300, 1_200, 9_000]
-"""Encoders fail at 254 levels, decoders at about 1,000; the API server accepts 10,000."""
+"""Encoders fail at 254 levels and decoders at about 1,000; the API server accepts 10,000."""
 
 
 class Pod(msgspec.Struct):
@@ -33,7 +33,7 @@ class Pod(msgspec.Struct):
 
 
 def deep(name: str, levels: int, version: int = 6) -> bytes:
-    """Return a pod with a managed field of so many levels."""
+    """Return a pod whose managed field is nested `levels` deep."""
     marked = pod(name, version, managedFields=[{"fieldsV1": "HERE"}], labels={"x": '}"{['})
     return orjson.dumps(marked).replace(b'"HERE"', b'{"f:a":' * levels + b"{}" + b"}" * levels)
 

@@ -1,4 +1,4 @@
-"""Lists: pages, expired continue tokens, expired versions, objects that can't be read."""
+"""Tests of lists: pages, expired continue tokens, expired versions and objects that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_pages_are_one_list_and_the_watch_starts_at_its_version() -> None:
     assert diary.entries == [("LIST", "a b")]
     first, second, third, watched = server.queries
     selectors = {"labelSelector": "app=x", "fieldSelector": "spec.nodeName=n"}
-    # No resourceVersion: the list must be the newest state, not some cached one.
+    # Without resourceVersion, because the list must return the latest state, not a cached one.
     assert first == {"limit": first["limit"], **selectors}
     assert int(first["limit"]) > 0
     assert second == {**first, "continue": "t1"}
@@ -107,7 +107,7 @@ async def test_an_expired_version_lists_again_and_each_difference_is_told_once(e
 
 @pytest.mark.parametrize("expired", EXPIRED.values(), ids=EXPIRED)
 async def test_the_first_expired_version_lists_at_once_however_long_the_back_off(expired: Answer | Stream) -> None:
-    silent = [watch()] * 6  # watches that end without an event: the back-off grows
+    silent = [watch()] * 6  # each watch ends without an event, so the back-off grows
     one_event = watch(event("ADDED", pod("b", 6)))
     script = (
         page(version=5),
@@ -123,7 +123,7 @@ async def test_the_first_expired_version_lists_at_once_however_long_the_back_off
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(14)
     assert server.kinds == "L" + "W" * 7 + "LWWLWL"
-    # None before the two lists that follow a first refusal; one before the list after a second refusal in a row.
+    # No wait before a list that follows the first 410 in a row, and one wait before the list that follows a second one.
     assert len(naps.waits) == 6 + 1
 
 
@@ -177,7 +177,7 @@ async def test_a_broken_list_is_asked_for_again(broken: bytes) -> None:
 
 
 class Failing:
-    """A sink with a bug. Its error is of a sort that the reflector would retry, came it from the network."""
+    """A sink with a bug. The reflector would retry the same exception if it came from the network."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

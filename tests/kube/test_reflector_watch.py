@@ -1,4 +1,4 @@
-"""Watches: bookmarks, silence, back-off, and bytes in any pieces."""
+"""Tests of watches: bookmarks, silence, back-off, and bytes that arrive in arbitrary pieces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_silent_connection_is_cut_and_resumed() -> None:
     script = (page(version=5), held_open(event("ADDED", pod("a", 6))), held_open(event("MODIFIED", pod("a", 7))))
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         await diary.until(3)
-        # The first watch was not only left, its connection was closed.
+        # The client has not only abandoned the first watch but closed its connection.
         await server.until(lambda s: 1 in s.cut)
     assert server.watched_from[:2] == ["5", "6"]
     assert diary.entries == [("LIST", ""), ("ADDED", "a@6"), ("MODIFIED", "a@7")]
@@ -86,7 +86,7 @@ async def test_bytes_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None
         await diary.until(2)
         end = asyncio.get_running_loop().time() + 7000
     (of_the_watch,) = [times for times in deadlines.values() if max(times) > end]
-    # Once when the watch begins, and again with the bytes.
+    # Once at the start of the watch, and again when bytes arrive.
     assert len(of_the_watch) > 1
     assert of_the_watch[-1] > of_the_watch[0]
 
@@ -130,7 +130,7 @@ BAD: dict[str, Answer | Stream] = {
 @pytest.mark.usefixtures("no_jitter")
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -> None:
-    # A list may come between: it is no sign that watches work again.
+    # A list may come in between; it does not prove that watches work again.
     script = [page(version=5), bad, bad, page(version=5), bad, watch(bookmark(6)), bad, held_open()]
     if bad is BAD["no JSON"] or bad is BAD["refused as an event"]:
         listed = "LWWLWWWW"
@@ -231,7 +231,7 @@ async def test_a_broken_end_of_a_stream_loses_nothing(broken: bytes, end: str) -
         watch(event("ADDED", pod("a", 6)), broken, then=end),
         held_open(event("MODIFIED", pod("a", 7)), event("ADDED", pod("b", 8))),
     )
-    # Where the stream says no more and stays open, only the silence ends it.
+    # A stream that stays open without more bytes ends only by the inactivity limit.
     async with reflecting(*script, inactivity=0.3) as (server, diary, _):
         assert (await diary.until(4))[1:] == [("ADDED", "a@6"), ("MODIFIED", "a@7"), ("ADDED", "b@8")]
     assert server.kinds.startswith("LWW")

@@ -1,4 +1,4 @@
-"""Request paths."""
+"""Tests of request paths."""
 
 from __future__ import annotations
 

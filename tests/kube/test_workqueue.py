@@ -1,4 +1,4 @@
-"""The work queue: no doubles, one worker a key, delays and back-off. Time leaps (`leaping`)."""
+"""Tests of the work queue: no duplicates, one worker per key, delays and back-off. They run in a `leaping` loop."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_burst_of_events_costs_one_pass_after_the_settle_time() -> None:
             await asyncio.sleep(0.1)
         assert len(queue) == 0
         assert await queue.take() == "a"
-        # Counted from the first: a steady trickle must not put a key off for ever.
+        # Counted from the first event, so that a steady trickle of events cannot postpone a key forever.
         assert now() == pytest.approx(0.5)
         assert len(queue) == 0
 
@@ -189,7 +189,7 @@ def test_retries_come_later_and_later_until_forgotten() -> None:
             waits.append(now() - before)
             queue.done("a")
             if number == 0:
-                assert await queue.take() == "b"  # failures are counted by key
+                assert await queue.take() == "b"  # failures are counted per key
                 assert now() == 1.0
                 queue.done("b")
         assert waits == [1, 2, 4, 8, 10, 10, 1, 2]
@@ -254,7 +254,7 @@ def test_work_repeats_after_the_time_asked_for_and_retries_what_raises(caplog: p
 
     with caplog.at_level(logging.WARNING):
         passes = leap(scenario())
-    # Two failures (1 s, 2 s), a success that asks for 100 s, a failure (a new row: 1 s), a success.
+    # Two failures (1 s, 2 s), a success that asks for 100 s, a failure (the first in a row: 1 s), a success.
     assert [at for _, at in passes] == [0, 1, 3, 103, 104]
     assert "a: pass 1" in caplog.text
 
@@ -304,7 +304,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """A naive model of the queue. Times are whole seconds."""
+    """A naive model of the queue. Times are in whole seconds."""
 
     def __init__(self, settle: int) -> None:
         self.settle, self.clock = settle, 0
@@ -351,7 +351,7 @@ async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> 
             queue.forget(key)
             model.failures.pop(key, None)
         case ("take",) if model.ready:
-            # Keys that fall due at the very same time come in any order.
+            # Keys that become due at the same moment come in any order.
             key = await queue.take()
             model.ready.remove(key)
             model.working.add(key)
@@ -362,7 +362,7 @@ async def play(queue: WorkQueue[str], model: Model, action: tuple[Any, ...]) -> 
                 model.dirty.discard(key)
                 model.ready.append(key)
         case ("pass", seconds):
-            # In steps of a second, so that the model's order of timers is that of the clock.
+            # One second at a time, so that the model's timers fire in the same order as the clock's.
             for _ in range(seconds):
                 await asyncio.sleep(1)
                 model.run(1)
@@ -375,12 +375,12 @@ def test_the_queue_does_what_a_naive_one_does(steps: list[tuple[Any, ...]], sett
         queue, model = WorkQueue[str](settle=settle, first_retry=1.0, retry_cap=8.0), Model(settle)
         for action in steps:
             await play(queue, model, action)
-            # Timers of this very moment (a delay of 0) run in the next turn of the loop.
+            # Timers that are due now (with a delay of 0) run in the next iteration of the loop.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             model.run(0)
             assert len(queue) == len(model.ready)
-        # All remaining keys are handed out in the end, each of them once.
+        # Finally all remaining keys are handed out, each once.
         await play(queue, model, ("pass", 30))
         for key in sorted(model.working):
             await play(queue, model, ("done", key))
