@@ -1,4 +1,4 @@
-"""The gaps: what each form tells a scheduler, and how outcomes become cells."""
+"""Tests of `lab gaps`: what a scheduler gets in each form, and how outcomes become cells of the page."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_lost_pod_must_be_bound_again() -> None:
         ("trees", [True, True], "closed"),
         ("trees", [True, False], "partly"),
         ("trees", [False, False], "not"),
-        ("plain", [True, True], "not"),  # by luck: its API cannot say it
+        ("plain", [True, True], "not"),  # by luck: the API of plain pods cannot express it
     ],
 )
 def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) -> None:
@@ -123,7 +123,7 @@ def test_the_page_has_cells_and_outcomes() -> None:
 
 
 def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
-    """The places of all marks of a kind, row by row."""
+    """Return the x and y of each mark in the group with this id, in drawing order: row by row."""
     [group] = [element for element in ElementTree.fromstring(drawn).iter() if element.get("id") == kind]
     return [
         (float(element.get("x", "")), float(element.get("y", "")))
@@ -216,7 +216,7 @@ def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
         results.add(document, Mapped(BY_NAME["trees"], mapping, nodes, 1, outcome))
     page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     row = next(line for line in page.splitlines() if line.startswith("| WL37-M06 "))
-    cells = ["0", "0 ✗", *["not run"] * 5, "all"]  # M06 has every number of nodes
+    cells = ["0", "0 ✗", *["not run"] * 5, "all"]  # M06 is defined for every number of nodes
     assert row == f"| WL37-M06 | h1 | free | Workload API, hierarchical (1.37) | {' | '.join(cells)} |"
 
 
@@ -251,7 +251,7 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
 
 
 def bare(created: list[dict[str, Any]]) -> Any:
-    """An environment that keeps what is created."""
+    """Return an environment that appends each object to `created` instead of creating it."""
     testbed = manifests.Testbed("ns", "pool", "default-scheduler", prefix="x")
     return SimpleNamespace(
         namespace="ns", served=lambda kind: "v1", testbed=lambda name: testbed, create=created.append

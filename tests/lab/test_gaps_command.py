@@ -1,4 +1,4 @@
-"""`lab gaps`: what is written when it does not come to its end."""
+"""Tests of what `lab gaps` writes when it does not finish."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.lab.gaps import instances, playing
 
 
 def gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Iterator[playing.GapResult]) -> int:
-    """Run the command with what is played."""
+    """Run the command with `played` as the results of its runs, and return the exit code."""
     monkeypatch.setattr(lab, "resolve_all", lambda report, version: None)
     monkeypatch.setattr(playing, "play", lambda *_: played)
     return lab.gaps(form=["plain"], gap=["one-of-each"], mappings=False, report_dir=folder)

@@ -1,4 +1,4 @@
-"""Measures that the laboratory reads from the history of an update, and their pictures."""
+"""Tests of the measures that the laboratory computes from the history of an update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ P, D = Key("group", "P"), Key("group", "D")
 
 
 def measured(after: dict[int, Callable[[Played], object]] | None = None) -> UpdateMeasurement:
-    """Return the measures of the trace of COH-T1; `after` acts after one of its writes."""
+    """Return the measures of the COH-T1 trace. `after` maps the index of a write to an action that follows that
+    write."""
     played = Played(ALL, after=after).play()
     ordered = server_order(played.story.history.records())
     assert ordered is not None
@@ -38,7 +39,7 @@ def test_an_update_in_which_nothing_fails() -> None:
 
 
 def test_units_of_one_version_count() -> None:
-    """F5/2 P4/1 D3/1 are two units at rest; the first sub-step leaves F3 of the old version, and so one."""
+    """F5/2 P4/1 D3/1 make two units at rest. The first sub-step leaves three F of the old version, so only one unit."""
     result = measured()
     assert result.points[0].whole == result.points[-1].whole == 2
     assert result.lowest_whole == 1
@@ -62,7 +63,7 @@ def test_members_of_pods() -> None:
 
 @pytest.mark.parametrize(("key", "index", "size"), [(P, 0, 2), (P, 1, 1), (P, 2, 2), (D, 2, 1)])
 def test_shared_gang_size(key: Key, index: int, size: int) -> None:
-    """M1{F2,P0,D0} T1{P1} M2{F3,P2,D1} T2{P3} T3{D2}."""
+    """The final layout is M1{F2,P0,D0} T1{P1} M2{F3,P2,D1} T2{P3} T3{D2}."""
     assert measures.shared_gang_size(FINAL, key, index) == size
 
 

@@ -1,4 +1,4 @@
-"""Tables and pictures of the laboratory."""
+"""Tests of the laboratory's tables and pictures."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_page_has_a_table_for_each_course() -> None:
 
 
 def quiet(workload: str, *layouts: str) -> list[dict[str, Any]]:
-    """The first undisturbed updates of a workload."""
+    """Return the undisturbed trials of a workload, one for each layout."""
     trials = {
         trial["layout"]: trial
         for trial in document(1)["trials"]
@@ -85,7 +85,8 @@ def words(picture: str) -> list[str]:
 
 
 def outlines(picture: str, style: str) -> list[tuple[list[float], list[float]]]:
-    """The x and y of the corners of each shape in a style, without the one of the legend."""
+    """Return the x and the y coordinates of the corners of each shape with this style, except for the shape in the
+    legend."""
     shapes = [shape for shape in ElementTree.fromstring(picture).iter(f"{SVG}path") if shape.get("style") == style]
     corners = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", shape.get("d", "")) for shape in shapes[:-1]]
     return [([float(x) for x, _ in shape], [float(y) for _, y in shape]) for shape in corners]

@@ -1,4 +1,5 @@
-"""Pages in headless Chromium, by its DevTools protocol: what a reader sees, and what keys do."""
+"""Headless Chromium, driven through the DevTools protocol: shows what a reader of a page sees and how keys act on
+it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ OPTIONS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
 )
 STARTS_WITHIN = 60.0
-"""Seconds in which a browser is up, also on a machine with much else to do."""
+"""Seconds that a browser may take to start, even on a busy machine."""
 
 CONTRASTS = """(() => {
   const numbers = color => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
@@ -45,7 +46,7 @@ CONTRASTS = """(() => {
   }
   return [...found];
 })()"""
-"""Texts whose contrast is below the 4.5 of WCAG 2 AA."""
+"""JavaScript that returns the visible texts whose contrast is below 4.5, the minimum of WCAG 2 AA."""
 
 
 class Page:
@@ -54,7 +55,8 @@ class Page:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket, self._numbers = socket, itertools.count(1)
         self.errors: list[str] = []
-        """Complaints of the browser: errors of scripts, and requests that the page's policy forbids."""
+        """Errors that the browser has reported since the page was opened, such as uncaught exceptions and requests that
+        the page's Content-Security-Policy forbids."""
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol and return its result."""
@@ -72,7 +74,7 @@ class Page:
                 return result
 
     async def open(self, path: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
-        """Show a file in a window of a size in CSS pixels."""
+        """Open a file in a window of this size in CSS pixels."""
         self.errors.clear()
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         await self.call("Emulation.setDeviceMetricsOverride", **size)
@@ -83,7 +85,7 @@ class Page:
         )
 
     async def value(self, expression: str) -> Any:
-        """Return the value of an expression of JavaScript."""
+        """Evaluate a JavaScript expression, await its result if it is a promise, and return the value."""
         reply = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
@@ -98,17 +100,17 @@ class Page:
             await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     async def scheme(self, name: str) -> None:
-        """Prefer a color scheme: `light` or `dark`."""
+        """Emulate a user who prefers a color scheme: `light` or `dark`."""
         await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     async def picture(self) -> bytes:
-        """Return what is in the window as PNG."""
+        """Return a PNG screenshot of the window."""
         return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
 
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Page]:
-    """Start a browser with an empty profile; it ends with the block."""
+    """Start a browser with an empty profile and yield its page; the browser is killed when the block ends."""
     assert PROGRAM is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(
@@ -133,7 +135,7 @@ async def browser() -> AsyncIterator[Page]:
 
 
 async def _port(process: asyncio.subprocess.Process) -> int:
-    """Return the port that a browser says it listens on."""
+    """Return the DevTools port that a browser reports on standard error."""
     assert process.stderr is not None
     async for line in process.stderr:
         if match := re.search(rb"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):

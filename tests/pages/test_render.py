@@ -1,4 +1,4 @@
-"""Pages of HTML: one file, nothing from elsewhere, and no value that becomes HTML."""
+"""Tests that a rendered page is a single HTML file which loads nothing from elsewhere and escapes every value."""
 
 from __future__ import annotations
 
