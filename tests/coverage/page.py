@@ -1,7 +1,7 @@
-"""`make docs`: docs/requirements.md, docs/coverage.md, docs/contract.md, docs/upstream-tests.md and the tables of
-docs/trust.md.
+"""`make docs`: writes docs/requirements.md, docs/coverage.md, docs/contract.md, docs/upstream-tests.md and the tables
+of docs/trust.md.
 
-Only a test may know both the judge and the judged.
+The program is part of the tests because only tests may import both the suite and the mutants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Each end-to-end test of upstream names requirements that exist, and docs/upstream-tests.md says so."""
+"""Tests that the requirements listed for each of upstream's end-to-end tests exist, and that docs/upstream-tests.md is
+up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/upstream-tests.md: which requirements judge what the end-to-end tests of upstream ask."""
+"""docs/upstream-tests.md: which requirements judge what upstream's end-to-end tests assert."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FULL, PART, NOT = "in full", "in part", "not"
 
 
 def read(path: Path | None = None) -> Mapping[str, Any]:
-    """Read the tests of upstream. Raises UsageError with file, line and field."""
+    """Read the list of upstream's tests. Raises UsageError with file, line and field."""
     folder = coverage.folder()
     return documents.read(path or folder / "upstream_tests.yaml", folder / "upstream_tests.schema.json").value
 
@@ -27,7 +27,8 @@ def tests(listed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def problems(listed: Mapping[str, Any], registry: Registry) -> list[str]:
-    """Return one sentence for each test that is listed twice, and for each id that is no requirement."""
+    """Return one message for each test that is listed twice, and one for each id that is retired or not a
+    requirement."""
     names = Counter(test["name"] for test in tests(listed))
     duplicates = [f"{name}: is listed twice" for name, times in names.items() if times > 1]
     return duplicates + [

@@ -1,4 +1,4 @@
-"""The parts of docs/findings/grove-operator.md that follow from the recorded runs and from the other pages."""
+"""The parts of docs/findings/grove-operator.md that are generated from the recorded runs and the other pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGES = tuple(
 )
 RUNS = data.folder("fixtures") / "findings" / "grove-operator.runs.yaml"
 GANG_MAPS = FOLDER / "grove-operator-gang-maps.md"
-"""The findings of a build in which every set has PodGangMaps."""
+"""The findings about a build in which every set has PodGangMaps."""
 GANG_MAP_RUNS = data.folder("fixtures") / "findings" / "grove-operator-gang-maps.runs.yaml"
 PART = re.compile(r"(<!-- made by `make docs`: (\w+) -->\n).*?(\n<!-- end -->)", re.S)
 COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.BLOCKED, Outcome.NOT_CLAIMED)
@@ -87,7 +87,7 @@ def _findings(entries: Iterable[Finding], registry: Registry) -> Iterator[str]:
 
 
 def _recall(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
-    """Yield how many findings fail a MUST, and what documents say of each other one."""
+    """Yield how many findings fail a MUST, and a table of what upstream's documents say about each other finding."""
     decided = [entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)]
     yield f"{len(decided)} of {len(entries)} findings fail a MUST. The others decide nothing:"
     yield from ("", "| finding | requirement | documents | why it is no MUST |", "|---|---|---|---|")

@@ -1,7 +1,8 @@
-"""Recipes of findings: the commands of `console` blocks, and the output that a page shows for them. Pure.
+"""Recipes of findings: the commands in a page's `console` blocks, and the output that the page shows for them.
 
-A command begins with `$ ` and continues over the following lines until the shell has all of it (quotes, here
-documents). What follows until the next command is its output. `…` stands for any text, and spaces count once.
+A command starts with `$ ` and continues over the following lines until the shell considers it complete (quotes, here
+documents). The lines up to the next command are its output. `…` stands for any text, and any run of spaces counts as
+one.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ RECORD = data.folder("fixtures") / "findings" / "recipes.yaml"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 PROMPT, ANY = "$ ", "…"
 WARNING = "Warning: "
-"""Start of a warning of admission; a page shows warnings where they matter."""
+"""The prefix of an admission warning. An output may have warnings that its page does not show."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command as the shell gets it, and the lines that the page shows for it."""
+    """A command as it is passed to the shell, and the output that the page shows for it, by lines."""
 
     text: str
     output: tuple[str, ...]
@@ -35,7 +36,8 @@ class Command:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The commands that show a finding: those before the first section of its page, then its own."""
+    """The commands that show a finding: `prepared`, which precede the first finding on its page, then its own
+    `commands`."""
 
     finding: Finding
     prepared: tuple[Command, ...]
@@ -43,7 +45,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """Return what identifies it in the record of recipes that were run."""
+        """Return the recipe's key in the record of recipes that have been run."""
         return f"{self.finding.page.name}: {', '.join(self.finding.ids)}"
 
     @property
@@ -54,7 +56,7 @@ class Recipe:
 
 
 def recipes(page: Path) -> Iterator[Recipe]:
-    """Yield the recipe of each finding of a page; it is empty if the section has no commands."""
+    """Yield the recipe of each finding on a page; a recipe is empty if the finding's section has no commands."""
     findings = read([page])
     first = min((finding.line for finding in findings), default=0)
     before = "\n".join(page.read_text("utf-8").splitlines()[: max(0, first - 1)])
@@ -78,7 +80,7 @@ def commands(text: str) -> Iterator[Command]:
 
 
 def complete(command: str) -> bool:
-    """Return whether the shell would run this text, or would ask for more of it."""
+    """Return whether the shell would run this text as it is, rather than wait for more input."""
     if command.endswith("\\"):
         return False
     done = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
@@ -86,7 +88,7 @@ def complete(command: str) -> bool:
 
 
 def shows(expected: tuple[str, ...], output: str) -> bool:
-    """Return whether an output is what the page shows."""
+    """Return whether an output matches what the page shows."""
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     if not any(WARNING in line for line in expected):
         lines = [line for line in lines if not line.startswith(WARNING)]
@@ -95,7 +97,7 @@ def shows(expected: tuple[str, ...], output: str) -> bool:
 
 
 def recorded() -> dict[str, str]:
-    """Return the recipes that were run and showed what their pages say: name → digest."""
+    """Return the recipes whose outputs matched their pages when they were last run: name → digest."""
     if not RECORD.is_file():
         return {}
     digests: dict[str, str] = yaml.safe_load(RECORD.read_text("utf-8"))["recipes"]

@@ -1,7 +1,7 @@
 """`python -m tests.findings.run --set binary=… --set crds=… PAGE…`: run the recipes of findings on a fake cluster.
 
-Each recipe runs as it stands, in a namespace of its own. Those that change nodes or what belongs to the whole cluster
-run alone. What showed what its page says is recorded in fixtures/findings/recipes.yaml.
+Each recipe runs unchanged in its own namespace. Recipes that change nodes or cluster-scoped objects run alone. A recipe
+whose outputs match its page is recorded in fixtures/findings/recipes.yaml.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cluster(*arguments: str) -> None:
 
 
 def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[str]:
-    """Run a recipe in a namespace of its own; yield the outputs that differ from its page."""
+    """Run a recipe in its own namespace; yield each output that differs from the page."""
     slug = f"{recipe.finding.ids[0].lower()}-{os.getpid()}"
     place = folder / slug
     place.mkdir()
@@ -62,7 +62,7 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
 
 
 def main() -> int:
-    """Run the chosen recipes; record those that worked."""
+    """Run the chosen recipes, record those that match their pages, and return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--cluster", default="", help="a cluster with the operator that exists; else one is made")
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
-    """Run recipes, those that need the cluster for themselves last; yield whether each failed."""
+    """Run the recipes, at the end those that need the cluster to themselves; yield for each whether it failed."""
     running = find(name)
     path = f"{running.kubectl.parent}:{os.environ['PATH']}"
     environment = os.environ | {"KUBECONFIG": str(running.kubeconfig), "PATH": path}

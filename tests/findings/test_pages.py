@@ -1,4 +1,5 @@
-"""Pages of findings agree with the recorded runs; their recipes were run as they stand, or name a test of the suite."""
+"""Tests that the pages of findings agree with the recorded runs, and that the recipe of each finding has been run
+unchanged or the finding names a test of the suite."""
 
 from __future__ import annotations
 
@@ -48,19 +49,20 @@ def without_recipe(finding: findings.Finding) -> bool:
 
 
 def suite_tests(finding: findings.Finding) -> list[str]:
-    """Return the tests that a finding names in place of a recipe."""
+    """Return the tests that a finding names instead of a recipe."""
     return [test for line in finding.body.splitlines() if line.startswith(SUITE) for test in NAMED.findall(line)]
 
 
 def exists(test: str) -> bool:
-    """Return whether the suite has a file of tests, or a function in it."""
+    """Return whether the suite has this test: a file, or a function in it (`file::function`)."""
     file, _, function = test.partition("::")
     path = TESTS / file
     return path.is_file() and f"def {function}(" * bool(function) in path.read_text("utf-8")
 
 
 def by_chance(finding: findings.Finding) -> bool:
-    """Return whether nothing can be done to see it: no requirement of it fails in every run, and the page says why."""
+    """Return whether a finding cannot be reproduced at will: each of its requirements fails only in some runs, and the
+    page says why there is no recipe."""
     return finding.sometimes.issuperset(finding.ids) and "No recipe:" in finding.body
 
 
