@@ -1,4 +1,4 @@
-"""The bridge of docs/ai-conformance.md makes gangs of Jobs, as the page sets it up."""
+"""Tests that the bridge of docs/ai-conformance.md, set up as the page says, makes gangs of Jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABEL = {"example.com/gang": "grove"}
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[str]:
-    """A cluster of two nodes, with the reference, the policy and the bridge."""
+    """Yield the kubeconfig of a two-node cluster with the reference, the admission policy and the bridge."""
     start, apply, export, bridge = commands(PAGE, "A gang scheduler of Grove")
     run(start, tmp_path)
     try:
@@ -52,7 +52,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[str]:
 
 def job(name: str, pods: int, cpu: str, *, labels: dict[str, str] | None = None, **spec: int) -> dict[str, Any]:
     container = {"name": "main", "image": "any", "resources": {"requests": {"cpu": cpu}}}
-    # The pods of the page's cluster exit 5 s after they are Ready.
+    # By default, pods of the page's cluster exit 5 s after they become Ready.
     annotations = {"conformance.grove.io/behavior": "exit", "conformance.grove.io/exit-after": "1s"}
     template = {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": [container]}}
     return {
@@ -87,22 +87,24 @@ async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None
             conditions = [c for pod in await pods(name) for c in pod["status"].get("conditions", ())]
             return sum(c["type"] == "PodScheduled" and c["reason"] == "Unschedulable" for c in conditions) == count
 
-        # Of three pods of 6 CPUs, two fit on two nodes of 8.
+        # Each of the two nodes has 8 CPUs, so there is room for two of three pods that request 6 CPUs.
         await client.create(JOBS, job("large", 3, "6"))
         await until(lambda: refused("large", 3))
 
-        # A gang that fits is placed meanwhile; its last pod, which comes when only one is left to do, is placed alone.
+        # Meanwhile, a gang that fits is placed. Its third pod is created when only one completion is left, and is
+        # placed alone.
         await client.create(JOBS, job("small", 2, "1", completions=3))
         await until(lambda: complete("small"))
         assert {pod["spec"]["schedulerName"] for pod in await pods("small")} == {"grove-gang-scheduler"}
         assert await bound("small") == 3 and await bound("large") == 0
 
-        # The same Job without the label is not a gang, so the nodes had room for a part of one.
+        # Without the label, the same Job is not a gang and its pods are bound one by one: there was room for a part of
+        # the gang.
         await client.create(JOBS, job("plain", 3, "6", labels={}))
         await until(lambda: complete("plain"))
         assert await bound("plain") == 3 and await bound("large") == 0
 
-        # With a third node, the gang fits. Its PodGang goes with the Job.
+        # With a third node, the gang fits. Its PodGang is deleted with the Job.
         third = [node for node in requested("tiny:3", "", KEYS) if node["metadata"]["name"] == "tiny-2"]
         await create_nodes(client, third)
         await until(lambda: complete("large"))
@@ -114,7 +116,7 @@ async def test_jobs_are_placed_as_a_whole_or_not_at_all(kubeconfig: str) -> None
 
         await until(deleted)
 
-        # A Job without a name of its own would be given to the scheduler without a gang.
+        # A Job with generateName is rejected because its pods would reach the scheduler without a gang.
         nameless = job("any", 1, "1")
         nameless["metadata"] = {"namespace": "default", "generateName": "any-", "labels": LABEL}
         with pytest.raises(ApiError, match="job-bridge"):

@@ -1,8 +1,9 @@
-"""The recipes of CONTRIBUTING.md work: they are applied to a copy of the tree, and their quick checks pass there.
+"""Tests that the recipes of CONTRIBUTING.md work: they are applied to a copy of the tree, and their quick checks pass
+there.
 
-The first line of a block says what it is: a new file, an addition to a file, a replacement in a file, or commands.
-Commands that start a cluster are not run. A command of several recipes runs once, with the last of them: the changes of
-all recipes add up.
+The first line of a block says what the block is: a new file, an addition to a file, a replacement in a file, or
+commands. Commands that start a cluster are not run. The changes of all recipes accumulate, so a command that several
+recipes contain runs only once, in the last of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: the recipe it belongs to, its language, its first line, and the other lines."""
+    """A fenced block: the recipe that contains it, its language, its first line, and its other lines."""
 
     recipe: str
     language: str
@@ -60,7 +61,7 @@ def commands(block: Block) -> list[str]:
 
 
 def apply(block: Block, tree: Path) -> None:
-    """Change the file of the tree that a block names."""
+    """Apply a block to the file in the tree that the block names."""
     verb, _, name = block.head.removeprefix("# ").partition(" ")
     match block.language:
         case "sh":
@@ -87,7 +88,7 @@ def substitute(path: Path, lines: str) -> None:
 
 
 def run(command: str, tree: Path, recipe: str) -> None:
-    """Run a command in the tree, with its packages in place of the installed ones."""
+    """Run a command in the tree, with the tree's packages instead of the installed ones."""
     if command.startswith("make "):
         command = command.replace("make ", "make -s -o .venv/.ready ", 1)
     done = subprocess.run(
@@ -105,7 +106,7 @@ def tree(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.timeout(900)  # 46 s alone, and more than 300 s beside a run of the suite
+@pytest.mark.timeout(900)  # takes 46 s alone, and more than 300 s alongside a run of the suite
 def test_every_recipe_works_and_leaves_a_tree_that_passes_the_quick_checks(tree: Path) -> None:
     all_blocks = list(blocks())
     assert {block.recipe for block in all_blocks} == RECIPES

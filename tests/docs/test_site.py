@@ -1,4 +1,5 @@
-"""The documents as a site: every link leads somewhere, on GitHub and there, and nothing is loaded from elsewhere."""
+"""Tests of the documentation site: every link resolves, on GitHub and on the site, and pages load nothing from
+elsewhere."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def build(project: Path, to: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A small project with our settings: a document, a folder and a file outside `docs/`."""
+    """A small project with this project's settings: a document, a folder and a file outside `docs/`."""
     for name in ("mkdocs.yml", "docs/front_page.py", "docs/site.py", "docs/iframe-worker.js"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(PROJECT / name, tmp_path / name)
@@ -76,7 +77,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our site."""
+    """The folder with this project's site, built once."""
     folder = tmp_path_factory.mktemp("site")
     done = build(PROJECT, folder)
     assert done.returncode == 0, done.stderr
@@ -127,7 +128,7 @@ async def _read(front: Path) -> None:
         for scheme in ("light", "dark"):
             await page.scheme(scheme)
             await page.open(front)
-            poor = [text for text in await page.value(CONTRASTS) if ".md-search" not in text]  # of the theme
+            poor = [text for text in await page.value(CONTRASTS) if ".md-search" not in text]  # the theme's
             assert poor == [], scheme
             grounds.append(await page.value("getComputedStyle(document.body).backgroundColor"))
         assert grounds[0] != grounds[1]
@@ -140,8 +141,8 @@ async def _read(front: Path) -> None:
 
 
 def test_a_document_has_the_same_parts_on_the_site_as_on_github(site: Path) -> None:
-    """MkDocs reads Markdown of its own kind: what belongs to an item of a list has to be indented by four spaces, and a
-    list or a table begins after an empty line."""
+    """MkDocs has its own Markdown dialect: the content of a list item must be indented by four spaces, and a list or a
+    table must follow an empty line."""
     tags = re.compile(r"<(li|ol|ul|table|tr|code|h2|h3|blockquote)[ >]")
     different = {}
     for document in [*(PROJECT / "docs").rglob("*.md"), PROJECT / "CONTRIBUTING.md", PROJECT / "CHANGELOG.md"]:
