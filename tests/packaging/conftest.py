@@ -1,4 +1,4 @@
-"""The wheel, installed."""
+"""A fixture that installs the wheel."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.packaging.installed import call, link, needed
 
 @pytest.fixture(scope="session", params=["linked", pytest.param("installed", marks=pytest.mark.thorough)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`grove-conformance` of a virtual environment that holds the wheel, what it says that it depends on, and
-    `fixtures`. That pip can install the former is shown by every fresh checkout; linking it is ten times as fast."""
+    """Return `grove-conformance` in a virtual environment with the wheel, its declared dependencies, and PyPI's
+    `fixtures`. Every fresh checkout shows that pip can install the dependencies; linking them is ten times as fast."""
     folder = tmp_path_factory.mktemp("installed")
     call([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], PROJECT)
     (wheel,) = folder.glob("*.whl")
@@ -28,7 +28,8 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         (packages,) = folder.glob("environment/lib/python*/site-packages")
         link(needed("grove-conformance"), packages)
     else:
-        # The lock file names the development tools, too; as constraints its versions hold for what the wheel asks for.
+        # The lock file also names the development tools. As constraints, its versions apply only to what the wheel
+        # requires.
         versions = folder / "constraints.txt"
         versions.write_text(re.sub(r" \\\n +--hash=\S+", "", (PROJECT / "requirements.lock").read_text()))
         call([*pip, "-c", versions, wheel, "fixtures==4.3.2"], folder)

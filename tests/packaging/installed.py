@@ -1,4 +1,4 @@
-"""Helpers of tests of the wheel: an environment of its own for it, and commands that see nothing of this checkout."""
+"""Helpers for tests of the wheel: a separate environment for it, and commands that see nothing of this checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 
 def needed(name: str, extra: str = "") -> set[str]:
-    """Return the distributions of this environment that the one called `name` depends on, directly or not."""
+    """Return the distributions of this environment on which the distribution `name` depends, directly or indirectly."""
     distributions, todo = set(), {(name, extra)}
     while todo:
         of, extra = todo.pop()
@@ -27,7 +27,8 @@ def needed(name: str, extra: str = "") -> set[str]:
 
 
 def link(distributions: set[str], packages: Path) -> None:
-    """Link what belongs to distributions of this environment into the folder `packages` of another."""
+    """Link the files of distributions of this environment into `packages`, the site-packages folder of another
+    environment."""
     for name in distributions:
         distribution = metadata.distribution(name)
         for top in {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}:
@@ -35,14 +36,15 @@ def link(distributions: set[str], packages: Path) -> None:
 
 
 def packages_of_theirs(folder: Path, *names: str) -> None:
-    """Make packages that end each process that imports them."""
+    """Create packages that terminate every process that imports them."""
     for name in names:
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text('raise SystemExit("a package of theirs was imported: " + __file__)')
 
 
 def call(command: list[str | Path], folder: Path, codes: tuple[int, ...] = (0,), **variables: str) -> str:
-    """Run a command, and return its output. It sees nothing of this checkout but what is on its command line."""
+    """Run a command and return its output. The command sees nothing of this checkout except what its command line
+    names."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         command, cwd=folder, env=environment | variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,4 +1,5 @@
-"""Files that docs/ci.md offers are valid for their systems, and their shell does what the page says."""
+"""Tests that the files which docs/ci.md offers are valid for their CI systems, and that their shell scripts do what the
+page says."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ if os.environ["CODE"] == "4":
 print("the verdict")
 sys.exit(int(os.environ["CODE"]))
 """
-"""A program in place of `grove-conformance`: it keeps its arguments, and has a report unless CODE is a usage error."""
+"""A stand-in for `grove-conformance` that stores its arguments, writes a report unless CODE is a usage error, and exits
+with CODE."""
 
 
 def steps() -> list[dict[str, Any]]:
@@ -52,7 +54,7 @@ def steps() -> list[dict[str, Any]]:
 
 
 def scripts(value: Any) -> list[str]:
-    """Return all shell in a file, with the expressions of the CI system as a word."""
+    """Return all shell scripts in a parsed file, with every expression of the CI system replaced by a word."""
     if isinstance(value, list):
         return [script for inner in value for script in scripts(inner)]
     if not isinstance(value, dict):
@@ -139,7 +141,7 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
 
 
 def of_operator(job: str, words: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the step of the workflow for the Go operator that contains some words, with a program for the suite."""
+    """Run the step that contains `words`, of a job of the Go operator's workflow, with a stand-in for the suite."""
     [script] = [step["run"] for step in yaml.safe_load(OPERATOR)["jobs"][job]["steps"] if words in step.get("run", "")]
     (folder / "grove-conformance").write_text(SUITE)
     (folder / "grove-conformance").chmod(0o755)

@@ -1,4 +1,4 @@
-"""The Makefile says what it cannot do."""
+"""Tests that the Makefile rejects a checkout whose path pip cannot handle."""
 
 from __future__ import annotations
 

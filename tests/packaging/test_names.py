@@ -1,4 +1,5 @@
-"""Packages of a project called `conformance`, `kube` or `reference_impl` hide none of ours, and ours none of theirs."""
+"""Tests that the suite's packages and another project's packages `conformance`, `kube` or `reference_impl` do not hide
+each other."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ FOUND = "CORE-001 (MUST, profile core)"
 
 @pytest.fixture
 def python(program: Path) -> Path:
-    """The interpreter that the wheel was installed for."""
+    """The interpreter of the environment in which the wheel is installed."""
     return program.with_name("python")
 
 
@@ -36,7 +37,7 @@ def test_the_reference_is_ours_beside_packages_of_the_same_names(program: Path, 
 
 @pytest.mark.parametrize("module", ["conformance", "reference_impl"])
 def test_a_module_uses_our_packages(python: Path, tmp_path: Path, module: str) -> None:
-    """Python chooses the module of `python -m`; that module gets our packages."""
+    """Python itself resolves the module of `python -m`, but that module imports the suite's packages."""
     packages_of_theirs(tmp_path, *(name for name in PACKAGES if name != module))
     assert "Usage" in call([python, "-m", module, "--help"], tmp_path, PYTHONPATH=".")
 

@@ -1,5 +1,6 @@
-"""The wheel alone judges an implementation: installed into an environment of its own, beside a package of PyPI that is
-called `fixtures` as our data folder is, and called from a folder that is no checkout."""
+"""Tests that the wheel alone can judge an implementation. The wheel is installed into a separate environment, next to a
+PyPI package that is called `fixtures` like the suite's data folder, and is called from a folder that is not a
+checkout."""
 
 from __future__ import annotations
 
