@@ -1,8 +1,8 @@
-"""`make bench`: what requests cost, on a control plane of their own.
+"""`make bench`: measures what requests cost, on a dedicated control plane.
 
 The table in docs/design.md, section "Client and serialization", comes from here.
 
-CPU of the API server rather than elapsed time, because that is what a laptop runs out of first.
+The figure is the CPU time of the API server rather than elapsed time, because CPU is what a laptop runs out of first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Environment:
         return float(times.user + times.system)
 
     async def measure(self, name: str, make: Make) -> list[Any]:
-        """Makes COUNT requests; prints their cost and gives the answers."""
+        """Make COUNT requests, print their cost and return the responses."""
         limit = asyncio.Semaphore(IN_FLIGHT)
 
         async def one(number: int) -> bytes:

@@ -1,10 +1,10 @@
-"""Duration of a cycle of the reference's gang scheduler where nearly all gangs run already, without a cluster.
+"""Measures one cycle of the reference's gang scheduler when nearly all gangs already run. Needs no cluster.
 
     .venv/bin/python tests/bench/gang_cycle.py
 
-A cycle looks at all gangs and pods, so this is what it costs while further gangs arrive. Prints CPU milliseconds for
-500 to 10,000 gangs of two pods, 20 of which wait, and the exponent of their growth; exit code 1 where it is above
-LIMIT_EXPONENT, or cycles take more of a core than LIMIT_SHARE.
+A cycle inspects all gangs and pods, so this is its cost while more gangs arrive. Prints CPU milliseconds for 500 to
+10,000 gangs of two pods, 20 of which wait, and the exponent of the growth. The exit code is 1 if the exponent is above
+LIMIT_EXPONENT, or if cycles take a larger share of a core than LIMIT_SHARE.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fleet(count: int) -> list[model.Node]:
 
 
 def seconds(gangs: int) -> float:
-    """Return the CPU seconds of the quickest of some cycles."""
+    """Return the CPU seconds of the fastest of REPEATS cycles."""
     hosts = fleet(-(-gangs * PODS // PODS_ON_A_NODE))
     names = [host.metadata.name for host in hosts]
     pods = {

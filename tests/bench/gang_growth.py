@@ -13,14 +13,14 @@ from operator import itemgetter
 from tests.scheduling import fragmented
 
 SIZES = (100, 400, 800)
-"""Nodes; there are four waiting pods for each."""
+"""Numbers of nodes; four pods wait for each node."""
 SEED = 1
 ROUNDS = 3
-"""The quickest counts: other work on the machine slows a cycle down."""
+"""Cycles for each size. The fastest counts, because other work on the machine slows a cycle down."""
 
 
 def measured(nodes: int) -> tuple[int, float]:
-    """Return the number of gangs that wait afterwards, and the CPU seconds of a cycle."""
+    """Return the number of gangs that still wait after a cycle, and the cycle's CPU seconds."""
     scene = fragmented.scene(SEED, nodes, 4 * nodes)
     level = dataclasses.replace(scene, gangs=[dataclasses.replace(gang, priority=0) for gang in scene.gangs])
     begin = time.process_time()

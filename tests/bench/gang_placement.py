@@ -1,9 +1,10 @@
-"""Duration of the reference scheduler's planning: gangs of mixed shapes on gb200-nvl72 nodes, one cycle, no cluster.
+"""Measures how long the reference scheduler plans: gangs of mixed shapes on gb200-nvl72 nodes, in one cycle, without a
+cluster.
 
     .venv/bin/python tests/bench/gang_placement.py
 
 Prints CPU seconds for 100 to 1,000 gangs, on 1,000 nodes and on as many nodes as gangs, and the exponents of their
-growth; exit code 1 where 1,000 gangs take more than LIMIT_SECONDS or an exponent is above LIMIT_EXPONENT.
+growth. The exit code is 1 if 1,000 gangs take more than LIMIT_SECONDS or an exponent is above LIMIT_EXPONENT.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LIMIT_SECONDS, LIMIT_EXPONENT = 10.0, 1.3
 LEVELS = (nodes.ZONE, nodes.BLOCK, nodes.RACK, nodes.HOSTNAME)
 
 Groups = list[tuple[str, int, int, dict[str, str]]]
-"""Name, minimum, pods, what a pod asks for."""
+"""Name, minimum, number of pods, and the resource requests of a pod."""
 
 
 def gpus(count: int) -> dict[str, str]:
@@ -48,7 +49,7 @@ SHAPES: list[tuple[Groups, dict[str, Any]]] = [
     ([("frontend", 2, 4, ROUTER)], {}),
 ]
 WEIGHTS = [6, 3, 4, 3, 3, 2, 3, 1, 2]
-"""Together about as many GPUs as there are with as many gangs as nodes, so that some gangs have to wait."""
+"""Weights with which as many gangs as nodes request about all GPUs of the nodes, so some gangs have to wait."""
 
 
 def fleet(count: int) -> list[model.Node]:
@@ -58,7 +59,7 @@ def fleet(count: int) -> list[model.Node]:
 
 
 def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
-    """Gangs of all shapes, in a random order; every ninth has a scaled one behind it."""
+    """Return gangs of random shapes; every ninth gang is followed by a scaled gang that depends on it."""
     random = Random(seed)
     result: list[gangs.Gang] = []
     while len(result) < count:
@@ -86,7 +87,8 @@ def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:
 
 
 def measured(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
-    """The least CPU time of some cycles, each of which begins with what the watch caches hold."""
+    """Return the least CPU time of REPEATS cycles, and the last plan. Each cycle gets new objects, as the watch caches
+    hold them."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         nodes, waiting = fleet(node_count), workload(gang_count)

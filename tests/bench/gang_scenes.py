@@ -1,9 +1,9 @@
-"""Hard rules of the gang scheduler on large scenes: mixed nodes, partly occupied, and gangs that all
-differ in sizes, requests, domains and priorities. No cluster.
+"""Checks the hard rules of the gang scheduler on large scenes: mixed nodes, partly occupied, and gangs that all differ
+in sizes, requests, domains and priorities. Needs no cluster.
 
     .venv/bin/python -m tests.bench.gang_scenes 0 2000
 
-judges the scenes of these seeds, one cycle each; exit code 1 if one breaks a rule or a search gives up.
+judges the scenes of these seeds, one cycle each. The exit code is 1 if a scene breaks a rule or a search gives up.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Duration of the reference's hashing: 1,000 different cliques with a realistic inference pod spec, each hashed once.
+"""Measures the reference's hashing: 1,000 different cliques with a realistic inference pod spec, each hashed once.
 
     .venv/bin/python tests/bench/hashing.py
 
-Prints CPU time; exit code 1 where a template takes more than LIMIT_TEMPLATE_MS once the process is warm, or 1,000
-cliques in a fresh process more than LIMIT_SECONDS.
+Prints CPU time. The exit code is 1 if a template takes more than LIMIT_TEMPLATE_MS in a warm process, or 1,000 cliques
+take more than LIMIT_SECONDS in a fresh process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT_SECONDS, LIMIT_TEMPLATE_MS = 1.0, 1.0
 
 
 def templates(round_: str) -> list[Template]:
-    """Cliques that differ in an image, a variable and a label."""
+    """Return CLIQUES templates that differ in an image, an environment variable and a label."""
     template: dict[str, Any] = next(v for v in hash_vectors.vectors() if v["name"] == "vllm-server")["template"]
     result = []
     for number in range(CLIQUES):

@@ -1,7 +1,8 @@
 """`python -m tests.bench.run_costs [OPTION]… -- run …`: the CPU seconds of a run, by program.
 
-The table in docs/design.md, section "Costs of a run", comes from here. A run has a state folder of its own, and every
-process of it has that folder in its environment. The last second of a process that ends is not counted.
+The table in docs/design.md, section "Costs of a run", comes from here. Each run has its own state folder, and every
+process of the run has that folder in its environment. What a process uses after its last check, so in its last half
+second, is not counted.
 """
 
 from __future__ import annotations
@@ -27,26 +28,27 @@ PYTHON = {
     "grove-conformance run": "the command",
     "grove_conformance.start": "owner watch and startup order",
 }
-"""Text in the arguments of a Python process → name of the program."""
+"""Name of the program by a text in the arguments of a Python process."""
 
 
 def program(arguments: list[str]) -> str:
-    """Return what a process is called in the table."""
+    """Return the name of a process in the table."""
     name, line = Path(arguments[0]).name, " ".join(arguments)
     return next((label for part, label in PYTHON.items() if part in line), name) if "python" in line else name
 
 
 class Costs:
-    """The CPU of all processes with a state folder, each as it was last seen."""
+    """The CPU time of all processes that have a state folder in their environment, as of the last check of each
+    process."""
 
     def __init__(self, state: str) -> None:
         self._state = state
         self._programs: dict[psutil.Process, str] = {}
-        """Program of each known process; empty if it is of somebody else."""
+        """Program of each known process; empty if the process does not belong to the run."""
         self._seconds: dict[psutil.Process, float] = {}
 
     def look(self) -> None:
-        """Note the CPU of each process."""
+        """Record the CPU time of each process of the run."""
         for process in psutil.process_iter():
             with suppress(psutil.Error, IndexError):
                 if process not in self._programs:
