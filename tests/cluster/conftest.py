@@ -1,4 +1,4 @@
-"""Fixtures of the cluster's tests: a state root and processes of the test's own."""
+"""Fixtures of the cluster tests: a test's own state root and processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cluster.waiting import Spawn
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateRoot]:
-    """A state root that no other test and no checkout shares. Processes that the test leaves in it end with it."""
+    """A state root that no other test and no checkout uses. Processes that the test leaves in it are killed."""
     root = tmp_path / "state"
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(root))
     state = StateRoot()
@@ -32,7 +32,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateRoot
 
 @pytest.fixture
 def spawn() -> Iterator[Spawn]:
-    """Runs Python text in a process of its own; it is killed at the end of the test."""
+    """A function that runs Python source in a separate process, which is killed at the end of the test."""
     started: list[subprocess.Popen[str]] = []
 
     def start(text: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:

@@ -1,6 +1,6 @@
-"""A cluster as somebody else has one: KWOK with plain stages of its own, and nothing of the suite beside it.
+"""A cluster as another user might have it: KWOK with its own plain stages, and no component of the suite.
 
-`python -m tests.cluster.foreign FOLDER` keeps one until it is interrupted, for trials by hand.
+`python -m tests.cluster.foreign FOLDER` keeps such a cluster running until it is interrupted, for manual trials.
 """
 
 from __future__ import annotations
@@ -27,18 +27,21 @@ from kube.client import Client
 from kube.resource import NAMESPACES
 
 CHART = {"manage-all-nodes": "false", "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake"}
-"""The options of KWOK that choose its nodes if its own chart has installed it."""
+"""The options that select the nodes of a KWOK that was installed by its Helm chart."""
 
 
 @contextmanager
 def foreign_cluster(folder: Path, *, by_api: bool, scheduler_name: str = "default-scheduler") -> Iterator[Cluster]:
-    """Start one with its state in `folder`. `by_api`: KWOK reads its stages from the API, as its chart has it."""
+    """Yield such a cluster, with its state in `folder`, and take it down at the end of the block.
+
+    With `by_api`, KWOK reads its stages from the API, as its Helm chart configures it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings.stages, "load", lambda name, unnamed: [])
         if by_api:
             patch.setattr(controlplane, "kwokctl_configuration", _as_the_chart_does)
         configured = ClusterSettings(audit=False, scheduler_name=scheduler_name)
-        state = StateRoot(folder)  # not that of this checkout
+        state = StateRoot(folder)  # not the state root of this checkout
         cluster = Cluster.up("foreign", settings=configured, state=state)
     try:
         cluster.kill(COMPONENT)

@@ -1,4 +1,4 @@
-"""A server on loopback that is all release sites at once: files, and images in a registry."""
+"""A loopback server that stands in for all release sites: it serves files, and images like a registry."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OCI = "application/vnd.oci.image"
 
 
 class ReleaseSite:
-    """Serves `files` (path → bytes). `moved` are redirects (path → URL), the paths that begin with `guarded` need the
-    token that `/token` hands out, and the first answers are `faults`."""
+    """A server of `files` (path → bytes). `moved` holds redirects (path → URL). Paths that start with `guarded` need
+    the token that `/token` issues. Each of the `faults` ("503", "cut" or "") applies to one response, in order."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.kinds: dict[str, str] = {}
-        """Media types of those files that are only given to a client that accepts them."""
+        """The media types (path → type) of files that are served only to clients that accept the type."""
         self.moved: dict[str, str] = {}
         self.guarded = ""
         self.requests: list[str] = []
@@ -79,7 +79,7 @@ class ReleaseSite:
         return Handler
 
     def add_image(self, name: str, layers: list[bytes], platforms: tuple[str, ...] = ("linux-amd64",)) -> str:
-        """Serve an image that is the same for each platform; return the digest of its index."""
+        """Serve an image with the same content for each platform, and return the digest of its index."""
         descriptors = [self._blob(name, layer) for layer in layers]
         manifest = json.dumps({"config": {"digest": "none"}, "layers": descriptors}).encode()
         entries = []
@@ -107,7 +107,7 @@ class ReleaseSite:
 
 @contextmanager
 def serving() -> Iterator[ReleaseSite]:
-    """A site that ends with the block."""
+    """Yield a release site, and stop it at the end of the block."""
     site = ReleaseSite()
     try:
         yield site
@@ -116,7 +116,7 @@ def serving() -> Iterator[ReleaseSite]:
 
 
 def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every release site be the one at `url`."""
+    """Use the server at `url` as every release site."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     for name in SITES:
         monkeypatch.setenv(f"GROVE_CONFORMANCE_RELEASES_{name}", url)
@@ -128,7 +128,7 @@ def sha256(content: bytes) -> str:
 
 
 def archive(members: Mapping[str, bytes]) -> bytes:
-    """Return a tar archive in gzip's format, not compressed."""
+    """Return a tar archive in gzip format, without compression."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content in members.items():

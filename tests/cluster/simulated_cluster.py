@@ -1,5 +1,5 @@
-"""A cluster in memory, as far as the preflight of the Workload API asks it: an API server, a scheduler and a controller
-manager, each with feature gates of its own (WL37-E10 to E21)."""
+"""An in-memory cluster for the preflight of the Workload API: an API server, a scheduler and a controller manager, each
+with its own feature gates (WL37-E10 to E21). It serves only the requests that the preflight sends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BOTH = frozenset({"v1beta1", "v1alpha3"})
 
 @dataclass
 class SimulatedCluster:
-    """Plays `kube.client.Client`. `reads_until_noticed`: the reads after which the scheduler
-    notices what it waits for."""
+    """A stand-in for `kube.client.Client`. The scheduler says nothing about pods before read number
+    `reads_until_noticed`, like a scheduler that does not know yet that its API is served."""
 
     apiserver: frozenset[str] = ALL
     served: frozenset[str] = BOTH
@@ -98,7 +98,7 @@ class SimulatedCluster:
         return {**body, "spec": spec}
 
     def _message(self, pod: Mapping[str, Any]) -> str:
-        """Return the scheduler's message about a pod; empty if it does not look at it."""
+        """Return the scheduler's message about a pod; empty while the scheduler does not consider the pod."""
         needed = {GENERIC: ("v1beta1", "podgroups"), COMPOSITE: ("v1alpha3", "compositepodgroups")}
         if self.reads < self.reads_until_noticed or any(
             g in self.scheduler and not self._has(*api) for g, api in needed.items()

@@ -1,4 +1,4 @@
-"""The abilities of a cluster to play pods and nodes are known within seconds, also for a cluster of others."""
+"""Tests that the suite learns within seconds which pods and nodes a cluster can simulate, also on a foreign cluster."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_an_object_needs_is_read_from_it(obj: object, needs: set[Ability]) 
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A KWOK cluster as kwokctl makes it: with KWOK's own stages, and without the process beside KWOK."""
+    """A KWOK cluster as kwokctl creates it: with KWOK's own stages, and without the suite's additional process."""
     with foreign_cluster(tmp_path_factory.mktemp("state"), by_api=False) as cluster:
         yield cluster
 

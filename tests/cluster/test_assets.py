@@ -1,4 +1,4 @@
-"""The cache of programs: one build for two processes, nothing half-built, everything swept up."""
+"""Tests of the program cache: processes share a build, no half-built program is visible, and leftovers are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting writes from an audit log."""
+"""Tests of counting the writes in an audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pod behaviors on a real control plane: each file in behaviors/ is a pod (input) and its states (output)."""
+"""Tests of pod behaviors on a real control plane. Each file in behaviors/ has a pod (input) and its states (output)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class Watched:
-    """Every state of every pod, in the order of the watch."""
+    """Records all states of all pods of the default namespace, in watch order."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -95,7 +95,7 @@ class Watched:
 
 @asynccontextmanager
 async def watching(cluster: Cluster) -> Any:
-    """A watch of the pods, with two nodes for them, which go with it."""
+    """Yield a watch of the pods, with two nodes for them; delete the pods and the nodes at the end of the block."""
     async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="behaviors-test/1") as client:
         fleet = nodes.manifests("tiny", 2)
         names = [node["metadata"]["name"] for node in fleet]
@@ -113,7 +113,7 @@ async def watching(cluster: Cluster) -> Any:
 
 
 def shape(pod: Document) -> Document:
-    """A pod's status without times and addresses, as the files have it."""
+    """Return a pod's status without times and addresses, in the form of the files."""
     status = pod["status"]
     conditions = {
         entry["type"]: " ".join(filter(None, (entry["status"], entry.get("reason"))))
@@ -139,7 +139,7 @@ def _container(entry: Document) -> Document:
 
 
 def instant(pod: Document) -> float:
-    """The latest instant in a status, in seconds."""
+    """Return the latest time in a pod's status, in seconds since the epoch."""
 
     def instants(value: Any) -> Iterator[str]:
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -231,20 +231,20 @@ def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster)
             await watched.create("chatty", {"behavior": "realistic", "running-after": "0s", "ready-after": "3s"}, {})
             await watched.create("held", {"behavior": "never-ready", "hold-ready": "yes", "hold-deletion": "yes"}, {})
             await watched.until(lambda: ready(watched.now["plain"]) and waiting(watched.now["held"]))
-            # A running pod is given a behavior, and loses it.
+            # A running pod gets a behavior, and the behavior is removed again.
             await watched.annotate("plain", behavior="crash-loop", restart_after="100s")
             await watched.until(lambda: waiting(watched.now["plain"]) == "CrashLoopBackOff")
             assert not ready(watched.now["plain"])
             await watched.annotate("plain", behavior=None)
             await watched.until(lambda: ready(watched.now["plain"]))
-            # Changes of the pod do not delay what is to come (FC-046).
+            # Changes of a pod do not delay its next state (FC-046).
             begun, number = asyncio.get_running_loop().time(), 0
             while not ready(watched.now["chatty"]):
                 number += 1
                 await watched.client.patch(PODS, "default", "chatty", {"metadata": {"labels": {"n": str(number)}}})
                 await watched.until(lambda n=str(number): watched.now["chatty"]["metadata"]["labels"]["n"] == n)
                 assert asyncio.get_running_loop().time() - begun < 30
-            # A held pod stays where it is, is let go, and is not gone when it is deleted.
+            # A held pod makes no progress until it is released, and stays when it is deleted until that is released.
             assert waiting(watched.now["held"]) == "ContainerCreating"
             await watched.annotate("held", hold_ready=None)
             await watched.until(lambda: watched.now["held"]["status"]["phase"] == "Running")
@@ -281,7 +281,7 @@ def test_a_node_is_lost_and_comes_back(cluster: Cluster) -> None:
                 wait = AsyncRetrying(retry=retry_if_result(bool), wait=wait_fixed(0.05), stop=stop_after_delay(120))
                 await wait(missing)
 
-            # Once the node is Unknown nothing there moves: pods that come are not started, those deleted do not go.
+            # Once the node is Unknown, nothing happens on it: new pods do not start, and deleted pods do not terminate.
             await label("yes")
             await see(lambda node: condition(node, "Ready") == "Unknown")
             await watched.client.delete(PODS, "default", "goes")

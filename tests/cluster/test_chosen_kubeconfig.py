@@ -1,4 +1,4 @@
-"""The kubeconfig and the context are chosen as kubectl chooses them, and a copy of credentials does not stay."""
+"""Tests that the kubeconfig and the context are chosen as kubectl does, and that no copy of credentials remains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kube import config
 
 
 def kubeconfig(folder: Path, *names: str, current: str = "") -> Path:
-    """Write a kubeconfig with a context, a cluster and a user of each name."""
+    """Write a kubeconfig with a context, a cluster and a user for each name."""
     folder.mkdir(exist_ok=True)
     document: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": current or names[0]}
     document["clusters"] = [{"name": n, "cluster": {"server": f"http://{n}.example"}} for n in names]
@@ -75,7 +75,7 @@ def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, sta
     given = kubeconfig(tmp_path / "mine", "a", "b")
     folder = state.root / "kubeconfigs"
     folder.mkdir(parents=True)
-    for name in (f"{os.getpid()}_1.0_abc", f".{os.getpid()}_1.0_abc.def"):  # this pid, but another process
+    for name in (f"{os.getpid()}_1.0_abc", f".{os.getpid()}_1.0_abc.def"):  # this pid, but another start time
         (folder / name).write_text("secret")
     with chosen(given, "b") as first, chosen(given, "b") as second:
         assert set(folder.iterdir()) == {first.path, second.path}

@@ -1,4 +1,4 @@
-"""The command line of the cluster: one line for every error, a code for every end."""
+"""Tests of the cluster commands: each error is reported in one line, and each outcome has its exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grove_conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def here(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as `grove_conformance` does, in this process: to import the program again takes longer."""
+    """Run a command like `grove_conformance`, but in this process, which saves importing the program again."""
     stdout, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(err):
         code = cli.run_whatever_is_read(lambda: cli.app(list(arguments), standalone_mode=False))
@@ -191,7 +191,7 @@ def test_the_cluster_that_is_meant_is_suggested(state: StateRoot) -> None:
 def test_a_cluster_of_which_nothing_runs_says_how_to_start_it(
     state: StateRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reboot leaves such a cluster."""
+    """A reboot leaves a cluster in this state."""
     state.add(ClusterRecord("mine", "mine", Owner.this_process(), None, phase="ready"))
     start = "grove-conformance cluster start mine"
     listed = here("cluster", "list").stdout
@@ -310,7 +310,7 @@ def test_a_cluster_goes_up_is_listed_and_goes_down(state: StateRoot) -> None:
 
 
 def assert_it_is_shown() -> None:
-    """The cluster `play`, of 3 tiny and 2 dgx-h100: health, usage and logs."""
+    """Assert that the commands show health, usage and logs of the cluster `play`, with 3 tiny and 2 dgx-h100 nodes."""
     status = here("cluster", "status", "play")
     assert status.returncode == 0 and "5 of 5 Ready: 2 dgx-h100, 3 tiny" in status.stdout, status.stderr
     assert "0 of 22 requested" in status.stdout and "pods            none" in status.stdout
@@ -323,7 +323,7 @@ def assert_it_is_shown() -> None:
     assert last.stdout.count("\n") == 1 and last.stdout in Path(listed["kube-apiserver"]).read_text()
     assert 'did you mean "kube-apiserver"?' in here("cluster", "logs", "play", "kube-apisever").stderr
     etcd = psutil.Process(top["components"][0]["pid"])
-    etcd.suspend()  # a cluster that is not well is shown as well
+    etcd.suspend()  # the status of an unhealthy cluster is also shown
     try:
         status = here("cluster", "status", "play")
         assert status.returncode == Exit.HARNESS and "cluster play: etcd: " in status.stdout

@@ -1,4 +1,4 @@
-"""The processes of a cluster by their pid files."""
+"""Tests of finding the processes of a cluster by their pid files."""
 
 from __future__ import annotations
 

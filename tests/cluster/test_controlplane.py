@@ -1,4 +1,4 @@
-"""A real control plane: up, well, private, hurt and healed, down."""
+"""Tests of a real control plane: it starts, is healthy and private, recovers from killed components, and stops."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
         }
 
     def writes(begin: int) -> dict[tuple[str, str, str], int]:
-        """Accepted writes to pods; empty until the last one's line is there."""
+        """Return the numbers of accepted writes to pods; empty until the audit log has the last deletion."""
         counts: dict[tuple[str, str, str], int] = {}
         for key, number in AuditLog.of(cluster).count(begin).items():
             if key.code < 400 and key.resource.startswith("pods"):
@@ -268,7 +268,7 @@ def test_a_kwok_that_starts_again_plays_the_nodes_of_its_predecessor(cluster: Cl
             begun = asyncio.get_running_loop().time()
             await api.create(PODS, pod("again", nodeName="again-tiny-0"))
             await pods(api, lambda listed: listed and is_ready(listed[0]))
-            assert asyncio.get_running_loop().time() - begun < 60  # its lease would be valid for 200 s
+            assert asyncio.get_running_loop().time() - begun < 60  # the old lease would be valid for 200 s
             await api.delete(PODS, "default", "again")
             await pods(api, lambda listed: not listed)
             await nodes.delete_nodes(api, ["again-tiny-0"])

@@ -1,4 +1,4 @@
-"""Metrics of pods and nodes: declared usage, or a fixed share of the requests."""
+"""Tests of the metrics of pods and nodes: the declared usage, or half of the requests."""
 
 from __future__ import annotations
 

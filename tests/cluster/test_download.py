@@ -1,4 +1,4 @@
-"""Downloads against a loopback server that plays the release sites."""
+"""Tests of downloads from a loopback server that stands in for the release sites."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_several_programs_are_taken_out_of_one_download(site: ReleaseSite, tmp_p
 
 
 def image(site: ReleaseSite, *layers: dict[str, bytes], name: str = "kube-apiserver") -> Program:
-    """An image whose layers are these, from the lowest to the uppermost, and the program in it."""
+    """Serve an image with these layers, lowest first, and return a program that is pinned to it."""
     digest = site.add_image(name, [archive(layer) for layer in layers], ("linux-arm64", "linux-amd64"))
     return replace(program("kube-apiserver"), digest=digest)
 

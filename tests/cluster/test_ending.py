@@ -1,4 +1,4 @@
-"""A process that was killed is gone: a successor may have its ports."""
+"""Tests that a killed process has ended completely, so that a successor can use its ports."""
 
 from __future__ import annotations
 

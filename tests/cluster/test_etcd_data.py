@@ -1,4 +1,4 @@
-"""Data of an etcd are copied and replaced completely or not at all, whenever that is interrupted."""
+"""Tests that the data of etcd are copied and replaced completely or not at all, whenever this is interrupted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from conformance.cluster import etcd_data
 
 
 class Killed(BaseException):
-    """The end of the process."""
+    """Raised in place of a SIGKILL of this process."""
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A workspace whose data are `now`, beside a snapshot with the data `then`."""
+    """A workspace whose etcd has the data `now`, next to a snapshot with the data `then`."""
     for place, content in (("workspace/etcd", "now"), ("then", "then")):
         (tmp_path / place / "member").mkdir(parents=True)
         (tmp_path / place / "member" / "db").write_text(content)
@@ -24,12 +24,12 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def content(workspace: Path) -> str:
-    """The data that etcd would start with."""
+    """Return the data that etcd would start with."""
     return (workspace / "etcd/member/db").read_text()
 
 
 def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End at the `step`-th renaming or removal (from 0) from now on."""
+    """Let the renames and removals from now on raise Killed, from number `step` (from 0)."""
     remaining = step
 
     def dying(function):  # type: ignore[no-untyped-def]

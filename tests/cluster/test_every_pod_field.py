@@ -1,5 +1,5 @@
-"""The pod specs in which every field is set, on a real API server: it accepts them, they leave no field out, and a pod
-that lacks a field of them is another one."""
+"""Tests on a real API server of pod specs that set every field: the API server accepts the specs, they omit no field,
+and the created pod changes if a field is removed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNSEEN = {
     "podCertificate": "a feature gate is off",
     "hostPort": "it is the container's port in the host's network",
 }
-"""Fields whose loss no pod shows: the end of a path, or a part of it."""
+"""Parts of the paths of fields whose removal does not change the created pod → the reason."""
 UNSET = {
     "EphemeralContainer": "Kubernetes refuses new pods that have some",
     "ObjectMeta": "templates of volume claims have labels and annotations only",
@@ -53,7 +53,7 @@ UNSET = {
     "TypedObjectReference.namespace": "a feature gate is off, and it excludes dataSource",
     "ResourceRequirements.claims": "of the resources of pods",
 }
-"""Types and fields that no template sets, beside those that the table excludes."""
+"""Types and fields that no template sets → the reason, in addition to the fields that the templates exclude."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class Pods:
-    """The API server, which is asked for pods as dry runs."""
+    """The API server, on which pods are created as dry runs."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._turns = client, asyncio.Semaphore(8)
@@ -116,7 +116,7 @@ async def test_pod_security_permits_the_first_template_only(pods: Pods) -> None:
 
 
 async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
-    """CORE-014 notices a missing field only if its value shows in the pod."""
+    """CORE-014 detects a missing field only if the value of the field appears in the created pod."""
     lost: dict[str, bool] = {}
     for spec in generated(await pods.schemas()).values():
         whole = orjson.loads((await pods.create(spec)).content)["spec"]
@@ -132,7 +132,7 @@ async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
 
 
 async def test_no_field_is_left_out(pods: Pods) -> None:
-    """Set each new field of any version of Kubernetes, or name it in this test."""
+    """Each field that a new version of Kubernetes adds has to be set by a template, or listed in this module."""
     schemas = await pods.schemas()
     by_kind = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
     used: set[str] = set()
@@ -167,7 +167,7 @@ def places_of(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[s
 
 
 def named(steps: tuple[str | int, ...]) -> str:
-    """Return a path without indices. The containers of both lists are alike."""
+    """Return a path without indices; initContainers count as containers."""
     path = re.sub(r"\.\d+", "[]", ".".join(map(str, steps)))
     return path.replace("initContainers", "containers")
 
@@ -187,7 +187,7 @@ def reference(schema: Spec) -> str:
 
 
 def gather(types: Spec, kind: str, value: Any, used: set[str]) -> None:
-    """Add the fields of a value, and of what is in it, as `Type.field`."""
+    """Add the fields of a value and of its nested values to `used`, as `Type.field`."""
     for item in value if isinstance(value, list) else [value]:
         for field, schema in types.get(kind, {}).get("properties", {}).items():
             if isinstance(item, dict) and field in item:
@@ -196,7 +196,7 @@ def gather(types: Spec, kind: str, value: Any, used: set[str]) -> None:
 
 
 def reachable(types: Spec, kind: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
-    """Return all fields that a pod spec can have, as `Type.field`, without those of types that no template sets."""
+    """Return all fields that a pod spec can have, as `Type.field`, except the fields of types in UNSET."""
     visited = set() if visited is None else visited
     if kind in visited or kind in UNSET or kind not in types:
         return []

@@ -1,4 +1,4 @@
-"""Objects of a run on an existing cluster have a label that objects from before never get."""
+"""Tests of the label on objects that a run creates on an existing cluster: earlier objects never get it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of a cluster: named sets, gates and API versions, and the mistakes in asking for them."""
+"""Tests of the features of a cluster: named sets, feature gates and API versions, and mistakes in these options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> Non
     assert flat.on("GangScheduling") and not flat.on("CompositePodGroup")
     served = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
     assert tree.flags()["kube-apiserver"]["runtime-config"] == served
-    assert not tree.on("GangScheduling")  # WL37-E06: 1.37 ends with it
+    assert not tree.on("GangScheduling")  # WL37-E06: a component of 1.37 exits if it is given this gate
     for component in ("kube-apiserver", "kube-scheduler"):
         assert tree.gates[component].keys() == {
             "GenericWorkload",

@@ -1,4 +1,4 @@
-"""Fleets as a command line asks for them, and fleets of several profiles."""
+"""Tests of fleets that a command line requests, and of fleets of several profiles."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
     fleet = fleets.requested("mixed", pool="p")
     assert gpus(fleet) == 152 and fleet == fleets.requested("mixed", pool="p")
     assert labels(fleet, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
-    assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one of the fours are those in no rack
+    assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one 4: nodes without a rack
     assert len(labels(fleet, nodes.ZONE)) == 1
     of_racks = {
         (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in fleet

@@ -1,4 +1,4 @@
-"""A state folder that is full is said in one line, before a cluster starts and when its start fails of it."""
+"""Tests that a full disk is reported in one line, before a cluster starts and when the start fails because of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.errors import HarnessError, UsageError
 
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Bytes that the disk says to have left. There are programs, and none of them does anything."""
+    """The free bytes that the disk reports, as a list of one item. No program of the cluster exists."""
     free_bytes = [SPACE]
     nothing = Path("/nonexistent")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, free_bytes[0]))

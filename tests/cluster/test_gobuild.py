@@ -1,4 +1,4 @@
-"""Building from source, with a Go that a script plays."""
+"""Tests of building from source, with a shell script in place of Go."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_build_is_pinned_marked_and_says_its_version(tmp_path: Path, monkeypat
     monkeypatch.setenv("GOWORK", "/somewhere/go.work")
     assert "Go 1.99.1" in build(tmp_path)
     arguments = (tmp_path / "arguments").read_text()
-    assert arguments.startswith("build -C ")  # Go accepts it as the first flag only
+    assert arguments.startswith("build -C ")  # Go accepts -C only as the first flag
     assert "-mod=readonly -trimpath" in arguments and arguments.endswith("k8s.io/kubernetes/cmd/kubectl\n")
     for package in ("component-base/version", "client-go/pkg/version"):
         assert f"-X k8s.io/{package}.gitVersion=v{kubectl().group.version}" in arguments
@@ -93,7 +93,7 @@ def test_a_long_build_says_for_how_long_and_how_far_it_is(tmp_path: Path, monkey
     ],
 )
 def test_what_is_left_of_a_build_is_an_upper_bound(seconds: float, done: int, total: int, expected: str) -> None:
-    """Packages in Go's cache are not compiled again; and the count may be unknown."""
+    """Packages in Go's cache are not compiled again, and the total may be unknown (0)."""
     assert gobuild._how_far(seconds, done, total) == f"building for {seconds} s, {expected}"
 
 

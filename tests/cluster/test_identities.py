@@ -1,4 +1,4 @@
-"""A request in the name of a component is believed only with a credential of that component."""
+"""Tests that a request in the name of a component is attributed to it only with a credential of that component."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def event(user: str, credential: str, **fields: Any) -> dict[str, Any]:
 
 
 def issues(user: str, credential: str, *, code: int = 201, noted: str = "", answer: object = None) -> dict[str, Any]:
-    """Return a request for a token. `answer`: the token, if the log has it; `noted`: the text of the annotation."""
+    """Return the audit event of a token request. `answer` is the token, if the log has it, `noted` the annotated id."""
     about = {"resource": "serviceaccounts", "subresource": "token", "namespace": "kube-system"}
     fields = {"verb": "create", "objectRef": about, "responseStatus": {"code": code}, "annotations": {ISSUED: noted}}
     return event(user, credential, **fields, **({"responseObject": {"status": {"token": answer}}} if answer else {}))
 
 
 def actor(folder: Path, *events: dict[str, Any]) -> str:
-    """Return whose act the last event was."""
+    """Return the user to whom the last event is attributed."""
     (log := folder / "audit.log").write_text("".join(json.dumps(document) + "\n" for document in events))
     return [entry.user.username for entry, _ in AuditLog(log, CERTIFICATE).events(0)][-1]
 
@@ -89,7 +89,7 @@ def test_a_log_is_learned_from_before_the_mark(tmp_path: Path) -> None:
 
 
 def test_a_webhook_that_annotates_a_request_of_the_components_gives_nobody_their_name(tmp_path: Path) -> None:
-    """The annotations of a webhook named authentication.kubernetes.io are written before the API server's own."""
+    """A webhook named authentication.kubernetes.io writes its annotations before the API server writes its own."""
     request, stolen = issues("kwok-admin", CERTIFICATE, noted="JTI=b", answer=token("a")), event(COLLECTOR, "JTI=b")
     assert actor(tmp_path, issues("operator", "X509SHA256=3", noted="JTI=junk"), request, stolen) == BORROWED
     assert actor(tmp_path, request, event(COLLECTOR, "JTI=a")) == COLLECTOR

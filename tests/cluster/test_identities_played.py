@@ -1,4 +1,4 @@
-"""Credentials of the components of a real cluster: theirs are believed, and others get none that are."""
+"""Tests on a real cluster that components are recognized by their credentials, and no other client as a component."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ def test_a_token_of_a_controller_makes_nobody_a_controller(cluster: Cluster, bor
 
 
 def administrator(cluster: Cluster) -> Path:
-    """Return the kubeconfig of an operator that may do anything."""
+    """Bind the user `operator` to cluster-admin, and return its kubeconfig."""
     path = kubeconfigs.role(cluster, "operator")
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     binding = {"metadata": {"name": "operator"}, "subjects": [subject], "roleRef": role}
-    with suppress(ApiError):  # it is there
+    with suppress(ApiError):  # the binding exists
         bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
         send(kubeconfigs.suite(cluster), "POST", bindings, binding)
     return path
 
 
 def test_aggregated_servers_are_shown_no_certificate(cluster: Cluster) -> None:
-    """A server could lead such a connection back to the API server, which would take it for a component."""
+    """With a certificate, a server could relay the connection back to the API server and pass for a component."""
     certificates: list[Any] = []
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(cluster.pki / "ca.crt"))
     tls.load_cert_chain(cluster.pki / "admin.crt", cluster.pki / "admin.key")
@@ -92,7 +92,7 @@ def test_aggregated_servers_are_shown_no_certificate(cluster: Cluster) -> None:
 
 
 def _serve(server: socket.socket, tls: ssl.SSLContext, certificates: list[Any]) -> None:
-    """Note the certificate of each client."""
+    """Record the certificate of each client."""
     while True:
         try:
             plain, _ = server.accept()

@@ -1,4 +1,4 @@
-"""The init container that waits, as it is played: arguments, statuses, and when the wait is over."""
+"""Tests of the simulated init container that waits: its arguments, its statuses, and when the wait ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def document(
     statuses: list[dict[str, Any]] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
-    """A pod on a node. With arguments it has a waiting init container, and waits unless it is ready."""
+    """Return a pod that is bound to a node. With `args` it has a waiting init container, and waits unless `ready`."""
     waiter = [{"name": "grove-initc", "image": "i", "args": list(args)}] if args else []
     conditions = [
         {"type": "Initialized", "status": str(ready or not args)},
@@ -94,7 +94,7 @@ def test_an_option_without_its_value_is_malformed() -> None:
 
 
 def patched(waiting: SimulatedPod, done: set[str]) -> tuple[list[str], str]:
-    """Return the states of the init containers and the status of Initialized that the change brings."""
+    """Return the states of the init containers and the status of Initialized that the patch sets."""
     change = init_wait.patch(waiting, done, NOW) or {}
     states = [
         f"{next(iter(s['state']))} {next(iter(s['state'].values())).get('reason', '')}".strip()
@@ -160,7 +160,7 @@ def test_one_that_the_stage_took_for_it_wrongly_goes_on() -> None:
 
 
 class Watch:
-    """A watch of pods, and a player of init containers that receives its events."""
+    """A watch of pods, whose events go to the simulation of init containers."""
 
     def __init__(self) -> None:
         self.play = GangReadiness(lambda key: None)

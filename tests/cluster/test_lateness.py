@@ -1,4 +1,4 @@
-"""The delay from which a machine counts as too slow, and how much longer things then have: without a cluster."""
+"""Tests of the delay from which a machine counts as too slow, and of the longer timeouts then. Needs no cluster."""
 
 from __future__ import annotations
 

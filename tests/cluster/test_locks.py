@@ -1,4 +1,4 @@
-"""A wait for a lock is reported, and has an end."""
+"""Tests that a wait for a lock is reported, and times out."""
 
 from __future__ import annotations
 

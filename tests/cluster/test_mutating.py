@@ -1,4 +1,7 @@
-"""Policies, webhooks, CRDs and API services that let the API server change the objects of others. No cluster."""
+"""Tests of how policies, webhooks, CRDs and API services that change other clients' objects are recognized.
+
+Needs no cluster.
+"""
 
 from __future__ import annotations
 

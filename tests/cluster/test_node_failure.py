@@ -1,4 +1,4 @@
-"""Patches of a node that is to be lost, or back, and of its pods."""
+"""Tests of the patches of a node that fails or recovers, and of its pods."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def entry(kind: str, status: str, **fields: str) -> dict[str, str]:
         (node(True, Ready="Unknown"), None),
         (node(True), None),
         (node(False, Ready="True"), None),
-        (node(False, Ready="Unknown"), None),  # KWOK says what it is like now
+        (node(False, Ready="Unknown"), None),  # KWOK reports the conditions again
     ],
 )
 def test_what_the_kubelet_of_a_lost_node_would_tell_is_unknown_and_the_rest_is_left(

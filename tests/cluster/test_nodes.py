@@ -1,4 +1,4 @@
-"""Node profiles and the manifests made from them."""
+"""Tests of node profiles and of the manifests generated from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outages. Threads are real, clocks are not where an outage of the suite itself is played."""
+"""Tests of outages. Threads are real; tests that simulate an outage of the suite itself use a fake clock."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.cluster.waiting import wait_for
 
 
 class Recovered(Exception):
-    """Raised by a later look, which shows that there was one."""
+    """Raised by a later check, which shows that the checks went on."""
 
 
 class Clock:
-    """Moves only when it is told to."""
+    """A clock that moves only when a test sets it."""
 
     def __init__(self) -> None:
         self.now, self.offset = 100.0, 0.0
@@ -46,7 +46,7 @@ def running(*components: MonitoredComponent, silence: float = 0.3) -> Iterator[W
 
 
 def still(process: Callable[[], str], clock: Clock) -> Watcher:
-    """Looks only when it is told to."""
+    """Return a watcher of one process that checks only when its `look` is called."""
     return Watcher([MonitoredComponent("kwok", process)], clock=clock, wall=clock.wall)
 
 
@@ -92,7 +92,7 @@ def test_a_dead_process_does_not_come_back() -> None:
     watcher.look()
     assert watcher.overlapping(0)[0].final
     assert texts(watcher.overlapping(0)) == ["kwok does not run"]
-    assert watcher.wait_until_over(60) == watcher.overlapping(0)  # at once
+    assert watcher.wait_until_over(60) == watcher.overlapping(0)  # returns at once
 
 
 def test_a_suite_that_did_not_run_is_an_outage_of_its_own() -> None:
@@ -114,7 +114,7 @@ def test_a_suite_that_was_stopped_while_it_looked_is_an_outage_too() -> None:
     watcher = still(look, clock)
     watcher.look()
     assert watcher.overlapping(0) == []
-    watcher.look()  # it is stopped within this one
+    watcher.look()  # the suite is stopped during this check
     stops.append(0)
     watcher.look()
     assert watcher.overlapping(0) == [Outage(SUITE, "did not run itself", 100, 160)]

@@ -1,4 +1,4 @@
-"""A cluster that belongs to a process ends with it, without anybody pruning."""
+"""Tests that a cluster which belongs to a process is taken down when the process ends, without `cluster prune`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEAD = Owner(os.getpid(), 1.0)
 
 
 class Looked(Exception):
-    """Raised in place of the pause between two looks."""
+    """Raised in place of the pause between two checks."""
 
 
 def look(pause: float) -> None:

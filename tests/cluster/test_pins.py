@@ -1,4 +1,4 @@
-"""The file with the pins: ours and one of the user's own, sites and mirrors."""
+"""Tests of the pins file: the file of this project, a user's own file, sites and mirrors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads that are not of Grove end on the fake cluster as on a real one: plain_workloads.yaml says how."""
+"""Tests that workloads other than Grove's reach the states of plain_workloads.yaml, as they do on a real cluster."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def until(read: Any, expected: object, seconds: float = 120) -> None:
 
 
 async def observed(client: Client) -> list[Document]:
-    """Each object of the file, as far as its entry reads it."""
+    """Return, for each object of the file, the values at the paths in its entry."""
     states = []
     for entry in ENTRIES:
         resource, name = RESOURCES[entry["object"]["kind"]], entry["object"]["metadata"]["name"]
@@ -127,14 +127,14 @@ def test_volumes_are_where_their_class_says_and_go_with_their_claims(cluster: Cl
 
 
 def kubectl(cluster: Cluster, *arguments: str) -> list[str]:
-    """The lines that kubectl prints."""
+    """Return the lines that kubectl prints."""
     command = [str(cluster.kubectl), "--kubeconfig", str(cluster.kubeconfig), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.stdout.splitlines()
 
 
 def top(cluster: Cluster, *arguments: str) -> list[list[str]]:
-    """The rows of `kubectl top`, by column."""
+    """Return the rows of `kubectl top`, split into columns."""
     return [line.split() for line in kubectl(cluster, "top", *arguments, "--no-headers")]
 
 
@@ -162,7 +162,7 @@ def test_metrics_are_served_as_soon_as_their_process_runs_again(cluster: Cluster
 
 
 def test_metrics_are_for_the_api_server_alone(cluster: Cluster) -> None:
-    """Other users have certificates of the same authority, and ask the API server, which knows what they may read."""
+    """Other users have certificates of the same authority, but must ask the API server, which checks their rights."""
     url = f"https://127.0.0.1:{cluster.ports[Port.METRICS]}"
 
     async def direct() -> int:
@@ -175,7 +175,7 @@ def test_metrics_are_for_the_api_server_alone(cluster: Cluster) -> None:
 
 
 def answer_without_certificate(cluster: Cluster) -> bytes:
-    """The first byte that a client gets that has no certificate; empty if the connection is closed before."""
+    """Return the first byte of the response to a client without a certificate; empty if there is no response."""
     tls = ssl.create_default_context(cafile=str(cluster.pki / "ca.crt"))
     address = ("127.0.0.1", cluster.ports[Port.METRICS])
     with (

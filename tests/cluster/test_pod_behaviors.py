@@ -1,4 +1,4 @@
-"""Behaviors as data: what can be chosen, which mistakes are told, and what stages are made of it."""
+"""Tests of the data file of pod behaviors: the choices, the reported mistakes, and the stages made from the file."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ OF_JOBS = {f"pod-{stage}-exit-job" for stage in ("runs", "becomes-ready", "exits
 
 
 def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
-    """KWOK compares annotations before it runs any jq, and runs no jq after one that does not match: the stages of
-    behaviors cost other pods nothing, but for the two that look whether a parameter asks for one, and the four that
-    look whether a Job controls the pod."""
+    """KWOK compares annotations before it runs any jq expression, and stops at the first expression that does not
+    match. So the stages of behaviors cost other pods nothing, except two stages that check whether a parameter
+    requests a behavior, and four that check whether a Job controls the pod."""
     expressions = {
         stage["metadata"]["name"]: len(stage["spec"]["selector"]["matchExpressions"])
         for stage in stages.load("fast")

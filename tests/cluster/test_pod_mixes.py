@@ -1,4 +1,4 @@
-"""Behaviors that the pods of a cluster draw by their uids."""
+"""Tests of the behaviors that are drawn for the pods of a cluster from their UIDs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REALISTIC = load().mixes["realistic"]
 
 
 def uids() -> list[str]:
-    """A uid for each value of each drawn byte."""
+    """Return UIDs with every value of the first byte, each with three values of the bytes behind it."""
     return [f"{first:02x}{second:02x}{second:02x}{second:02x}-0000" for first in range(256) for second in (0, 130, 255)]
 
 

@@ -1,4 +1,4 @@
-"""Policies by name and from files: what is read, and where it goes."""
+"""Tests of policies by name and from files: how they are read, and where their objects go."""
 
 from __future__ import annotations
 

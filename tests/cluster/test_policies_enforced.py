@@ -1,4 +1,4 @@
-"""Admission of a cluster with policies, from its first namespace on, and after its components have started again."""
+"""Tests of admission on a cluster with policies, in its first namespace and after a restart of its components."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, chosen: Policies) -> Itera
 
 @pytest.fixture
 def create(api: Api, chosen: Policies) -> Callable[..., Any]:
-    """Creates a pod with this spec in a new namespace that has its service account and the objects of all policies."""
+    """A function that creates a pod with a spec. The pod's namespace is new and has the objects of all policies."""
     metadata = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "team-"}})["metadata"]
     name = metadata["name"]
     policy_objects.wait(api, name, [*chosen.without_namespace, ACCOUNT])

@@ -1,4 +1,4 @@
-"""Ports of drivers: those of the first block of a cluster, and as many more as they need."""
+"""Tests of the ports of drivers: ports of a cluster's first block, and of more blocks when they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An incomplete Workload API is reported in one line: the component, the effect, and how to start it."""
+"""Tests that an incomplete Workload API is reported in one line: the component, the effect, and the missing flags."""
 
 from __future__ import annotations
 

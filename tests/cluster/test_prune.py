@@ -1,4 +1,4 @@
-"""After a run is killed, at any moment, prune finds all of it, and nothing else."""
+"""Tests that prune removes everything that a run leaves if it is killed at any moment, and nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KWOK = "kwok/clusters/victim"
 
 
 def of_root(root: Path) -> list[str]:
-    """Every living process with the marker of a state root."""
+    """Return the names of the living processes with the marker of a state root."""
     return [one.name() for one, _ in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(root))]
 
 
@@ -63,7 +63,7 @@ def test_a_cluster_of_a_dead_owner_goes_with_its_ports(state: StateRoot) -> None
     first = Ports().claim(folder)
     pruned = prune()
     assert list(pruned.clusters) == ["dead"]
-    assert first in pruned.ports  # claims are the machine's: there may be dead ones of somebody else
+    assert first in pruned.ports  # checkouts share the claims, so there may be void claims of another one
     assert_nothing_is_left(state)
 
 
@@ -80,7 +80,7 @@ def test_prune_of_all_checkouts_removes_what_is_dead_and_leaves_what_it_cannot_r
         Ports().claim(add_dead(root, "dead", phase="ready"))
     (add_dead(newer, "unread") / RECORD).write_text('{"of": "another version"}')
     add_dead(newer, "dead", phase="ready")
-    # Another run gives its ports up between our look at the folder and the reading.
+    # Another run releases its ports after this process has listed the claims and before it reads them.
     given_up = user_state() / "ports" / "29999"
     given_up.symlink_to(tmp_path / "nothing")
     assert known_roots() == sorted([elsewhere.root, newer.root, other.root])
@@ -137,10 +137,10 @@ def test_only_processes_of_this_root_and_of_no_living_cluster_are_ended(state: S
 
 
 def kill_with_the_watch(victim: subprocess.Popen[str], state: StateRoot) -> None:
-    """SIGKILL to a run and to what would take its cluster down."""
+    """Send SIGKILL to a run, and to the watch that would take down the run's cluster."""
     victim.send_signal(signal.SIGSTOP)
     for process, environment in processes.marked(lambda env: env.get(processes.STATE_ROOT) == str(state.root)):
-        with contextlib.suppress(psutil.NoSuchProcess):  # what starts the others ends by itself
+        with contextlib.suppress(psutil.NoSuchProcess):  # a process that starts the components ends by itself
             if environment[processes.CLUSTER] == uid_of_victim(state) and owner_watch.__name__ in process.cmdline():
                 process.kill()
     victim.send_signal(signal.SIGKILL)

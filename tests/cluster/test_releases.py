@@ -1,4 +1,4 @@
-"""A control plane from an empty cache by downloads alone: registry and sites on loopback, no Go, real programs."""
+"""Tests that a control plane starts from an empty cache by downloads alone: real programs from loopback, without Go."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.cluster.release_sites import ReleaseSite, archive, serving, sha256
 
 pytestmark = [pytest.mark.cluster, pytest.mark.skipif(sys.platform != "linux", reason="images are for Linux only")]
 STARTED_WITHIN = 60.0
-"""Seconds from the last download to a control plane with nodes."""
+"""The most seconds from the start of the last download to a control plane with nodes."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReleaseSite, Path]]:
-    """All programs of this machine as official releases, and the file with their pins."""
+    """A site that serves all programs of this machine as official releases, and the file with their pins."""
     text = (pins.PINS / "assets.yaml").read_text("utf-8")
     assets = resolve_all()
     with serving() as site:

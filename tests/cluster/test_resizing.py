@@ -1,4 +1,4 @@
-"""Names of the nodes that are added to a cluster, and removed from it."""
+"""Tests of the names of nodes that are added to a cluster or removed from it."""
 
 from __future__ import annotations
 

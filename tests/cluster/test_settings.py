@@ -1,4 +1,4 @@
-"""The configuration that kwokctl gets."""
+"""Tests of the configuration that is passed to kwokctl."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_nodes_and_pods_both_have_stages() -> None:
 
 
 def test_requested_gates_stand_behind_those_of_every_cluster() -> None:
-    """Kubernetes takes the last one of two switches of a gate."""
+    """If a feature gate is set twice, Kubernetes uses the last value."""
     requested = Features({"kube-apiserver": {"GenericWorkload": True}})
     [server] = [p for p in documents(features=requested)[0]["componentsPatches"] if p["name"] == "kube-apiserver"]
     [gates] = [argument["value"] for argument in server["extraArgs"] if argument["key"] == "feature-gates"]
@@ -81,7 +81,7 @@ def test_only_writes_are_audited_and_no_leases() -> None:
 
 
 def logged(user: str, group: str, resource: str) -> str:
-    """Return the level at which a patch is logged: the first rule that fits decides."""
+    """Return the audit level of a patch, which is the level of the first matching rule."""
     for rule in audit_policy()["rules"]:
         kinds = {(entry["group"], kind) for entry in rule.get("resources", ()) for kind in entry["resources"]}
         fits = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))

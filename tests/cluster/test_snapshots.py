@@ -1,4 +1,4 @@
-"""Snapshots of a real cluster: consistent, and without later objects after a restore."""
+"""Tests that snapshots of a cluster are consistent, and that a restore removes objects that were created later."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def config_map(name: str, value: str = "") -> dict[str, Any]:
 
 
 def stored(cluster: Cluster) -> dict[str, str]:
-    """Return namespaces, nodes and config maps of the default namespace: name → uid and data."""
+    """Return all namespaces and nodes, and the config maps of the default namespace: name → UID and data."""
 
     async def ask() -> dict[str, str]:
         async with client(cluster) as api:
@@ -63,7 +63,7 @@ def stored(cluster: Cluster) -> dict[str, str]:
 
 
 def change_everything(cluster: Cluster) -> None:
-    """Create, change and delete something."""
+    """Create a namespace, change a config map, and delete a config map and a node."""
 
     async def change() -> None:
         async with client(cluster) as api:
@@ -76,7 +76,7 @@ def change_everything(cluster: Cluster) -> None:
 
 
 async def play_a_pod(cluster: Cluster) -> None:
-    """Create a pod and return when it is Ready: KWOK plays the nodes of the snapshot."""
+    """Create a pod on a node of the snapshot and wait until it is Ready, which shows that KWOK simulates the node."""
     container = {"name": "main", "image": "registry.example/main:1"}
     spec = {"nodeName": "tiny-0", "containers": [container]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "played"}, "spec": spec}
@@ -111,7 +111,7 @@ def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluste
     assert stored(cluster) == before and cluster.monitor.healthy()
     asyncio.run(play_a_pod(cluster))
 
-    # A command that is killed while nothing runs is finished by the next start.
+    # If a restore is killed while etcd is stopped, the next start completes or undoes it.
     change_everything(cluster)
     after = stored(cluster)
     command = [sys.executable, "-m", "conformance.cli", "cluster", "restore", "kept"]
@@ -133,7 +133,7 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
                 name = f"write-{len(written)}"
                 try:
                     await api.create(CONFIG_MAPS, config_map(name), namespace="default")
-                except (ApiError, OSError) as error:  # etcd is away; an earlier attempt may have been accepted
+                except (ApiError, OSError) as error:  # etcd is stopped; an earlier attempt may have been accepted
                     if not (isinstance(error, ApiError) and error.already_exists):
                         continue
                 written.append(name)
@@ -161,7 +161,7 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
 
 
 def add(state: StateRoot) -> Cluster:
-    """A cluster of which nothing runs."""
+    """Record a cluster that has no running process, and return it."""
     record = ClusterRecord("idle", "idle", Owner.this_process(), None, phase="ready")
     state.add(record)
     return Cluster(state, record)
@@ -194,7 +194,7 @@ def test_a_cluster_that_has_ended_is_not_started_for_a_snapshot(
 
 @pytest.fixture
 def idle(state: StateRoot, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A cluster of which nothing runs, whose etcd has the data `new`."""
+    """A cluster without running processes, whose etcd has the data `new`."""
     monkeypatch.setattr(Cluster, "without", lambda *_, **__: nullcontext())
     cluster = add(state)
     write(cluster, "new")
@@ -207,7 +207,7 @@ def write(cluster: Cluster, content: str) -> None:
 
 
 def restored(cluster: Cluster) -> dict[str, str]:
-    """Return the data that a restore of each snapshot brings back."""
+    """Restore each snapshot in turn, and return the data of each by name."""
     content = {}
     for snapshot in snapshots.listed(cluster):
         snapshots.restore(cluster, snapshot.name)
@@ -216,7 +216,7 @@ def restored(cluster: Cluster) -> dict[str, str]:
 
 
 STEPS = range(10)
-"""Renamings and removals of `take` with `replace`, from 0; the last one is beyond."""
+"""The numbers, from 0, of the renames and removals of `take` with `replace`; the last number is beyond all of them."""
 
 
 @pytest.mark.parametrize("step", STEPS)

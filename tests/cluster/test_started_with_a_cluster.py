@@ -1,4 +1,4 @@
-"""A cluster to play with that has an implementation on it, nodes of the user's own, and the user's manifests."""
+"""Tests of a cluster for manual trials that starts with an implementation, and with the user's nodes and manifests."""
 
 from __future__ import annotations
 

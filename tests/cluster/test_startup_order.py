@@ -1,4 +1,4 @@
-"""Waiting init containers on a real control plane: held, released, crashed; the process killed and started again."""
+"""Tests of waiting init containers on a real control plane, also while their simulating process is restarted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pod(name: str, *args: str, clique: str = "", gang: str = "p-0", hold: bool =
 
 
 async def see(client: Client, condition: Callable[[dict[str, dict[str, Any]]], object]) -> dict[str, dict[str, Any]]:
-    """Return the pods by name, once the condition `what` holds for them."""
+    """Return the pods by name, once `condition` holds for them."""
 
     async def look() -> dict[str, dict[str, Any]]:
         return {one["metadata"]["name"]: one for one in await client.list(PODS, "default")}
@@ -143,7 +143,7 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
             assert after["status"]["startTime"] == before["status"]["startTime"]
             assert not ready((await see(api, lambda pods: True))["crash"])
 
-            # A parent that goes afterwards changes nothing; a child that is made anew waits.
+            # The deletion of a parent has no effect on a started child; a new child waits.
             await api.delete(PODS, "default", "a-0")
             pods = await see(api, lambda pods: "a-0" not in pods)
             assert ready(pods["child"])

@@ -1,4 +1,4 @@
-"""Records and claims on disk."""
+"""Tests of the records of clusters and the claims of ports on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of nodes, requests of pods, and the state of a pod."""
+"""Tests of the usage summary: resources of nodes, requests of pods, and the states of pods."""
 
 from __future__ import annotations
 

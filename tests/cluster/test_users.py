@@ -1,4 +1,4 @@
-"""Each user of a cluster has a certificate of its own, signed by the authority of the cluster. No cluster."""
+"""Tests that each user of a cluster has its own certificate, signed by the cluster's authority. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.cluster import kubeconfigs, users
 
 @pytest.fixture
 def facts(tmp_path: Path) -> Any:
-    """A cluster with certificates like kwokctl's."""
+    """A stand-in for a cluster, with certificates like those of kwokctl."""
     pki = tmp_path / "pki"
     pki.mkdir()
     key = rsa.generate_private_key(65537, 2048)
@@ -43,7 +43,7 @@ def facts(tmp_path: Path) -> Any:
 
 
 def subject(facts: Any, path: Path) -> dict[str, str]:
-    """Return the subject of a kubeconfig, after a check that the cluster's authority has signed its certificate."""
+    """Return the subject of a kubeconfig's certificate, and check that the cluster's authority has signed it."""
     [user] = yaml.safe_load(path.read_text())["users"]
     certificate = x509.load_pem_x509_certificate(base64.b64decode(user["user"]["client-certificate-data"]))
     authority = x509.load_pem_x509_certificate((facts.pki / "ca.crt").read_bytes())

@@ -1,4 +1,4 @@
-"""Nodes that can use a volume of the stand-in for a storage driver, and the claims and volumes that concern it."""
+"""Tests of the simulated storage driver: which nodes can use a volume, and which claims and volumes it handles."""
 
 from __future__ import annotations
 

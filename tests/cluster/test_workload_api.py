@@ -1,6 +1,6 @@
-"""Clusters with the Workload API: they have it, and a component that lacks it ends in one line.
+"""Tests of clusters with the Workload API: they serve it, and a component that lacks it is reported in one line.
 
-1.36 is the default version. What needs 1.37 is thorough: a fresh machine would have to build it.
+1.36 is the default version. Tests of 1.37 are marked as thorough, because a fresh machine would have to build 1.37.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_what_one_component_of_the_next_version_lacks_is_told(
 
 @pytest.mark.thorough
 def test_an_api_that_is_served_late_is_enough(state: StateRoot) -> None:
-    """WL37-E22: kube-scheduler binds no pod at all until then, and needs no restart."""
+    """WL37-E22: kube-scheduler binds no pod until the API is served, and then needs no restart."""
     both = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3")
     cluster = start(state, "1.37", apis=tuple(f"{api}=false" for api in both), preflight=False)
     try:

@@ -1,4 +1,4 @@
-"""Waiting on conditions: no test of the cluster sleeps for a fixed time."""
+"""Waiting for conditions, so that no cluster test sleeps for a fixed time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Spawn = Callable[..., subprocess.Popen[str]]
 
 
 def wait_for(condition: Callable[[], T], *, timeout: float = 120.0) -> T:
-    """The first true value of `condition`; tenacity.RetryError after `timeout` seconds.
+    """Return the first true value of `condition`, or raise tenacity.RetryError after `timeout` seconds.
 
-    The timeout only bounds a failure: a busy machine may need a minute to start a control plane.
+    The timeout is long because a busy machine may need a minute to start a control plane; only failures last that long.
     """
     return Retrying(
         retry=retry_if_result(lambda value: not value), wait=wait_fixed(0.005), stop=stop_after_delay(timeout)
