@@ -1,1 +1,2 @@
-"""The conformance tests, a folder a profile. They use suite, history and grove, never the cluster's insides."""
+"""The conformance tests, one folder per profile. They use the packages suite, history and grove, never the cluster
+package."""
