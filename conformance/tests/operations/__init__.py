@@ -1,1 +1,1 @@
-"""Operations: more than one operator, and what happens when one of them ends."""
+"""Operations: several operators, and what happens when one of them ends."""

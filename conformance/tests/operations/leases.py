@@ -1,4 +1,4 @@
-"""The recorded Lease by which operators elect their leader, the only one that is recorded."""
+"""The Lease that operators use to elect their leader. No other Lease is recorded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEASES = "leases"
 
 
 def holder(record: Record) -> str:
-    """Return the holder that a record of the Lease names."""
+    """Return the holder of the Lease in a record."""
     return text(record.object, "spec", "holderIdentity")
 
 
@@ -24,7 +24,7 @@ def lease(view: View) -> Document | None:
 
 
 def led(view: View) -> str | Unmet:
-    """Return the holder of the Lease."""
+    """Return the current holder of the Lease."""
     current = lease(view)
     if current is None:
         return Unmet("the Lease that the descriptor names (lease) does not exist")
@@ -48,13 +48,13 @@ def renewed(by: str) -> Predicate:
 
 @predicate
 def led_by_another(view: View, than: str) -> bool | Unmet:
-    """The Lease names another holder than this one."""
+    """The holder of the Lease is not `than`."""
     current = led(view)
     return current if isinstance(current, Unmet) else current != than or Unmet(f"its holder is still {than}")
 
 
 def takeover_from(history: Records, former: str) -> Record | None:
-    """Return the write by which another operator took the Lease of `former`."""
+    """Return the write by which another operator took over the Lease from `former`."""
     records = history.records(LEASES)
     indices = [i for i, record in enumerate(records) if holder(record) == former]
     later = records[indices[-1] + 1 :] if indices else []
@@ -62,13 +62,14 @@ def takeover_from(history: Records, former: str) -> Record | None:
 
 
 def holders(records: list[Record]) -> list[str]:
-    """Return the holders of the Lease, one after the other; `nobody` in between."""
+    """Return the successive holders of the Lease; `nobody` while it has no holder."""
     names = [holder(record) or "nobody" for record in records]
     return names[:1] + [after for before, after in pairwise(names) if after != before]
 
 
 def waited(history: Records, former: str) -> tuple[float, int]:
-    """Return the seconds from the last renewal of `former` until another operator had the Lease, and its duration."""
+    """Return the seconds from the last renewal by `former` until another operator held the Lease, and the lease
+    duration."""
     records = [record for record in history.records(LEASES) if holder(record) == former]
     takeover = takeover_from(history, former)
     if not records or takeover is None:

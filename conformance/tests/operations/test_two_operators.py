@@ -1,4 +1,4 @@
-"""Two operators: one leads, the other one is ready to take over."""
+"""Tests with two operators: one leads, and the other is ready to take over."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SMALL: Mapping[str, object] = {"workers": 3, "prefills": 2, "decodes": 2, "prefi
 
 
 class LeaderEndsTwice(Scene):
-    """Two operators, and room for everything. The leader is killed while it creates the pods of a set, and a pod is
-    deleted while nobody leads. Later the next leader is stopped, with another operator beside it."""
+    """Two operators, and room for all pods. The leader is killed while it creates the pods of a set, and a pod is
+    deleted while no operator leads. Later the next leader is stopped while another operator is running."""
 
     exclusive = Exclusive.ROLES
 
@@ -30,7 +30,7 @@ class LeaderEndsTwice(Scene):
         self.first = env.wait_for("an operator holds the Lease", leases.led)
         env.roles.second_operator()
         env.wait_for("the leader renews the Lease", leases.renewed(self.first))
-        # The API server asks the webhooks of the second operator.
+        # The API server calls the webhooks of the second operator.
         right, wrong = env.workload("frontend", setName="right"), env.workload("frontend", setName="wrong")
         cliques = wrong["spec"]["template"]["cliques"]
         cliques.append(cliques[0])
@@ -45,8 +45,8 @@ class LeaderEndsTwice(Scene):
             env.machine.require(begin, "a leader renewed its Lease in time")
         env.roles.hand_over(kill=True)
         env.mark("leader killed")
-        # The last requests of the former leader may still arrive. After that, only an operator that works without
-        # leading replaces this pod.
+        # The last requests of the former leader may still arrive. After that, only an operator that acts without being
+        # the leader replaces this pod.
         self.lost = name(env.quiet(1.5, 6, real=True).list("pods")[0])
         env.delete("pods", self.lost)
         env.wait_for("another operator takes the Lease", leases.led_by_another(self.first), timeout=120)
@@ -71,14 +71,14 @@ class LeaderEndsTwice(Scene):
 
 @requirement("OPS-001", reaches=("an operator holds the Lease", "the leader renews the Lease"))
 def test_one_operator_leads(run: Recorded[LeaderEndsTwice]) -> None:
-    """The holders are read from the record of the Lease, until the first one is killed."""
+    """The holders are read from the records of the Lease up to the time at which the first leader is killed."""
     records = run.until("leader killed").records(leases.LEASES)
     run.expect("who had the Lease while its holder lived", [run.scene.first], leases.holders(records))
 
 
 @requirement("OPS-002")
 def test_webhooks_answer_where_no_leader_is(run: Recorded[LeaderEndsTwice]) -> None:
-    """The API server asks the webhooks of the second operator."""
+    """The API server calls the webhooks of the second operator, which does not lead."""
     run.expect("a set that is right", "accepted", str(run.scene.right))
     wrong = run.scene.wrong
     run.expect("a set with two cliques of one name is refused", True, wrong.refused or str(wrong))
@@ -92,7 +92,7 @@ def test_another_operator_completes_the_set(run: Recorded[LeaderEndsTwice]) -> N
 
 @requirement("OPS-006")
 def test_no_pod_is_created_twice(run: Recorded[LeaderEndsTwice]) -> None:
-    """The test has deleted one pod, which is created once more."""
+    """The test itself has deleted one pod, so one pod is created a second time."""
     run.given("the leader has begun with the set", "the set is available", "all pods bound")
     span = run.until("nothing moves")
     actual = [len(_created(span)), _deleted(span)]
@@ -103,7 +103,7 @@ def test_no_pod_is_created_twice(run: Recorded[LeaderEndsTwice]) -> None:
     "OPS-004", reaches=("another operator takes the Lease of the stopped one", "the last leader replaces a lost pod")
 )
 def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> None:
-    """Measure the time from the last renewal until another operator has the Lease."""
+    """The measured time runs from the last renewal until another operator holds the Lease."""
     run.given("the new leader holds the Lease")
     span = run.until("another operator takes the Lease of the stopped one")
     seconds, good_for = leases.waited(span, run.scene.second)
@@ -113,7 +113,7 @@ def test_a_stopped_leader_releases_the_lease(run: Recorded[LeaderEndsTwice]) -> 
 
 @requirement("OPS-005")
 def test_an_operator_that_does_not_lead_creates_nothing(run: Recorded[LeaderEndsTwice]) -> None:
-    """An operator that works without leading replaces the pod that was deleted while no operator led."""
+    """An operator that acts without being the leader would replace the pod that was deleted while no operator led."""
     run.given("the lost pod is gone")
     span = run.until("the lost pod is gone")
     early = _created_before_another_led(span, run.scene.first)
@@ -127,7 +127,7 @@ test_invariants = invariants(LeaderEndsTwice, "INV-001", "INV-004", "INV-005")
 
 
 def _two_pods(view: View) -> bool | Unmet:
-    """There are two pods: one that the scene deletes, and another one that the next leader finds."""
+    """There are two pods: one for the scene to delete, and one for the next leader to find."""
     return len(view.list("pods")) >= 2 or Unmet("there are less than two pods")
 
 
@@ -136,26 +136,26 @@ def _created(history: Records) -> list[Record]:
 
 
 def _deleted(history: Records) -> list[str]:
-    """Return the pods that were deleted or marked for deletion."""
+    """Return the names of the pods that were deleted or marked for deletion."""
     records = history.records("pods")
     return sorted({r.name for r in records if r.kind == DELETED or terminating(r.object)})
 
 
 def _created_before_another_led(history: Records, former: str) -> list[Record]:
-    """Return the pods that were created before another operator had the Lease."""
+    """Return the pods that were created before another operator held the Lease."""
     takeover = leases.takeover_from(history, former)
     return [record for record in _created(history) if takeover is None or record.revision < takeover.revision]
 
 
 def _after_deletion(history: Records, records: list[Record], lost: str) -> list[Record]:
-    """Return the records that were written after a pod was deleted."""
+    """Return those of `records` that were written after the pod `lost` was deleted."""
     ends = [r.revision for r in history.records("pods", lost) if r.kind == DELETED or terminating(r.object)]
     return [record for record in records if ends and record.revision > min(ends)]
 
 
 @predicate
 def _replaced(view: View, before: set[str], count: int) -> bool | Unmet:
-    """There are so many pods, and some of them are new."""
+    """There are `count` pods, and at least one of them is new."""
     names = {name(pod) for pod in view.list("pods") if not terminating(pod)}
     new = names - before
     return (len(names) == count and bool(new)) or Unmet(f"{len(names)} of {count} pods, {len(new)} of them new")
