@@ -1,1 +1,1 @@
-"""A PodCliqueSet of a thousand pods."""
+"""A PodCliqueSet with a thousand pods."""

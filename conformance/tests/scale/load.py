@@ -1,7 +1,7 @@
 """A PodCliqueSet under load: changes in phases, waits whose cost does not depend on the number of pods, and the timing
 markers of each phase.
 
-No time decides anything: a wait ends in vain only once nothing has come closer to its condition for a while.
+No result depends on a time limit. A wait fails only after nothing has come closer to its condition for a while.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from conformance.scale.tracker import Tracker
 from conformance.testing.scene import SceneEnvironment
 
 STANDSTILL = 60.0
-"""Seconds without progress after which a wait is in vain."""
+"""Seconds without progress after which a wait fails."""
 
 Lack = Callable[[Tracker], str]
-"""A function that returns what is lacking; empty for nothing."""
+"""A function that returns what is missing; empty if nothing is."""
 
 
 class Load:
-    """One set, followed by its watch events. `tracker` is ahead of the history while that is being waited for."""
+    """One set, observed through its watch events. While a wait is going on, `tracker` is ahead of the history."""
 
     def __init__(self, env: SceneEnvironment) -> None:
         self._env, self.tracker = env, Tracker(env.history.log, env.namespace)
         self._phase: LoadPhase | None = None
         self._begin = 0.0
         self._objects = 0
-        """Pods, Grove objects and Services at the beginning of the phase."""
+        """The number of pods, Grove objects and Services at the start of the phase."""
         self.target = Target(0, 0, 0, 0, 0)
 
     def begin(self, phase: LoadPhase, pods: int, act: Callable[[], Document | None]) -> None:
-        """Begin a phase: `act` changes the set, which shall have so many pods then."""
+        """Start a phase: `act` changes the set, which is expected to have `pods` pods after the change."""
         self.note()
         pods_before, deleted, self._begin = len(self.tracker.pods), self.tracker.deleted, self._env.history.now()
         self._objects = self.tracker.remaining_objects
@@ -46,8 +46,8 @@ class Load:
         self.tracker.mark(conditions(phase, self.target), self._begin)
 
     def wait(self, step: str, lack: Lack, *, required: bool = True) -> None:
-        """Wait until nothing is lacking, and mark that time as a step. A step that is `required` ends the scene if it
-        is not reached."""
+        """Wait until nothing is missing, and mark that time as a step. If a `required` step is not reached, the scene
+        ends."""
         env, best = self._env, -1
         try:
             while lack(self.tracker) and (now := self._progress()) > best:
@@ -71,11 +71,11 @@ class Load:
     # -- what may be lacking -------------------------------------------------------------------------------------
 
     def ready(self, now: Tracker) -> str:
-        """As many pods as the target has are Ready."""
+        """At least as many pods are Ready as the target requires."""
         return "" if now.ready >= self.target.pods else self._counts(now)
 
     def current(self, now: Tracker) -> str:
-        """The set is as the target says, and all statuses are current."""
+        """The set matches the target, and all statuses are current."""
         return next(final_check.current(now, self.target), "")
 
     def sound(self, now: Tracker) -> str:
@@ -83,7 +83,7 @@ class Load:
         return next(final_check.errors(now), "")
 
     def set_deleted(self, now: Tracker) -> str:
-        """The set is gone. As in Grove's own tests, its pods need not be (E2E-312)."""
+        """The set no longer exists. As in Grove's own tests, its pods may still exist (E2E-312)."""
         return "the set still exists" if now.set_exists else ""
 
     # -- within --------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Load:
         return check
 
     def _progress(self) -> int:
-        """Return how far the phase is: a number that has a limit with any implementation."""
+        """Return the progress of the phase, as a number that is bounded for every implementation."""
         now, target = self.tracker, self.target
         pods = sum(min(count, target.pods) for count in (now.present, now.bound, now.ready))
         replicas = sum(min(n, target.replicas) for n in (now.status.available_replicas, now.status.updated_replicas))

@@ -1,5 +1,5 @@
-"""A PodCliqueSet of a thousand pods, as in Grove's own scale test: it is deployed, triggered, changed without meaning
-and deleted."""
+"""Tests with a PodCliqueSet of a thousand pods, as in Grove's own scale test: the set is deployed, triggered by an
+annotation, changed without effect on its pods, and deleted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ REPLICAS, FEWEST = 500, 20
 PODS_ON_A_NODE = 10
 SET = "scale"
 TRIGGER = {"metadata": {"annotations": {labels.TRIGGER: "steady"}}}
-"""The patch of Grove's scale test, which changes no spec (E2E-321)."""
+"""The patch of Grove's scale test, which does not change the spec (E2E-321)."""
 
 
 class ThousandPods(Scene):
-    """500 replicas of two pods on 100 nodes. Once all are Ready, an annotation of the set changes. Then its ports
-    change places, and it gets one replica more, which shows that the operator has acted on the change. In the end the
-    set is deleted; its pods are not awaited. Below time scale 1, set and nodes are smaller in proportion."""
+    """A set with 500 replicas of two pods on 100 nodes. When all pods are Ready, an annotation of the set changes. Then
+    the order of its ports changes and the set gets one more replica, which shows that the operator has acted on the
+    change. Finally the set is deleted, and the scene does not wait for its pods. Below time scale 1, the set and the
+    number of nodes are proportionally smaller."""
 
     plays_alone = True
 
@@ -64,12 +65,12 @@ class ThousandPods(Scene):
 
 @requirement("LOAD-001", reaches="all Pods Ready")
 def test_all_pods_become_ready(run: Recorded[ThousandPods]) -> None:
-    """The wait goes on as long as pods become bound or Ready."""
+    """The wait continues as long as more pods become bound or Ready."""
 
 
 @requirement("LOAD-002")
 def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> None:
-    """Objects that are being deleted, such as replaced pods (LOAD-004), do not count."""
+    """Objects that are being deleted, such as replaced pods (LOAD-004), are not counted."""
     view, expected_set = run.at("statuses current"), run.scene.expected
     sizes = {clique.name: clique.template.replicas for clique in expected_set.cliques.values()}
     run.same("Pods of each PodClique", sizes, _pods_of_cliques(view))
@@ -86,17 +87,17 @@ def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> N
 
 @requirement("LOAD-003", reaches="statuses current")
 def test_the_statuses_become_current(run: Recorded[ThousandPods]) -> None:
-    """The wait goes on as long as replicas become available or updated."""
+    """The wait continues as long as more replicas become available or updated."""
 
 
 @requirement("LOAD-008", reaches="statuses without errors")
 def test_the_statuses_have_no_errors(run: Recorded[ThousandPods]) -> None:
-    """The statuses of the set and of all its PodCliques are read right after they are current."""
+    """The statuses of the set and of all its PodCliques are read immediately after they have become current."""
 
 
 @requirement("LOAD-004")
 def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
-    """Judge all records until the statuses are current."""
+    """All records up to the time at which the statuses are current are judged."""
     records = run.until("statuses current").records("pods")
     run.expect("number of Pods created", run.scene.expected.pods, sum(record.kind == ADDED for record in records))
     deleted = {record.name for record in records if record.kind == DELETED or terminating(record.object)}
@@ -105,7 +106,7 @@ def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-005")
 def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
-    """Compare the pods before and after, and the status in between."""
+    """The pods before and after the annotation are compared, and the set is available in between."""
     begin, end = "statuses current", "nothing moves after the annotation"
     _same_pods(run, begin, end)
     run.always("the set is available", _available, after=begin, until=end)
@@ -113,7 +114,7 @@ def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
 
 @requirement("LOAD-006")
 def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) -> None:
-    """A further replica, which comes with the change, shows that the operator has acted on it."""
+    """The additional replica, which is part of the same change, shows that the operator has acted on the change."""
     run.given("a further replica is Ready")
     begin, end = "nothing moves after the annotation", "nothing moves after the change"
     _same_pods(run, begin, end)
@@ -130,13 +131,14 @@ test_invariants = invariants(ThousandPods, "INV-001", "INV-004", "INV-005", "INV
 
 @predicate
 def _ready(view: View, clique: str) -> bool | Unmet:
-    """Both pods of a clique are Ready. The predicate reads no others: it is evaluated after each of many records."""
+    """Both pods of a clique are Ready. The predicate reads no other pods, since it is evaluated after each of many
+    records."""
     count = sum(map(pods.ready, view.list("pods", {labels.CLIQUE: clique})))
     return count >= 2 or Unmet(f"{count} of 2 pods of {clique} are Ready")
 
 
 def _pods_of_cliques(view: View) -> dict[str, int]:
-    """Return the number of Pods of each PodClique, and of each other owner."""
+    """Return PodClique, or other owner → number of Pods."""
     owners = Counter(pods.clique(pod) or f"no owner: {name(pod)}" for pod in _staying(view, "pods"))
     return dict.fromkeys(map(name, _staying(view, "podcliques")), 0) | owners
 
@@ -147,7 +149,7 @@ def _staying(view: View, kind: str) -> list[Document]:
 
 
 def _same_pods(run: Recorded[Any], begin: str, end: str) -> None:
-    """Expect that every Pod at one step is the same Pod at a later one."""
+    """Expect that every Pod that exists at the first step also exists, with the same UID, at the second step."""
     before, now = uids(run.at(begin), "pods"), uids(run.at(end), "pods")
     run.same("Pods with their UIDs", before, _only(before, now))
 
