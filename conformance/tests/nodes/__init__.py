@@ -1,1 +1,1 @@
-"""Nodes that take pods away: cordoned, drained, lost, and back."""
+"""Nodes that take their pods away: a node is cordoned, drained, lost, and comes back."""

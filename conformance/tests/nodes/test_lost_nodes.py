@@ -1,6 +1,7 @@
-"""A node is cordoned, drained of one set, lost with the others, and comes back.
+"""Tests in which a node is cordoned, drained of the pods of one set, lost, and comes back.
 
-Nothing is terminated before its delay, an hour, is shortened: so nothing here depends on how fast the machine is.
+The terminationDelay is an hour, so no clique is terminated before its delay is shortened, and no result depends on the
+speed of the machine.
 """
 
 from __future__ import annotations
@@ -27,22 +28,25 @@ PODS = 2
 SETS = ("moves", "stuck", "lasts", "returns", "drained")
 CLIQUE = {set_name: f"{set_name}-0-web" for set_name in SETS}
 LOST = ("stuck", "lasts", "returns")
-"""Sets whose cliques stay breached until their node comes back; that of `moves` ends once its pods are replaced."""
+"""Sets whose cliques stay breached until their node comes back. The breach of `moves` ends when its pods are
+replaced."""
 EVICTED = ("moves", "stuck")
 """Sets whose pods are evicted soon after their node is lost."""
 HOSTNAME = "kubernetes.io/hostname"
 NEVER: Object = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
-"""Without this toleration Kubernetes evicts after 300 s, which the waits for an idle implementation can add up to."""
+"""A toleration without a time limit. Without it, Kubernetes evicts a pod after 300 s, which the waits for an idle
+implementation can exceed in total."""
 EVICTION = "Kubernetes evicts the pods of the lost node"
 ATTEMPTS = 10
-"""The number of times that a refused eviction is requested again."""
+"""How often a refused eviction is requested again."""
 SOON: Object = {**NEVER, "tolerationSeconds": 1}
 
 
 class NodeThatIsLostAndComesBack(Scene):
-    """Two nodes, and five sets of two pods on the first one, which is cordoned, drained of `drained`, and lost with all
-    others. Pods of `moves` are evicted and fit on the second node; those of `stuck` are evicted and fit nowhere else;
-    `lasts` is terminated when its delay is shortened; `returns` waits until the node comes back."""
+    """Two nodes, and five sets of two pods on the first node. The first node is cordoned, drained of the pods of
+    `drained`, and then lost with all other pods. The pods of `moves` are evicted and fit on the second node. The pods
+    of `stuck` are evicted and fit on no other node. `lasts` is terminated when its delay is shortened. `returns` waits
+    until the node comes back."""
 
     exclusive = Exclusive.NODES
 
@@ -75,7 +79,7 @@ class NodeThatIsLostAndComesBack(Scene):
         env.settle("terminated clique recreated", incarnations.renewed(CLIQUES, [CLIQUE["lasts"]], before), 60)
         env.settle("recreated clique ready on another node", _moved("lasts", first["lasts"], second_node), 60)
         evicted = [name(pod) for set_name in EVICTED for pod in first[set_name].values()]
-        env.settle(EVICTION, _evicted(evicted), 40, real=True)  # at its own pace
+        env.settle(EVICTION, _evicted(evicted), 40, real=True)  # Kubernetes evicts in real time
         env.settle("evicted pods replaced on another node", _moved("moves", first["moves"], second_node), 60)
         env.settle("pods that cannot terminate not counted", _counted(CLIQUE["stuck"]), 60)
         env.settle("evicted pods without room not scheduled", _unscheduled(CLIQUE["stuck"]), 60)
@@ -89,20 +93,21 @@ class NodeThatIsLostAndComesBack(Scene):
         env.settle("evicted pods replaced in the end", _replaced("moves", first["moves"]), 60)
         env.wait_for("set available once there is room", predicates.available("stuck", 1))
         env.wait_for("all sets available again", all_available)
-        disruption.delay(env, SETS, "1s")  # a countdown that was not ended is over now
+        disruption.delay(env, SETS, "1s")  # a countdown that was not stopped would be over now
         env.quiet(2.5, real=True)
         env.mark("all countdowns over")
 
 
 @requirement("NODE-001", reaches="evicted pods replaced in the end")
 def test_evicted_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """An operator that waits for the end of the former pods has time until their node has come back."""
+    """An operator that waits for the former pods to disappear has until their node is back."""
     run.given(EVICTION)
 
 
 @requirement("NODE-002", reaches="pods that cannot terminate not counted")
 def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Compare the status with the other pods of the clique once nothing moves: the replacements, or none."""
+    """The status is compared with the clique's other pods when nothing changes any more. Those are replacements, if
+    any."""
     _expect_still_terminating(run, "stuck")
     answer = _counted(CLIQUE["stuck"])(run.at("before the node comes back"))
     run.expect("what the clique reports counts them neither as replicas nor as ready", True, answer or str(answer))
@@ -110,18 +115,18 @@ def test_pods_that_cannot_terminate_are_not_counted(run: Recorded[NodeThatIsLost
 
 @requirement("NODE-008", reaches="evicted pods without room not scheduled")
 def test_pods_that_cannot_terminate_are_not_scheduled(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """No other pod of the clique can be scheduled, for there is no room."""
+    """No other pod of the clique can be scheduled, because there is no room."""
     _expect_still_terminating(run, "stuck")
 
 
 @requirement("NODE-003", reaches="cliques on the lost node breached")
 def test_a_clique_on_a_lost_node_is_breached(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Pods of a lost node are not Ready, whether they are evicted or not."""
+    """The pods of a lost node are not Ready, whether they are evicted or not."""
 
 
 @requirement("NODE-010", reaches="clique on the lost node terminated")
 def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """A clique is terminated if it is being deleted, or if there is another one of its name."""
+    """A clique counts as terminated if it is being deleted, or if another clique of its name exists."""
     _expect_evicted(run, "lasts")
 
 
@@ -134,14 +139,14 @@ def test_a_clique_on_a_lost_node_is_terminated_after_its_delay(run: Recorded[Nod
     ),
 )
 def test_pods_that_cannot_terminate_delay_nothing(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """The former pods of both sets are still there when the new ones are ready."""
+    """The former pods of both sets still exist when the new pods are Ready."""
     _expect_still_terminating(run, "moves")
     _expect_still_terminating(run, "lasts")
 
 
 @requirement("NODE-004", reaches="clique on the returned node not breached")
 def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """The delays are shortened at last: a countdown that was not ended would be over."""
+    """The delays are shortened at the end, so a countdown that was not stopped would be over."""
     run.given("all sets available again")
     now = _by_index(run.at("all countdowns over"), "returns")
     former = {index: uid(pod) for index, pod in run.scene.first["returns"].items()}
@@ -151,7 +156,7 @@ def test_pods_of_a_returned_node_are_kept(run: Recorded[NodeThatIsLostAndComesBa
 
 @requirement("NODE-005")
 def test_a_cordon_has_no_effect_on_pods(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """Other changes of the pods are allowed."""
+    """Changes of pods other than deletions are allowed."""
     run.given("all sets available")
     records = run.between("before the cordon", "after the cordon").records("pods")
     ending = [str(record) for record in records if record.kind == DELETED or terminating(record.object)]
@@ -161,7 +166,7 @@ def test_a_cordon_has_no_effect_on_pods(run: Recorded[NodeThatIsLostAndComesBack
 
 @requirement("NODE-006", reaches="drained pods replaced")
 def test_drained_pods_are_replaced(run: Recorded[NodeThatIsLostAndComesBack]) -> None:
-    """The clique of the evicted pods is the same one until the end of the scene."""
+    """The clique of the evicted pods is not recreated before the end of the scene."""
     _expect_incarnations(run, ["drained"])
 
 
@@ -185,7 +190,8 @@ def _expect_evicted(run: Recorded[NodeThatIsLostAndComesBack], set_name: str) ->
 
 
 def _expect_still_terminating(run: Recorded[NodeThatIsLostAndComesBack], set_name: str) -> None:
-    """Expect that the former pods of a set are still terminating on the lost node: otherwise nothing was judged."""
+    """Expect that the former pods of a set are still terminating on the lost node. If they are not, the test proves
+    nothing."""
     view = run.at("before the node comes back")
     former = sorted(name(pod) for pod in run.scene.first[set_name].values())
     terminating_pods = [pod for pod in former if terminating(view.get("pods", pod) or {})]
@@ -193,7 +199,8 @@ def _expect_still_terminating(run: Recorded[NodeThatIsLostAndComesBack], set_nam
 
 
 def _expect_incarnations(run: Recorded[NodeThatIsLostAndComesBack], sets: Iterable[str], *, count: int = 1) -> None:
-    """Expect how many PodCliques each name has had in the end: one where none was recreated."""
+    """Expect this number of PodCliques per name at the end of the scene; one means that the clique was not
+    recreated."""
     _same_incarnations(run, run.until("all countdowns over"), sets, count)
 
 
@@ -219,8 +226,8 @@ def _by_index(view: View, set_name: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
-    """Evict pods one after the other, again while it is refused. Return the last refusals; a pod that may not be
-    evicted at all (NODE-009) is deleted, so that the scene can go on."""
+    """Evict pods one after the other, and repeat refused evictions. Return the last refusals. A pod that cannot be
+    evicted (NODE-009) is deleted, so that the scene can go on."""
     refused = []
     for pod in evicted:
         answer = env.evict(pod)
@@ -235,7 +242,7 @@ def _drain(env: SceneEnvironment, evicted: Iterable[str]) -> list[str]:
 
 
 def _replaced(set_name: str, first: Pods) -> Predicate:
-    """A set has as many pods as at first, all Ready, and none of the former ones."""
+    """A set has as many pods as at first, all of them Ready, and none of its former pods."""
     clique = CLIQUE[set_name]
     former = {uid(pod) for pod in first.values()}
 
@@ -248,7 +255,7 @@ def _replaced(set_name: str, first: Pods) -> Predicate:
 
 
 def _moved(set_name: str, first: Pods, node: str) -> Predicate:
-    """A set has other pods than at first, with the same indices, all Ready on this node."""
+    """A set has new pods with the indices of the first pods, all of them Ready on this node."""
     clique, expected_indices = CLIQUE[set_name], sorted(first)
     former = {uid(pod) for pod in first.values()}
 
@@ -279,14 +286,14 @@ def _evicted(names: Iterable[str]) -> Predicate:
 
 @predicate
 def _ended(view: View, clique: str, before: Mapping[str, str]) -> bool | Unmet:
-    """The clique is being deleted, or is gone; perhaps there is another one of its name."""
+    """The clique is being deleted or no longer exists. Another clique of its name may exist."""
     current = view.get(CLIQUES, clique) or {}
     return terminating(current) or uid(current) != before[clique] or Unmet(f"{clique} is still there")
 
 
 @predicate
 def _counted(view: View, clique: str) -> bool | Unmet:
-    """The clique reports as replicas the pods that are not terminating, and none of its pods as ready."""
+    """The clique's status counts only pods that are not terminating as replicas, and no pod as ready."""
     counts = {"replicas": len(predicates.pods_of(view, clique)), "readyReplicas": 0}
     return _reports(view, clique, counts)
 
