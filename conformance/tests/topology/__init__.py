@@ -1,1 +1,2 @@
-"""Required and preferred domains: of a gang scheduler alone, and from a set down to the racks of its pods."""
+"""Required and preferred topology domains, both for a gang scheduler alone and from a set down to the racks of its
+pods."""

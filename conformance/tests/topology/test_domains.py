@@ -1,4 +1,4 @@
-"""Every scenario of the specification that is about domains, of a gang scheduler alone."""
+"""Tests that run every scenario of the specification about topology domains with a gang scheduler alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.testing.scene import Exclusive, Recorded, SceneEnvironment
 
 
 class ScenariosWithDomains(judging.Scenarios):
-    """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged, and
-    generated instances, which any of them may need. The scheduler finds them when it starts."""
+    """All scenarios run at the same time, each on its own nodes: the scenarios that the judged requirements need, and
+    generated instances, which any requirement may need. The scheduler finds them when it starts."""
 
     exclusive = Exclusive.ROLES
 
@@ -24,5 +24,5 @@ class ScenariosWithDomains(judging.Scenarios):
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id)) for id in judging.OF_DOMAINS])
 def test_scenarios(run: Recorded[ScenariosWithDomains], requirement: str) -> None:
-    """Every scenario must come to rest at a placement that the contract permits, as far as this requirement goes."""
+    """Every scenario comes to rest at a placement that this requirement permits."""
     judging.judge(run, requirement)

@@ -1,4 +1,4 @@
-"""From the constraints of a set at three levels to the racks and hosts of its pods, on NVL72 racks."""
+"""Tests from a set's topology constraints at three levels down to the racks and hosts of its pods, on NVL72 racks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ KEYS = {"block": "kubernetes.io/block", "rack": "kubernetes.io/rack", "host": "k
 
 
 class SetsWithConstraintsAtThreeLevels(Scene):
-    """Two racks of 18 trays; half of one tray in each is taken. A worker of the first set takes ten trays: a rack has
-    room for one, and seven and a half trays are left. A replica of the second set takes five of these."""
+    """Two racks of 18 trays. In each rack, half of one tray is taken by another pod. A worker of the first set takes
+    ten trays, so a rack has room for one worker and seven and a half trays remain. A replica of the second set takes
+    five of the remaining trays."""
 
     def play(self, env: SceneEnvironment) -> None:
         trays = env.nodes("gb200-nvl72", 36)
-        for tray in (trays[0], trays[18]):  # a scheduler that packs would put one of two prefill pods there
+        for tray in (trays[0], trays[18]):  # a scheduler that packs would put one of the two prefill pods there
             env.create(_half_of(tray))
         env.wait_for("half trays taken", _half_trays_used)
         binding = env.namespace
@@ -68,7 +69,7 @@ def test_pods_of_a_clique_run_in_one_domain(run: Recorded[SetsWithConstraintsAtT
 
 @requirement("TOPO-050")
 def test_pods_of_a_replica_run_in_one_rack(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
-    """The second set requires a rack for each of its replicas."""
+    """The second set requires that each of its replicas is in one rack."""
     run.given("replicas of the second set bound")
     for replica in (0, 1):
         replica_cliques = [clique for clique in run.scene.second if clique.set_index == replica]
@@ -79,7 +80,7 @@ def test_pods_of_a_replica_run_in_one_rack(run: Recorded[SetsWithConstraintsAtTh
 
 @requirement("TOPO-051", reaches=("workers of the first set bound", "replicas of the second set bound"))
 def test_domains_of_replicas_are_independent(run: Recorded[SetsWithConstraintsAtThreeLevels]) -> None:
-    """No rack has room for both workers of the first set, or for both replicas of the second."""
+    """No rack has room for both workers of the first set, or for both replicas of the second set."""
     run.given("workers of the first set bound")
     workers = [clique for clique in run.scene.first if clique.group]
     run.expect("racks of the workers", 2, len(_domains(run.at("first set at rest"), "rack", workers)))
@@ -101,12 +102,12 @@ def _half_of(tray: str) -> Object:
 
 
 def _half_trays_used(view: View) -> bool:
-    """The pods that use half a tray run."""
+    """The two pods that take half a tray are Ready."""
     return sum(map(pods.ready, view.list("pods"))) == 2
 
 
 def _domains(view: View, domain: str, cliques: Iterable[ExpectedClique]) -> set[str]:
-    """Return the domains that the pods of cliques are in."""
+    """Return the domains of the nodes on which the cliques' pods run."""
     nodes = {name(node): label(node, KEYS[domain]) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)
     return {nodes.get(text(pod, "spec", "nodeName"), "") for clique_pods in members.values() for pod in clique_pods}

@@ -1,4 +1,4 @@
-"""The status of a ClusterTopologyBinding: whether the topology resources of a scheduler have its levels."""
+"""Tests of the status of a ClusterTopologyBinding: whether the topology resources of a scheduler match its levels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ FURTHER_KEYS = {**KEYS, "host": "kubernetes.io/hostname"}
 SCHEDULER, DRIFT = "kai-scheduler", "SchedulerTopologyDrift"
 IN_SYNC, DRIFTED = ("False", "InSync", True), ("True", "Drift", False)
 Report = tuple[str, str, bool | None]
-"""Status and reason of the condition, and `inSync` of the scheduler's only entry; None without an entry."""
+"""Status and reason of the condition, and `inSync` of the scheduler's only entry; None if there is no such entry."""
 
 
 class BindingsOfASchedulersTopologies(Scene):
-    """No sets. The operator manages the topology of one binding. Another binding names a topology of the test's own:
-    with its levels; with other levels, since the binding has changed; with its levels again; deleted."""
+    """There are no sets. The operator manages the topology of one binding. Another binding names a topology that the
+    test creates. That topology has the levels of the binding, then different levels because the binding has changed,
+    then the same levels again. Finally the topology is deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.managed, self.bound = (f"{env.namespace}-{kind}" for kind in ("managed", "bound"))
@@ -54,14 +55,14 @@ class BindingsOfASchedulersTopologies(Scene):
 
 @requirement("TOPO-052")
 def test_a_managed_topology_is_reported(run: Recorded[BindingsOfASchedulersTopologies]) -> None:
-    """The entry names the scheduler; what its topology is called is up to the scheduler."""
+    """The entry names the scheduler. The name of the topology is up to the scheduler."""
     run.expect("report of the binding", IN_SYNC, _report(run.at("managed topology in sync"), run.scene.managed))
 
 
 @requirement("TOPO-053")
 def test_drift_of_a_topology_is_reported(run: Recorded[BindingsOfASchedulersTopologies]) -> None:
-    """The binding changes its levels, as those of a topology may be immutable. Which status and reason say that a
-    topology is missing is open."""
+    """The binding changes its levels, because the levels of a topology may be immutable. It is not specified which
+    status and reason report a missing topology."""
     steps = {
         "bound topology in sync": IN_SYNC,
         "other levels reported": DRIFTED,
@@ -83,7 +84,7 @@ def _reports(view: View, binding: str, report: Report) -> bool | Unmet:
 
 @predicate
 def _misses(view: View, binding: str) -> bool | Unmet:
-    """A binding reports that its topology does not have its levels."""
+    """A binding reports that its topology does not match its levels."""
     status, reason, in_sync = _report(view, binding)
     missing = status != "False" and in_sync is False
     return missing or Unmet(f"the binding reports {(status, reason, in_sync)} without its topology")

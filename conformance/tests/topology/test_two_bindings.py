@@ -1,4 +1,4 @@
-"""Two kinds of hardware in a cluster, each with a ClusterTopologyBinding of its own for the same domains."""
+"""Tests with two kinds of hardware in a cluster. Each kind has its own ClusterTopologyBinding for the same domains."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.topology_bindings import topology_binding
 
 KINDS = ("hopper", "grace")
-"""Names of the sets, and of the labels of the nodes that they belong on."""
+"""The names of the sets, which are also the prefixes of the label keys on the nodes where the sets belong."""
 NODES, IN_RACK = 6, 3
 
 
 class SetsOfTwoBindings(Scene):
-    """Twelve trays. Six have labels for the block and the racks of one kind of hardware, six for those of the other; a
-    rack has three. A set of either kind needs three trays of one rack, and any three would do if nobody asked."""
+    """Twelve trays. Six have labels for the block and the racks of one kind of hardware, and six for those of the other
+    kind. A rack has three trays. Each set needs three trays of one rack of its kind; without a constraint, any three
+    trays would do."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("gb200-nvl72", 2 * NODES)
@@ -51,7 +52,7 @@ class SetsOfTwoBindings(Scene):
 
 @requirement("TOPO-050", reaches="both sets bound")
 def test_each_set_follows_its_own_binding(run: Recorded[SetsOfTwoBindings]) -> None:
-    """A domain is the node label that the binding of the set has for it. A node without it is in no domain."""
+    """A domain is the node label that the set's binding maps it to. A node without that label is in no domain."""
     view = run.at("at rest")
     for kind, cliques in run.scene.cliques.items():
         keys = run.scene.keys[kind]
@@ -67,7 +68,7 @@ def _keys(kind: str) -> dict[str, str]:
 
 
 def _domains(view: View, key: str, cliques: Iterable[ExpectedClique]) -> set[str]:
-    """Return the values of a label of the nodes that the pods of cliques are on; "" for a node without it."""
+    """Return the values of a label on the nodes of the cliques' pods; "" for a node without the label."""
     values = {name(node): label(node, key) for node in view.list("nodes")}
     members = predicates.by_clique(view, cliques)
     return {values.get(text(pod, "spec", "nodeName"), "") for pods in members.values() for pod in pods}
