@@ -1,1 +1,1 @@
-"""A gang scheduler alone: gangs and pods made by hand, where the oracle knows what is permitted."""
+"""A gang scheduler alone. The suite creates gangs and pods, and the oracle knows which outcomes are permitted."""

@@ -1,4 +1,5 @@
-"""Gangs of one name in two namespaces: a scheduler identifies any PodGang by its namespace and name."""
+"""Tests with gangs of the same name in two namespaces. A scheduler must identify a PodGang by its namespace and
+name."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 NOW = "2026-01-01T00:00:00Z"
 PRIORITY = 76
-"""The priority of all pods; its class belongs to this scene alone."""
+"""The priority of all pods. No other scene uses its PriorityClass."""
 TWIN = Gang("twin", (Group("w", 2, 2, {"gpus": 1}),), PRIORITY)
 WITNESS = Gang("witness", (Group("w", 1, 1, {"gpus": 0}),), PRIORITY)
 FIRST = Instance((Node("n1", {"gpus": 2}, {HOST: "n1"}),), (TWIN,), name="twins")
@@ -20,9 +21,9 @@ FURTHER_NODE = Instance((Node("n3", {"gpus": 1}, {HOST: "n3"}),), (), name="twin
 
 
 class GangsOfOneName(Scene):
-    """Two namespaces, each with a gang of two pods, and the pods have the same names, too. The first gang fits. For the
-    second one there is room for one pod, until another node comes. Operators of the line `maps` give no two gangs one
-    name, so the suite makes these."""
+    """Two namespaces, each with a gang of two pods; the gangs and the pods have the same names in both. The first gang
+    fits. The second gang has room for one pod until another node is added. Operators of the release line `maps` never
+    give two gangs the same name, so the suite creates the gangs."""
 
     def play(self, env: SceneEnvironment) -> None:
         place = env.testbed(FIRST.name)
@@ -52,7 +53,7 @@ class GangsOfOneName(Scene):
 
 @requirement("SCHED-078", reaches="second gang placed")
 def test_each_gang_is_placed_by_its_own_pods(run: Recorded[GangsOfOneName]) -> None:
-    """The pods of the first gang, which are bound, do not complete the second one."""
+    """The bound pods of the first gang do not count towards the second gang."""
     run.given("first gang placed", "another gang beside the second one placed")
     unplaced = predicates.none_placed(run.scene.pods)
     run.neighbor.always("no pod of the second gang is bound", unplaced, until="second gang tried")

@@ -1,5 +1,5 @@
-"""Services of several components whose needs a scheduler of single PodGroups cannot meet. Operator and scheduler
-together."""
+"""Tests with services of several components whose needs a scheduler of single PodGroups cannot meet. Operator and
+scheduler run together."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 
 class ServiceThatWaits(Scene):
-    """A service that does not fit, and a later set without GPUs, which may be bound meanwhile."""
+    """A service that does not fit, and a later set without GPUs that may be bound while the service waits."""
 
     waiting: Sequence[ExpectedClique]
-    """The cliques of the service whose pods wait for nothing but room."""
+    """The cliques of the service whose pods wait only for room."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
-        """Create the service, and give the scheduler its chance: until a later set is bound, or kept waiting, too."""
+        """Create the service, and give the scheduler a chance to place it: wait until a later set is bound, or until a
+        timeout if that set is kept waiting as well."""
         env.create(workload)
         env.wait_for("service ungated", predicates.all_ungated(self.waiting))
         later = env.workload("frontend", setName="later")
@@ -29,8 +30,8 @@ class ServiceThatWaits(Scene):
 
 
 class WorkersOfThreeNodes(ServiceThatWaits):
-    """Each worker takes three nodes, and two of three workers are the minimum. Five nodes have room for one worker and
-    two thirds; later there are eight nodes, then nine."""
+    """Each worker takes three nodes, and two of three workers are the minimum. The five nodes have room for one worker
+    and two thirds of another. Later there are eight nodes, then nine."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 5)
@@ -59,7 +60,8 @@ class WorkersOfThreeNodes(ServiceThatWaits):
 
 
 class NoNodeForDecode(ServiceThatWaits):
-    """Ten nodes for ten prefill pods, none of which has room for the decode pod; later a larger node, for it alone."""
+    """Ten nodes for ten prefill pods. No node has room for the decode pod. Later a larger node is added for the decode
+    pod alone."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 10)
@@ -74,7 +76,8 @@ class NoNodeForDecode(ServiceThatWaits):
 
 
 class RoomForOneOfEach(Scene):
-    """A service of four prefill and two decode pods, of which one each is the minimum, and then two nodes for it."""
+    """A service of four prefill and two decode pods, with a minimum of one pod each. Two nodes are added after the
+    service has been created."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", prefills=4, decodes=2)
@@ -92,7 +95,8 @@ class RoomForOneOfEach(Scene):
 
 @requirement("SCHED-061")
 def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
-    """No pod of the base gang is bound before two workers fit, none of the third worker before that one fits."""
+    """No pod of the base gang is bound before two workers fit, and no pod of the third worker before the third worker
+    fits."""
     run.given("service ungated")
     run.always("no pod of two workers is bound", predicates.none_bound(run.scene.waiting), until="service tried")
     run.given("third worker ungated")
@@ -101,13 +105,14 @@ def test_workers_are_placed_whole(run: Recorded[WorkersOfThreeNodes]) -> None:
 
 @requirement("SCHED-062", reaches="service bound")
 def test_prefill_pods_wait_for_a_decode_pod(run: Recorded[NoNodeForDecode]) -> None:
-    """All ten prefill pods would fit, and none may be bound before the decode pod fits."""
+    """All ten prefill pods would fit, but none may be bound before the decode pod fits."""
     run.given("service ungated")
     run.always("no pod is bound", predicates.none_bound(run.scene.waiting), until="service tried")
 
 
 @requirement("SCHED-063", reaches="minimum bound")
 def test_minimum_of_all_groups_before_extras(run: Recorded[RoomForOneOfEach]) -> None:
-    """Two nodes hold two pods: one of each component, although either could use both."""
+    """The two nodes hold two pods. One pod of each component is bound, although either component could use both
+    nodes."""
     bound = predicates.bound(run.at("nothing moves"), run.scene.cliques)
     run.expect("bound pods where two fit", dict(run.scene.gang.minimums), bound)

@@ -1,4 +1,5 @@
-"""A pod that waits says why, where people and autoscalers look: in its condition and in an event about it."""
+"""Tests that a waiting pod reports why it waits, in its condition and in an event, where people and autoscalers find
+it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ CONDITION, REASON = "PodScheduled", "Unschedulable"
 
 
 class GangWithoutRoom(Scene):
-    """One node with room for one of two pods, so that neither is bound. A later set, which needs no GPUs, is bound."""
+    """One node with room for one of two pods, so neither pod is bound. A later set, which requests no GPUs, is
+    bound."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
@@ -26,7 +28,7 @@ class GangWithoutRoom(Scene):
         env.wait_for("waiting pods ungated", predicates.all_ungated(self.cliques))
         env.settle("waiting pods have their condition", _unschedulable(self.cliques), timeout=60)
 
-        # With a later gang the scheduler looks at everything again, and the reason is the same.
+        # A later gang makes the scheduler retry everything, and the reason stays the same.
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
@@ -37,13 +39,14 @@ class GangWithoutRoom(Scene):
 
 @requirement("SCHED-064", reaches="waiting pods have their condition")
 def test_waiting_pods_have_a_condition_with_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """The pod that would fit by itself has the condition, too."""
+    """The pod that would fit alone has the condition as well."""
     run.given("waiting pods ungated")
 
 
 @requirement("SCHED-068")
 def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """A later gang makes the scheduler look again; a condition that differs in its times alone was written again."""
+    """A later gang makes the scheduler retry. If only the times in a condition differ, the condition was written
+    again."""
     run.given("waiting pods have their condition", "later set bound")
     span = run.between("waiting pods have their condition", "nothing moves")
     reported, rewritten = _conditions(span.begin(), run.scene.cliques), []
@@ -58,7 +61,7 @@ def test_a_condition_is_written_once_per_reason(run: Recorded[GangWithoutRoom]) 
 
 @requirement("SCHED-065", reaches="a Warning event about each waiting pod")
 def test_an_event_about_each_waiting_pod_gives_the_reason(run: Recorded[GangWithoutRoom]) -> None:
-    """The event regards the pod; its reason and its message are free."""
+    """The event regards the pod. Its reason and its message can be anything."""
 
 
 def _conditions(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, Mapping[str, Any]]:
@@ -69,7 +72,7 @@ def _conditions(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, Mapp
 
 @predicate
 def _unschedulable(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
-    """Each pod has a condition that says that it cannot be scheduled, and why."""
+    """Each pod has a condition that reports that the pod cannot be scheduled, and why."""
     for clique in cliques:
         for pod in predicates.pods_of(view, clique.name):
             current = condition(pod, CONDITION)

@@ -1,5 +1,5 @@
-"""A gang scheduler leaves the spec of PodGangs, most of their status, and gates alone, writes only the binding of pods,
-and evicts no gang whose minimum is released."""
+"""Tests that a gang scheduler does not change the spec of PodGangs, most of their status, or scheduling gates, that it
+only adds the binding to pods, and that it evicts no gang whose minimum is released."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 NOW = "2026-01-01T00:00:00Z"
 PRIORITY = 77
-"""The priority of all pods; its class belongs to this scene alone."""
+"""The priority of all pods. No other scene uses its PriorityClass."""
 WATCHED = 5.0
 """Seconds of real time for which nothing may happen after a change."""
 GANGS = Instance(
@@ -32,14 +32,15 @@ GANGS = Instance(
     ),
     name="restraint",
 )
-"""A gang that fits, one that does not, a scaled gang behind that, with Grove's gate, and a pod with another gate."""
+"""A gang that fits, a gang that does not fit, a scaled gang whose base gang is the second one and whose pod has Grove's
+gate, and a pod with another gate."""
 OF_OPERATORS = ("Initialized", "Unhealthy")
-"""The conditions of Grove's API that a scheduler leaves alone. Condition types of its own are permitted."""
+"""The condition types of Grove's API that a scheduler must not change. It may add its own condition types."""
 
 
 class GangsByHand(Scene):
-    """Gangs and pods that no operator owns. Once the gang that fits is placed, its minimum is released, as operators do
-    after a placement, and then it loses a pod, which nobody replaces."""
+    """Gangs and pods that no operator owns. When the gang that fits is placed, its minimum is released, as operators do
+    after a placement. Then the gang loses a pod, which is not replaced."""
 
     def play(self, env: SceneEnvironment) -> None:
         place, begin = env.testbed(GANGS.name), env.audit.mark() if env.audit else 0
@@ -72,7 +73,7 @@ class GangsByHand(Scene):
         env.mark("nothing moves")
 
     def written_by_operator(self, resource: str, record: Record) -> bool:
-        """Return whether the API server's audit log says that it was the operator alone who wrote an object: then its
+        """Return whether, according to the API server's audit log, only the operator wrote an object. In that case its
         changes are not the scheduler's."""
         if self.writers is None:
             return False
@@ -82,7 +83,7 @@ class GangsByHand(Scene):
 
 @requirement("SCHED-069")
 def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
-    """Only the suite writes these PodGangs, in place of an operator: other changes of a spec are the scheduler's."""
+    """Only the suite writes these PodGangs, in place of an operator. Any other change of a spec is the scheduler's."""
     run.given("gang placed", "nothing moves")
     changed = [str(new) for old, new in _changes(run, "podgangs") if at(old.object, "spec") != at(new.object, "spec")]
     run.expect("changes of the spec of a PodGang by others than the suite", [], changed)
@@ -105,7 +106,7 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-071")
 def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
-    """Compare the fields that a pod was created with; a binding may add others."""
+    """The fields that a pod was created with are compared. A binding may add other fields."""
     run.given("gang placed", "nothing moves")
     lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost(old.object, new.object)]
     run.expect("what pods have lost", [], lost)
@@ -113,7 +114,7 @@ def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-072")
 def test_gates_stay(run: Recorded[GangsByHand]) -> None:
-    """One pod has Grove's gate, since its base gang waits, and one has a foreign gate."""
+    """One pod has Grove's gate because its base gang waits, and one pod has a foreign gate."""
     run.given("gang placed", "nothing moves")
     opened = [
         f"{gate} ({new})" for old, new in _changes(run, "pods") for gate in _gates(old.object) - _gates(new.object)
@@ -123,7 +124,7 @@ def test_gates_stay(run: Recorded[GangsByHand]) -> None:
 
 @requirement("SCHED-073")
 def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
-    """No pod of higher priority waits, so there is no other reason to evict."""
+    """No pod of higher priority waits, so there is no other reason to evict a pod."""
     run.given("nothing moves")
     run.always("all pods of the gang stay", _stay(run.scene.pods), after="gang placed", until="minimum released")
     run.always("the others stay", _stay(run.scene.rest), after="minimum released", until="nothing moves")
@@ -137,7 +138,7 @@ def _stay(view: View, pods: list[str]) -> bool | Unmet:
 
 
 def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record, Record]]:
-    """Yield consecutive states of each object, without the suite's own writes."""
+    """Yield consecutive states of each object, except those that the suite has written."""
     before: dict[str, Record] = {}
     for record in run.until("nothing moves").records(resource):
         old = before.get(record.uid)
@@ -148,7 +149,7 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
 
 
 def _rest(status: object) -> Mapping[str, Any]:
-    """Return the parts of a PodGang's status that are not a scheduler's."""
+    """Return the parts of a PodGang's status that a scheduler must not write."""
     by_type = {text(entry, "type"): entry for entry in items(status, "conditions")}
     conditions = {kind: entry for kind, entry in by_type.items() if kind in OF_OPERATORS}
     whole = status if isinstance(status, Mapping) else {}

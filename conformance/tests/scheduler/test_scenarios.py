@@ -1,4 +1,4 @@
-"""Every scenario of the specification that is about a gang scheduler alone, and some generated ones."""
+"""Tests that run every scenario of the specification about a gang scheduler alone, and some generated scenarios."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.testing.scene import Exclusive, Recorded, SceneEnvironment, req
 
 
 class ScenariosOfSchedulers(judging.Scenarios):
-    """The scenarios at the same time, each on nodes of its own: those that requirements need which are judged, and
-    generated ones, which any of them may need. The scheduler finds them when it starts."""
+    """All scenarios run at the same time, each on its own nodes: the scenarios that the judged requirements need, and
+    generated scenarios, which any requirement may need. The scheduler finds them when it starts."""
 
     exclusive = Exclusive.ROLES
 
@@ -23,7 +23,7 @@ class ScenariosOfSchedulers(judging.Scenarios):
 
 
 class HostPorts(judging.Scenarios):
-    """The scenarios about host ports."""
+    """The scenarios about host ports, run at the same time."""
 
     exclusive = Exclusive.ROLES
 
@@ -33,7 +33,8 @@ class HostPorts(judging.Scenarios):
 
 @pytest.mark.parametrize("id", [pytest.param(id, marks=requirements(id)) for id in judging.OF_SCHEDULERS])
 def test_scenarios(run: Recorded[ScenariosOfSchedulers], id: str) -> None:
-    """Each breach of a rule, in a scenario or a generated instance, counts for the requirement that has the rule."""
+    """Each breach of a rule, in a scenario or a generated instance, counts against the requirement that owns the
+    rule."""
     judging.judge(run, id)
 
 
