@@ -1,1 +1,1 @@
-"""More and fewer replicas, at every level."""
+"""Scale-out and scale-in at every level."""

@@ -1,4 +1,4 @@
-"""Excess pods: which pods of a clique are deleted when it is scaled in."""
+"""Tests of which pods of a clique are deleted when it is scaled in."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
-"""A clique for each property of pods by which the excess ones are chosen."""
+"""One clique for each property of pods by which excess pods are chosen."""
 CLIQUE_OF = {role: f"v-0-{role}" for role in NAMES}
 UNREADY: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
 STATES: Mapping[str, list[Mapping[str, Any]]] = {
     "assigned": [UNREADY, SERVING, SERVING],
     "phased": [UNREADY, {**SERVING, "phase": "Unknown"}, {**SERVING, "phase": "Pending"}],
 }
-"""The states of the pods 0, 1 and 2, where not all of them serve."""
+"""The states of the pods 0, 1 and 2 of the cliques in which not all pods serve."""
 
 
 class CliquesWithExcessPods(Scene):
-    """One node, and five cliques with three pods each, which are all scaled to two while no operator runs: a clique
-    has a fourth pod, for which there is no node; one has a pod that was replaced lately; one has a pod of another
-    template; in one all pods are in different phases; one has a pod that is terminating already."""
+    """One node, and five cliques with three pods each. All cliques are scaled to two pods while no operator is running.
+    One clique has a fourth pod, for which there is no room. One has a pod that was replaced recently. One has a pod of
+    another template. In one clique, all pods are in different phases. One has a pod that is already terminating."""
 
     exclusive = Exclusive.ROLES
 
@@ -54,7 +54,7 @@ class CliquesWithExcessPods(Scene):
         env.settle("scaled once more", pods_are({CLIQUE_OF["aged"]: 3}), timeout=60)
 
     def _replace_oldest_pod(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
-        """Replace the pod with the lowest index, so that it becomes the youngest of its clique."""
+        """Replace the pod with the lowest index, so that the youngest pod of its clique has that index."""
         env.quiet(1.2, real=True)
         env.delete("pods", name(pod))
         env.wait_for("deleted pod replaced", pods_are({CLIQUE_OF["aged"]: 3}, but=uid(pod)))
@@ -62,7 +62,7 @@ class CliquesWithExcessPods(Scene):
         disruption.become(env, CLIQUE_OF["aged"], SERVING, 1)
 
     def _scale_in(self, env: SceneEnvironment, leaving: str) -> None:
-        """Scale in while the operator is stopped: at its start it learns of the new sizes and of a terminating pod."""
+        """Scale in while the operator is stopped. When it starts, it finds the new sizes and a terminating pod."""
         env.roles.kill("operator")
         env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
         env.delete("pods", leaving)
@@ -77,7 +77,7 @@ class CliquesWithExcessPods(Scene):
 
 @requirement("SCALE-010")
 def test_an_outdated_pod_is_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
-    """The three pods are in the same state. The outdated one has the lowest index."""
+    """The three pods are in the same state. The outdated pod has the lowest index."""
     run.given("all pods bound", "two pods in each clique")
     before, now = (_uids(run.at(step), "outdated") for step in ("before the scale-in", "scaled in"))
     run.same("pods that stay", {index: before.get(index) for index in "12"}, now)
@@ -85,9 +85,10 @@ def test_an_outdated_pod_is_deleted_first(run: Recorded[CliquesWithExcessPods]) 
 
 @requirement("SCALE-015")
 def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcessPods]) -> None:
-    """The indices of the pods that stay differ from clique to clique: an operator that goes by them fails.
+    """The indices of the pods that stay differ between the cliques, so an operator that chooses pods by index fails.
 
-    Of the clique with pods in several phases, the pending one goes. Where Unknown comes is open.
+    In the clique with pods in several phases, the pending pod is deleted. Where the phase Unknown ranks is not
+    specified.
     """
     run.given("all pods bound", "deleted pod replaced", "its successor bound", "a fourth pod without a node")
     run.given("two pods in each clique")
@@ -102,7 +103,7 @@ def test_pods_that_serve_least_are_deleted_first(run: Recorded[CliquesWithExcess
 
 @requirement("SCALE-011")
 def test_terminating_pods_are_not_counted(run: Recorded[CliquesWithExcessPods]) -> None:
-    """The operator learns of the scale and of the deletion at once, when it starts."""
+    """The operator finds the new size and the deletion at the same time, when it starts."""
     before = _uids(run.at("before the scale-in"), "leaving")
     stay = {index: before.get(index) for index in "12"}
     run.expect("pods beside the one that was terminating", stay, _uids(run.at("scaled in"), "leaving"))
@@ -110,7 +111,7 @@ def test_terminating_pods_are_not_counted(run: Recorded[CliquesWithExcessPods]) 
 
 @requirement("SCALE-012")
 def test_the_lowest_free_index_is_used(run: Recorded[CliquesWithExcessPods]) -> None:
-    """The scale-in has deleted the pod with the lowest index, since it was the youngest."""
+    """The scale-in has deleted the pod with the lowest index, because it was the youngest pod."""
     run.given("scaled once more")
     run.expect("indices after one more", ["0", "1", "2"], sorted(_uids(run.at("scaled once more"), "aged")))
 
@@ -119,7 +120,7 @@ test_invariants = invariants(CliquesWithExcessPods, "INV-001", "INV-004", "INV-0
 
 
 def _workload(env: SceneEnvironment) -> Object:
-    """Return a set with all the cliques, whose update strategy replaces no pod with an outdated template."""
+    """Return a set with all the cliques. Its update strategy does not replace pods with an outdated template."""
     workload = env.workload("waiting", setName="v", pods=3)
     workload["spec"]["updateStrategy"] = {"type": "OnDelete"}
     cliques = workload["spec"]["template"]["cliques"]
@@ -133,11 +134,11 @@ def _workload(env: SceneEnvironment) -> Object:
 
 
 def _become(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
-    """Give the pods of a clique these states, in the order of their indices."""
+    """Put the pods of a clique into these states, in the order of their indices."""
     for pod, state in zip(disruption.by_index(env, clique), states, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
 def _uids(view: View, role: str) -> dict[str, str]:
-    """Return the uids of the pods of a clique, by index."""
+    """Return index → UID for the pods of a clique."""
     return {label(pod, labels.POD_INDEX): uid(pod) for pod in predicates.pods_of(view, CLIQUE_OF[role])}

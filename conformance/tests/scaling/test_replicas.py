@@ -1,4 +1,4 @@
-"""Sets, scaling groups and cliques are scaled out and in; all other objects stay as they are."""
+"""Tests that sets, scaling groups and cliques are scaled out and in, and that all other objects stay as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ KINDS = ("pods", CLIQUES, GROUPS, GANGS, "services")
 LAST_OF_FIRST = [f"s-0-g-{j}-{clique}" for j in (1, 2, 3) for clique in "bc"]
 """The cliques of s-0-g that its scale-in to one replica deletes."""
 HOLE, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 2))
-"""The cliques of s-1-g that are terminating when it is scaled in to one replica, and the others that it deletes."""
+"""The cliques of s-1-g that are already terminating when it is scaled in to one replica, and the cliques that this
+scale-in deletes."""
 
 Uids = dict[tuple[str, str], str]
 """Resource and name → uid."""
@@ -30,8 +31,8 @@ Uids = dict[tuple[str, str], str]
 
 class ScaledAtEveryLevel(Scene):
     """One node with room for all pods. A set with a clique (a) and a scaling group (g) of two cliques (b, c) is scaled
-    out at every level; the groups of its first two replicas are scaled in while no operator runs; in the end the set
-    is scaled to one replica, to none, and out again. Nobody scales anything within the third replica of the set."""
+    out at every level. The groups of its first two replicas are scaled in while no operator is running. Finally the set
+    is scaled to one replica, to zero, and out again. Nothing within the third replica of the set is scaled."""
 
     exclusive = Exclusive.ROLES
 
@@ -68,13 +69,13 @@ class ScaledAtEveryLevel(Scene):
         env.mark("scaled out")
 
     def _scale_groups_in(self, env: SceneEnvironment) -> None:
-        """The only unready replica of s-0-g is its first one; the middle one of s-1-g is terminating."""
+        """The only replica of s-0-g that is not ready is its first one. The middle replica of s-1-g is terminating."""
         disruption.become(env, "s-0-g-0-b", disruption.STARTING, 1)
         with block_deletion(env, CLIQUES, HOLE):
             self._with_a_terminating_replica(env)
         env.wait_for("terminating replica gone", absent(CLIQUES, HOLE))
         env.settle("pods of both replicas gone", pods_are(dict.fromkeys((*HOLE, *LAST_OF_SECOND), 0)), timeout=60)
-        # Later tests compare what stays: the gangs of deleted replicas are not to be part of it.
+        # Later tests compare the objects that stay. The gangs of deleted replicas must not be among them.
         env.settled("their gangs are gone", none_in_gangs([*LAST_OF_FIRST, *HOLE, *LAST_OF_SECOND]))
         env.quiet(1.5)
         env.mark("groups scaled in")
@@ -114,7 +115,7 @@ class ScaledAtEveryLevel(Scene):
 
 @requirement("SCALE-001", reaches=("new replicas have their groups", "new replicas have their pods"))
 def test_a_set_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The objects of the existing replica keep their uids."""
+    """The objects of the existing replica keep their UIDs."""
     run.given("set available", "new replicas available")
     before = _existing(run.at("before the scale-out"))
     run.same("uids of what was there before", *_uids_before_and_now(before, run.at("scaled out")))
@@ -127,19 +128,19 @@ def test_new_replicas_have_the_sizes_of_the_template(run: Recorded[ScaledAtEvery
 
 @requirement("SCALE-003", reaches="surplus replicas gone")
 def test_a_set_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Pods, Services and gangs are deleted, too; the objects that stay are compared by their uids."""
+    """Pods, Services and gangs are deleted as well. The objects that stay are compared by their UIDs."""
     stay = {key: uid for key, uid in _existing(run.at("groups scaled in")).items() if key[1].startswith("s-0")}
     run.same("uids of the replica that stays", *_uids_before_and_now(stay, run.at("surplus replicas gone")))
 
 
 @requirement("SCALE-004", reaches=("nothing left of any replica", "set available again", "sizes of the template"))
 def test_a_set_is_scaled_to_zero_and_out_again(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Judge the objects of all kinds, and then the pods of each clique."""
+    """The objects of all kinds are judged first, and then the pods of each clique."""
 
 
 @requirement("SCALE-005", reaches="scaled clique has its pods")
 def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """No update has started if the generation hash is the same. GANG-001 judges minReplicas."""
+    """If the generation hash is unchanged, no update has started. GANG-001 judges minReplicas."""
     view = run.at("scaled out")
     pods = predicates.pods_of(view, "s-0-a")
     run.expect("indices of the pods", ["0", "1", "2", "3"], sorted(label(pod, labels.POD_INDEX) for pod in pods))
@@ -153,7 +154,7 @@ def test_a_clique_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
 
 @requirement("SCALE-006", reaches="scaled group has its pods")
 def test_a_group_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The gang of each added PodClique holds the PodCliques of its replica."""
+    """The gang that holds an added PodClique holds exactly the PodCliques of its scaling group replica."""
     view = run.at("scaled out")
     replicas = [[f"s-0-g-{j}-b", f"s-0-g-{j}-c"] for j in (1, 2, 3)]
     members = {clique: replica for replica in replicas for clique in replica}
@@ -180,24 +181,24 @@ def test_a_group_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
     reaches=("last replica deleted beside a terminating one", "terminating replica gone", "pods of both replicas gone"),
 )
 def test_a_group_with_a_terminating_replica_is_scaled_in(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The replica in the middle is held terminating while the last one is to go."""
+    """The middle replica is kept terminating while the last replica has to be deleted."""
     cliques = _of_group(run.at("groups scaled in"), "s-1-g")
     run.expect("cliques of the group in the end", ["s-1-g-0-b", "s-1-g-0-c"], cliques)
 
 
 @requirement("SCALE-009", reaches="clique of one group replica has its pods")
 def test_one_clique_of_a_group_replica_is_scaled_out(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The same clique of the next replica is counted at the same moment."""
+    """The pods of the same clique in the next replica are counted at the same time."""
 
 
 @requirement("SCALE-013", reaches="last replicas of the group deleted")
 def test_scaling_while_no_operator_runs_takes_effect(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """A scaling group is scaled in between the operator's end and its next start."""
+    """A scaling group is scaled in after the operator has ended and before it starts again."""
 
 
 @requirement("SCALE-014")
 def test_a_restart_changes_nothing_that_is_right(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Compare uids and generations in the replica of the set in which nothing else happens."""
+    """The UIDs and generations are compared in the set's third replica, in which nothing else happens."""
     run.given("third replica ready")
     before, now = (_generations(run.at(step)) for step in ("third replica at rest", "groups scaled in"))
     run.same("uids and generations in the third replica", before, now)
@@ -211,14 +212,14 @@ def _existing(view: View) -> Uids:
 
 
 def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the uids that objects had, and those that objects of the same names have now."""
+    """Return the former UIDs of objects, and the current UIDs of the objects with the same names."""
     now = _existing(view)
     former = {f"{kind}/{object_name}": uid for (kind, object_name), uid in before.items()}
     return former, {f"{kind}/{object_name}": now.get((kind, object_name), "") for kind, object_name in before}
 
 
 def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
-    """None of these exists, each given by its resource and name."""
+    """None of these objects exists. An object is given by its resource and name."""
     listed = list(objects)
     return all_of(
         *(absent(kind, [object_name for resource, object_name in listed if resource == kind]) for kind in KINDS)
@@ -226,7 +227,7 @@ def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
 
 
 def _generations(view: View) -> dict[str, list[object]]:
-    """Return uid and generation of all objects of the third replica of the set."""
+    """Return the UID and generation of each object in the set's third replica."""
     replica_objects = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
     return {
         f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in replica_objects

@@ -1,4 +1,4 @@
-"""A clique or scaling group that is scaled to zero is idle, not lost (GREP-677)."""
+"""Tests that a clique or scaling group that is scaled to zero is idle, not lost (GREP-677)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ CLIQUE, GROUP = "z-0-a", "z-0-g"
 MEMBERS = {f"{GROUP}-{index}-{member}": 1 for index in range(2) for member in "bc"}
 SIZES = {CLIQUE: 2, **MEMBERS}
 IDLE = {(CLIQUES, CLIQUE): {CLIQUE: 2}, (GROUPS, GROUP): MEMBERS}
-"""Component that is scaled to zero, one after the other → its PodCliques with their pods, each at its minimum."""
+"""Component → its PodCliques with their numbers of pods, which equal the minimums. The components are scaled to zero
+one after the other."""
 
 
 class ScaledToZero(Scene):
-    """One node with room for all pods. The clique of a set is scaled to zero, stays so for longer than the
-    terminationDelay, and is scaled back; then the same happens to its scaling group."""
+    """One node with room for all pods. A set's clique is scaled to zero, stays at zero for longer than the
+    terminationDelay, and is scaled back. Then the same happens to the set's scaling group."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -79,7 +80,7 @@ test_invariants = invariants(ScaledToZero, "INV-001", "INV-004", "INV-005")
 
 
 def _other_uids(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
-    """Return the UIDs of the PodCliques of the set that are not idle, and of their Pods."""
+    """Return the UIDs of the set's PodCliques that are not idle, and of their Pods."""
     rest = [clique for clique in SIZES if clique not in idle]
     return {
         clique: [uid(view.get(CLIQUES, clique)), *sorted(map(uid, predicates.pods_of(view, clique)))] for clique in rest
@@ -87,7 +88,7 @@ def _other_uids(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
 
 
 def _minimums(view: View, cliques: dict[str, int]) -> list[tuple[str, int | None]]:
-    """Return the minimums that PodGangs have for these PodCliques, except for zeros."""
+    """Return the minimums of these PodCliques in PodGangs, without zeros."""
     groups = [group for gang in view.list(GANGS) for group in items(gang, "spec", "podgroups")]
     required = [(text(group, "name"), number(group, "minReplicas")) for group in groups]
     return sorted((clique, minimum) for clique, minimum in required if clique in cliques and minimum)
