@@ -1,1 +1,1 @@
-"""Objects that come and go: deletion, restarts, upgrades."""
+"""The life of objects: deletion, restarts and upgrades."""

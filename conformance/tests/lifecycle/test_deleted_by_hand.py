@@ -1,4 +1,5 @@
-"""Cliques and scaling groups that somebody deletes are recreated; sets are deleted at any moment and in any way."""
+"""Tests that cliques and scaling groups that another client deletes are recreated, and that sets can be deleted at any
+time and with any propagation policy."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ DELETED = ("hands-0-a", "hands-0-g-1-b")
 
 
 class ObjectsDeletedByHand(Scene):
-    """Four available sets. Of `hands` two cliques are deleted, and later its scaling group. Three sets are deleted:
-    `last` in the foreground, `counts` while one of its cliques counts down to its termination, and `again` is created
-    anew as soon as it is gone."""
+    """Four available sets. In `hands`, two cliques are deleted, and later its scaling group. The other three sets are
+    deleted: `last` with foreground propagation, `counts` while the terminationDelay of one of its cliques is running,
+    and `again`, which is recreated as soon as it is gone."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -77,7 +78,7 @@ class ObjectsDeletedByHand(Scene):
 
 @predicate
 def _with_group(view: View, cliques: Collection[str]) -> bool | Unmet:
-    """Each of these cliques exists, and none is left of the deleted group."""
+    """Each of these cliques exists, and no clique is owned by the deleted group."""
     group = uid(view.get(GROUPS, GROUP))
     for clique_name in cliques:
         clique = view.get(CLIQUES, clique_name)
@@ -92,12 +93,12 @@ def _with_group(view: View, cliques: Collection[str]) -> bool | Unmet:
 
 @requirement("LIFE-005", reaches="set deleted in the foreground gone")
 def test_a_set_deleted_in_the_foreground_disappears(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """The step waits for the set and for what it owned."""
+    """The step waits for the set and for the objects that it owned."""
 
 
 @requirement("LIFE-011")
 def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """Compare the order of deletions in the record."""
+    """The order of the deletions in the history is compared."""
     span = run.until("set deleted in the foreground gone")
     run.expect("what was created for the set after its deletion", [], created_late(span, "last"))
     run.expect("what outlived the set", [], outlived(span, "last"))
@@ -105,24 +106,24 @@ def test_a_set_deleted_in_the_foreground_outlives_its_objects(run: Recorded[Obje
 
 @requirement("LIFE-006", reaches="set deleted during a countdown gone")
 def test_a_set_can_be_deleted_during_a_countdown(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """A clique of the set has lost a pod, and its terminationDelay is hours."""
+    """A clique of the set has lost a pod, and its terminationDelay is several hours."""
     run.given("countdown running")
 
 
 @requirement("LIFE-007", reaches="set of the same name available")
 def test_a_set_of_the_same_name_becomes_available(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """The new set is created as soon as the old one is gone; objects of the old one may be still there."""
+    """The new set is created as soon as the old set is gone. Objects of the old set may still exist."""
     run.given("set of the same name gone")
 
 
 @requirement("LIFE-008", reaches=("deleted cliques recreated", "pods of the recreated cliques ready"))
 def test_deleted_cliques_are_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """One of the cliques is standalone, the other one is in a scaling group."""
+    """One clique is standalone, and the other is in a scaling group."""
 
 
 @requirement("LIFE-012")
 def test_other_cliques_keep_their_pods(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """The sibling in the same replica of the scaling group is one of the others."""
+    """The other cliques include the deleted clique's sibling in the same replica of the scaling group."""
     run.given("all sets available", "deleted cliques recreated")
     before, after = run.at("before the deletions"), run.at("pods of the recreated cliques ready")
     other_cliques = [clique for clique in run.scene.sizes if clique not in DELETED]
@@ -142,7 +143,7 @@ def test_other_cliques_keep_their_pods(run: Recorded[ObjectsDeletedByHand]) -> N
     ),
 )
 def test_a_deleted_group_is_recreated(run: Recorded[ObjectsDeletedByHand]) -> None:
-    """The PodCliques are new ones, or were kept and are owned by the new group."""
+    """The PodCliques are new, or they were kept and are now owned by the new group."""
     group = run.at("set with the recreated group available").get(GROUPS, GROUP)
     run.expect("replicas of the group", 2, number(group, "spec", "replicas"))
 

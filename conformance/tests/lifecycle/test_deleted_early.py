@@ -1,4 +1,5 @@
-"""Sets that are deleted right after the operator has written to them, and created again under the same names."""
+"""Tests in which sets are deleted right after the operator has written to them, and then recreated with the same
+names."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ YOUNG, CHANGED = "young", "changed"
 
 class SetsDeletedEarly(Scene):
     """Two sets that are deleted while the operator works on them: `young` as soon as it has a status, `changed` as soon
-    as its status changes after a change of its template. An operator that waits to see what it has just written must
-    not wait for it in the next set of the name."""
+    as its status changes after a change of its template. An operator that waits until it observes its own last write
+    must not expect that write in the next set of the same name."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -46,7 +47,7 @@ class SetsDeletedEarly(Scene):
 
 @requirement("LIFE-007", reaches="sets of the same names available")
 def test_a_set_of_the_same_name_as_an_unfinished_one_becomes_available(run: Recorded[SetsDeletedEarly]) -> None:
-    """The new sets are created as soon as the old ones are gone; objects of the old ones may be still there."""
+    """The new sets are created as soon as the old sets are gone. Objects of the old sets may still exist."""
     run.given("both sets gone")
 
 
@@ -55,6 +56,6 @@ test_invariants = invariants(SetsDeletedEarly, "INV-001", "INV-004", "INV-005")
 
 @predicate
 def status_differs(view: View, name: str, before: object) -> bool | Unmet:
-    """The set exists and has another status than before."""
+    """The set exists, and its status differs from `before`."""
     current = view.get(SETS, name)
     return (current is not None and at(current, "status") != before) or Unmet(f"the status of {name} is as it was")

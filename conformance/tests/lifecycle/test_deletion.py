@@ -1,4 +1,4 @@
-"""Deletion of a set leaves nothing behind, affects nothing else, and is final."""
+"""Tests that the deletion of a set leaves nothing behind, does not affect other objects, and is final."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ SMALL: Mapping[str, object] = {
     "decodeGpus": 1,
 }
 DOOMED, NEIGHBOUR = "a", "a-0"
-"""The neighbour has the name of the deleted set's base gang: an operator that deletes by prefix deletes it, too."""
+"""The neighbour has the name of the deleted set's base gang. An operator that deletes by name prefix deletes the
+neighbour as well."""
 
 
 class SetDeletedBesideOthers(Scene):
-    """Two sets and two objects that belong to none; one set is deleted, the other has a name that begins alike. A set
-    that is created afterwards and becomes available proves that the operator has seen the deletion and goes on."""
+    """Two sets, and two objects that belong to no set. One set is deleted; the name of the other set starts with its
+    name. A set that is created afterwards and becomes available proves that the operator has seen the deletion and
+    still works."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -44,7 +46,7 @@ class SetDeletedBesideOthers(Scene):
 
         env.delete("podcliquesets", DOOMED)
         env.wait_for("deleted set gone", _set_deleted)
-        # On an existing cluster the CRDs may be young; the garbage collector looks for new kinds only every 30 s.
+        # On an existing cluster the CRDs may be new, and the garbage collector discovers new kinds only every 30 s.
         env.wait_for("objects of the deleted set gone", _nothing_left(before, self.expected), 150)
 
         env.create(env.workload("frontend", setName="later"))
@@ -55,7 +57,7 @@ class SetDeletedBesideOthers(Scene):
 
 @requirement("LIFE-001", reaches="deleted set gone")
 def test_a_deleted_set_disappears(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """The step waits for the set alone."""
+    """The step waits only for the set itself."""
 
 
 @requirement("LIFE-002", reaches="objects of the deleted set gone")
@@ -71,7 +73,7 @@ def test_everything_of_a_deleted_set_is_deleted(run: Recorded[SetDeletedBesideOt
 
 @requirement("LIFE-003")
 def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """The order is that of the API server's writes."""
+    """The objects are ordered by the API server's writes."""
     run.given("later set available")
     created = _created_after_deletion(run.until("after the deletion"), run.scene.expected)
     run.expect("objects created for the set after its deletion", [], created)
@@ -79,7 +81,7 @@ def test_nothing_is_created_for_a_deleted_set(run: Recorded[SetDeletedBesideOthe
 
 @requirement("LIFE-004")
 def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers]) -> None:
-    """All objects that do not belong to the set have their uid, and none was ever marked for deletion."""
+    """All objects that do not belong to the set keep their UIDs, and none was ever marked for deletion."""
     run.given("neighbour available")
     unrelated = _unrelated(run.at("before the deletion"), run.scene.expected)
     uids = _uids(run.at("after the deletion"))
@@ -92,7 +94,7 @@ test_invariants = invariants(SetDeletedBesideOthers, "INV-001", "INV-004", "INV-
 
 
 def _strangers() -> list[Object]:
-    """Return objects that belong to no set; one is named like a clique of the set, one like its Service."""
+    """Return objects that belong to no set. One is named like a pod of the set, and one like a Service of the set."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/stranger:1"}]})
     return [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a-0-router-stranger"}, "spec": pod},
@@ -115,8 +117,8 @@ def _set_deleted(view: View) -> bool | Unmet:
 
 
 def _nothing_left(before: View, expected_set: ExpectedObjects) -> Predicate:
-    """No object is left that carries the set's label or one of its names, or did before. An object that was recreated
-    under its old name is left."""
+    """No object exists that belongs to the set or belonged to it before. A recreated object of the same name counts as
+    existing."""
     doomed = _parts(before, expected_set)
 
     def check(view: View) -> bool | Unmet:
@@ -127,7 +129,8 @@ def _nothing_left(before: View, expected_set: ExpectedObjects) -> Predicate:
 
 
 def _survivors(before: View, after: View, expected_set: ExpectedObjects) -> set[str]:
-    """Return the objects, as `resource/name`, that belonged to the set before and still exist, labelled or not."""
+    """Return the objects, as `resource/name`, that belonged to the set before and still exist, even without their
+    label."""
     uids = _uids(before)
     doomed = {uids[key] for key in _parts(before, expected_set)}
     return {key for key, uid in _uids(after).items() if uid in doomed}
@@ -166,13 +169,13 @@ def _uids(view: View) -> dict[str, str]:
 
 
 def _unrelated(view: View, expected_set: ExpectedObjects) -> dict[str, str]:
-    """Return the objects that do not belong to the set: `resource/name` → uid."""
+    """Return `resource/name` → UID for the objects that do not belong to the set."""
     parts = _parts(view, expected_set)
     return {key: uid for key, uid in _uids(view).items() if key not in parts}
 
 
 def _created_after_deletion(span: Span, expected_set: ExpectedObjects) -> list[str]:
-    """Return the objects created for the set after its deletion was requested, in the order of the server's writes."""
+    """Return the objects created for the set after its deletion was requested, ordered by the API server's writes."""
     ending = [r for r in span.records("podcliquesets", DOOMED) if r.kind == DELETED or terminating(r.object)]
     if not ending:
         return []

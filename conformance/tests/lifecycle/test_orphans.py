@@ -1,4 +1,5 @@
-"""Children that have lost their owner: left by a deletion with orphaning, or by an edit of their owner references."""
+"""Tests with children that have lost their owner, because the set was deleted with orphan propagation or because their
+owner references were removed."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ STRIPPED = {CLIQUES: f"{EDITED}-0-a", GROUPS: f"{EDITED}-0-g"}
 
 
 class OrphanedChildren(Scene):
-    """Two available sets. `left` is deleted with orphaning and created again; then its image is changed. Of `edited`, a
-    clique, a scaling group, a gang and a pod lose their owner references, unless admission protects them."""
+    """Two available sets. `left` is deleted with orphan propagation and recreated; then its image is changed. In
+    `edited`, a clique, a scaling group, a gang and a pod lose their owner references, unless admission protects these
+    objects."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -79,21 +81,21 @@ class OrphanedChildren(Scene):
 
 @requirement("LIFE-013")
 def test_orphans_are_left_alone(run: Recorded[OrphanedChildren]) -> None:
-    """The set is gone, and another one of its name is not there yet."""
+    """The set is gone, and no other set of its name exists yet."""
     run.given("all pods Ready", "set gone")
     run.same("pods", run.scene.pods[ORPHANED], _pods(run.at("orphaned"), ORPHANED))
 
 
 @requirement("LIFE-013", reaches="left: adopted")
 def test_a_set_of_the_same_name_adopts_orphans(run: Recorded[OrphanedChildren]) -> None:
-    """The new set has the template of the former one."""
+    """The new set has the template of the former set."""
     run.given("all pods Ready", "set gone")
     run.same("pods", run.scene.pods[ORPHANED], _pods(run.at("adopted"), ORPHANED))
 
 
 @requirement("LIFE-014", reaches="left: updated")
 def test_a_set_that_has_adopted_orphans_is_updated(run: Recorded[OrphanedChildren]) -> None:
-    """All images are changed."""
+    """The images of all containers are changed."""
     run.given("all pods Ready", "set gone")
 
 
@@ -108,7 +110,7 @@ test_invariants = invariants(OrphanedChildren, "INV-001")
 
 
 def _pods(view: View, set_name: str) -> dict[str, object]:
-    """Return the uids of the pods of a set, by name."""
+    """Return name → UID for the pods of a set."""
     return {name(pod): uid(pod) for pod in view.list("pods") if label(pod, PART_OF) == set_name}
 
 

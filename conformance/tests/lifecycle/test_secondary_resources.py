@@ -1,4 +1,5 @@
-"""Secondary resources and gangs that somebody deletes are recreated, while nothing else wakes the operator."""
+"""Tests that secondary resources and gangs that another client deletes are recreated, although no other event triggers
+the operator."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from conformance.testing import incarnations, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 RESOURCES = ("services", "horizontalpodautoscalers", "serviceaccounts", "roles", "rolebindings", "podgangs")
-"""A gang comes last: its deletion may wake an operator that then looks at everything."""
+"""The resources whose objects are deleted, in this order. Gangs come last, because the deletion of a gang may make an
+operator reconcile everything."""
 
 
 def _recreated(resource: str) -> str:
@@ -17,7 +19,8 @@ def _recreated(resource: str) -> str:
 
 
 class SecondaryResourcesDeleted(Scene):
-    """A set with an autoscaler that is at rest. Its objects are deleted, one resource after the other."""
+    """A set with an autoscaler, at rest. Its secondary resources and gangs are deleted, one resource after the
+    other."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -41,7 +44,7 @@ class SecondaryResourcesDeleted(Scene):
 
 @requirement("LIFE-010", reaches=map(_recreated, RESOURCES))
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesDeleted]) -> None:
-    """The objects are deleted one resource after the other, while nothing else happens."""
+    """The objects are deleted one resource after the other, and nothing else happens meanwhile."""
     run.given("set available")
     run.expect(
         "resources that the set lacks", [], [resource for resource in RESOURCES if not run.scene.existing[resource]]
