@@ -1,1 +1,1 @@
-"""Template hashes: changes without meaning change no hash and restart nothing, changes with meaning do."""
+"""Template hashes. A change without effect changes no hash and restarts nothing; a change with an effect does both."""

@@ -1,5 +1,5 @@
-"""Sets with equal templates have equal hashes, even if they differ otherwise; the order of cliques counts only where
-they start in order."""
+"""Tests that sets with equal templates have equal hashes even if they differ in other fields. The order of cliques
+counts only if the cliques start in order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from conformance.testing.sets import Object
 
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))
 UNORDERED = ("plain", "plain-swapped", "any", "any-swapped", "explicit", "explicit-swapped", "grouped")
-"""Sets with the same cliques, of which none starts in order."""
+"""Sets with the same cliques, none of which starts its cliques in order."""
 
 
 class SetsOfTheSameCliques(Scene):
-    """Sets of the same two cliques, in different orders and with different names, replicas, update strategies, scaling
-    groups and startup types. No nodes."""
+    """Sets with the same two cliques, in different orders and with different names, replicas, update strategies,
+    scaling groups and startup types. There are no nodes."""
 
     def play(self, env: SceneEnvironment) -> None:
         specs = [template_pairs.by_chance(env.random) for _ in range(2)]
@@ -59,13 +59,13 @@ def test_the_order_of_cliques_counts_where_they_start_in_order(run: Recorded[Set
 
 @requirement("TMPL-015")
 def test_names_and_startup_types_count_where_cliques_start_in_order(run: Recorded[SetsOfTheSameCliques]) -> None:
-    """The twins are equal but for their names. The hash of a set is compared with that of another one."""
+    """The twins differ only in their names. The generation hash of each set is compared with that of another set."""
     _differ(run, ("twins", "twins-swapped"), ("ordered", "any"))
 
 
 @requirement("TMPL-009")
 def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) -> None:
-    """The generation hashes of sets are compared, and the hashes of the first clique of each set."""
+    """The generation hashes of the sets are compared, and also the hashes of each set's clique `a`."""
     run.given("every set has a generation hash")
     view = run.at("every set has a generation hash")
     generations = {name: sets.generation(view, name) for name in run.scene.names}
@@ -80,14 +80,15 @@ def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) 
 
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsOfTheSameCliques]) -> None:
-    """The hashes of equal sets are compared with those that the suite computes."""
+    """The hashes of equal sets are compared with the hashes that the suite computes."""
     wrong = sets.not_canonical(run.at("every clique has a hash"), run.scene.names)
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
 @requirement("TMPL-011")
 def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> None:
-    """Generation hashes are judged where there are PodGangMaps: PodGangs have a label with them then."""
+    """Generation hashes are judged only if there are PodGangMaps, because only then do PodGangs have a label with the
+    generation hash."""
     view = run.at("every clique has a hash")
     hashes = set(_of_clique_a(view).values())
     if view.list("podgangmaps"):
@@ -96,7 +97,7 @@ def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> N
 
 
 def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> None:
-    """Expect that sets have different generation hashes."""
+    """Expect that the sets of each pair have different generation hashes."""
     view = run.at("every set has a generation hash")
     for first, second in pairs:
         first_hash, second_hash = sets.generation(view, first), sets.generation(view, second)

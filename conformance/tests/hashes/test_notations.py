@@ -1,4 +1,4 @@
-"""Sets whose quantities are rewritten in another notation of the same amounts: nothing is restarted."""
+"""Tests that nothing is restarted if the quantities of a set are rewritten in another notation of the same amounts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from conformance.testing import incarnations, sets
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 USUAL = ("usual", "complete", "chance-0", "chance-1", "chance-2")
-"""Sets with notations that Kubernetes writes in the same way."""
+"""Sets whose quantities are rewritten between notations that Kubernetes serializes identically."""
 DEFAULTED = ("cliqueStartupType", "headlessServiceConfig", "podCliqueScalingGroups", "terminationDelay")
 
 
 class QuantitiesInAnotherNotation(Scene):
-    """Room for all pods, and sets whose quantities are rewritten: of `foreign` in notations that Kubernetes keeps
-    apart, of the others in those that it writes in the same way. An operator may look at quantities only if there is
-    something to default (HASH-087): there is in `usual` and `foreign`, perhaps in those by chance, and not in
-    `complete`. With the rewriting each set gets a second replica."""
+    """Room for all pods. The quantities of several sets are rewritten. Those of `foreign` change between notations that
+    Kubernetes keeps apart, and those of the other sets between notations that Kubernetes serializes identically. An
+    operator may parse quantities only if the set lacks a field that has a default (HASH-087). `usual` and `foreign`
+    lack such fields, the randomly generated sets may lack them, and `complete` does not. Together with the rewriting,
+    each set gets a second replica."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -40,7 +41,8 @@ class QuantitiesInAnotherNotation(Scene):
 
 @requirement("TMPL-013")
 def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
-    """A set with every field and one without defaults are among them: an operator may treat them differently."""
+    """The sets include one with every field and some that lack fields, because an operator may treat them
+    differently."""
     run.given("usual sets have their pods, with hashes", "usual sets have their second replica")
     for name in USUAL:
         _nothing_restarted(run, name)
@@ -48,13 +50,13 @@ def test_another_usual_notation_restarts_nothing(run: Recorded[QuantitiesInAnoth
 
 @requirement("TMPL-014")
 def test_another_foreign_notation_restarts_nothing(run: Recorded[QuantitiesInAnotherNotation]) -> None:
-    """The set leaves everything else to defaults."""
+    """The set relies on defaults for all other fields."""
     run.given("foreign has its pods, with hashes", "foreign has its second replica")
     _nothing_restarted(run, "foreign")
 
 
 def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) -> None:
-    """A set has the pods that it had, and reports no update."""
+    """Expect that a set has the same pods as before and reports no update."""
     before = incarnations.uids(run.at("quantities rewritten"), "pods")
     view = run.at("nothing moves")
     now = incarnations.uids(view, "pods")
@@ -64,7 +66,7 @@ def _nothing_restarted(run: Recorded[QuantitiesInAnotherNotation], name: str) ->
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
-    """Return a set as it is created and as it is changed later."""
+    """Return the manifest that a set is created with, and the manifest that it is changed to."""
     examples = template_pairs.read()
     pairs = examples.foreign_notations if name == "foreign" else examples.notations
     if name.startswith("chance"):

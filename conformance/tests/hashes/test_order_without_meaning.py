@@ -1,4 +1,4 @@
-"""Many sets at once whose lists are reordered, and whose replicas change with it: nothing is restarted."""
+"""Tests with many sets whose lists are reordered while their replicas change. Nothing is restarted."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ BY_CHANCE = 3
 ANY, EXPLICIT, IN_ORDER = (f"CliqueStartupType{kind}" for kind in ("AnyOrder", "Explicit", "InOrder"))
 STARTUP = {"in-order": IN_ORDER, "explicit": EXPLICIT, "grouped": ANY, "listed-grouped": ANY}
 LISTS = ("lists", "grouped", "in-order", "explicit", *(f"chance-{number}" for number in range(BY_CHANCE)))
-"""Sets whose pod specs have their lists reordered."""
+"""Sets in whose pod specs lists are reordered."""
 RAPID, BY_SCALE = "rapid", "by-scale"
-"""A set that is changed back and forth, and one that is scaled as an autoscaler does, between two changes."""
+"""A set that is changed back and forth, and a set that is scaled between two changes, as an autoscaler does."""
 LISTED, SIZES = ("listed", "listed-grouped", RAPID, BY_SCALE), ("sizes",)
-"""Sets whose cliques are listed in another order, and sets of which a clique gets other replicas."""
+"""Sets whose cliques are listed in another order, and sets in which the replicas of a clique change."""
 BURST = 10
-"""The number of changes of the rapid set before its last one, without a pause."""
+"""The number of changes that the set RAPID gets before its last change, without a pause."""
 NAMES = (*LISTS, *LISTED, *SIZES)
-"""Each set changes in one way, apart from its replicas."""
+"""All sets. Apart from its replicas, each set changes in one way."""
 
 
 class SetsReordered(Scene):
-    """Room for all pods. Each set is changed in one way that means nothing, and gets a second replica with it; one of
-    them with the last of many changes, and one by its scale subresource."""
+    """Room for all pods. Each set is changed in one way that has no effect, and gets a second replica at the same time:
+    one set with the last of many changes, and one through its scale subresource."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -54,34 +54,35 @@ class SetsReordered(Scene):
 
 @requirement("TMPL-001")
 def test_reordered_lists_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """One set has a clique for each list; others reorder all lists of generated pod specs at once."""
+    """One set has a clique for each kind of list. In the other sets, all lists of generated pod specs are reordered at
+    once."""
     run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTS)
 
 
 @requirement("TMPL-002")
 def test_reordered_cliques_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """In one of the sets, cliques are members of a scaling group; one is changed many times in a row."""
+    """In one set, the cliques are members of a scaling group. One set is changed many times in a row."""
     run.given("every set has its pods, with hashes")
     _nothing_restarted(run, LISTED)
 
 
 @requirement("TMPL-003")
 def test_other_replicas_restart_nothing(run: Recorded[SetsReordered]) -> None:
-    """A clique of the template changes with the set, which shows only in new replicas of the set."""
+    """The replicas of a clique in the template change, which affects only new replicas of the set."""
     run.given("every set has its pods, with hashes", "every set has its second replica")
     _nothing_restarted(run, SIZES)
 
 
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[SetsReordered]) -> None:
-    """The hashes of the reordered sets are compared with those that the suite computes."""
+    """The hashes of the reordered sets are compared with the hashes that the suite computes."""
     wrong = sets.not_canonical(run.at("nothing moves"), NAMES)
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
 def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> None:
-    """Sets have the hashes and pods that they had, and report no update."""
+    """Expect that sets have the same hashes and pods as before, and report no new update."""
     before, after = run.at("sets changed"), run.at("nothing moves")
     pods, now = sets.of_pods(before), sets.of_pods(after)
     for name in names:
@@ -98,7 +99,7 @@ def _nothing_restarted(run: Recorded[SetsReordered], names: Iterable[str]) -> No
 
 
 def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
-    """Return a set as it is created and as it is changed later."""
+    """Return the manifest that a set is created with, and the manifest that it is changed to."""
     specs = [template_pairs.by_chance(env.random) for _ in range(3 if "grouped" in name else 2)]
     before = [template(clique, spec) for clique, spec in zip("cab", specs, strict=False)]
     after = copy.deepcopy(before)
@@ -111,12 +112,13 @@ def _pair(env: SceneEnvironment, name: str) -> tuple[Object, Object]:
     elif name in LISTED:
         after = after[::-1]
     else:
-        after[0]["spec"]["replicas"] = 2  # counts for new replicas of the set only
+        after[0]["spec"]["replicas"] = 2  # affects only new replicas of the set
     return _set(env, name, before, replicas=1), _set(env, name, after, replicas=2)
 
 
 def _accepted(env: SceneEnvironment, pairs: list[TemplatePair]) -> list[TemplatePair]:
-    """Return the pairs without scheduling gates, and those with gates if admission accepts them, which is open."""
+    """Return the pairs without scheduling gates, and also the pairs with gates if admission accepts those, which is not
+    specified."""
     gated = [pair for pair in pairs if "schedulingGates" in pair.before["spec"]["podSpec"]]
     trial = _set(env, "gated", [pair.before for pair in gated], replicas=1)
     [reply] = env.dry_run.all([env.dry_run.create(trial)])

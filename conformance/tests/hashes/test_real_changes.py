@@ -1,4 +1,5 @@
-"""Changes that mean something: each changes the hash of its clique and of no other, and its reversal restores it."""
+"""Tests that each change with an effect changes the hash of its clique and no other hash, and that reverting the change
+restores the hash."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ CLASSED = tuple(f"p-0-{name}" for name in UNTOUCHED)
 
 
 class ManyRealChanges(Scene):
-    """A set with a clique for each change, and a set that gets another priority class; later the first one gets its old
-    spec again. No nodes, and no pod is replaced (OnDelete), so that all changes are judged at once."""
+    """A set with one clique for each change, and a set that gets another priority class. Later the spec of the first
+    set is reverted. There are no nodes, and no pod is replaced (OnDelete), so all changes are judged at once."""
 
     def play(self, env: SceneEnvironment) -> None:
         pairs = template_pairs.read()
@@ -62,13 +63,13 @@ class ManyRealChanges(Scene):
 
 @requirement("TMPL-005")
 def test_a_meaningful_order_is_part_of_the_hash(run: Recorded[ManyRealChanges]) -> None:
-    """For each list there is a clique in which it is reversed."""
+    """For each list whose order matters, there is a clique in which the list is reversed."""
     run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.ordered))
 
 
 @requirement("TMPL-006")
 def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
-    """There is a clique for each kind of change. The generation hash changes with all of them at once."""
+    """There is a clique for each kind of change. The generation hash is compared after all of the changes together."""
     run.given("every clique has a hash", "every set has a hash")
     run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.changed))
     before, after = (
@@ -80,7 +81,7 @@ def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -
 
 @requirement("TMPL-016")
 def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
-    """The priority class is that of another set, whose cliques do not change otherwise."""
+    """The priority class is that of another set, whose cliques do not change in any other way."""
     run.given("every clique has a hash", "every set has a hash")
     run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.outside_pod_spec))
     before, after = run.at("before the changes"), run.at("after the changes")
@@ -93,7 +94,7 @@ def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealCh
 
 @requirement("TMPL-007")
 def test_other_cliques_keep_their_hashes(run: Recorded[ManyRealChanges]) -> None:
-    """The first and the last clique of the set have no change."""
+    """The first and the last clique of the set do not change."""
     untouched = [name for name in run.scene.every if name not in run.scene.touched]
     before, after = _hashes(run.at("before the changes"), untouched), _hashes(run.at("after the changes"), untouched)
     run.same("hashes of the other cliques", before, after)
@@ -101,7 +102,7 @@ def test_other_cliques_keep_their_hashes(run: Recorded[ManyRealChanges]) -> None
 
 @requirement("TMPL-008")
 def test_an_earlier_template_has_its_earlier_hash(run: Recorded[ManyRealChanges]) -> None:
-    """All changes are reverted at once."""
+    """All changes are reverted at the same time."""
     before, after = run.at("before the changes"), run.at("after the way back")
     every = run.scene.every
     run.same("hashes of templates that are as before", _hashes(before, every), _hashes(after, every))
@@ -110,14 +111,14 @@ def test_an_earlier_template_has_its_earlier_hash(run: Recorded[ManyRealChanges]
 
 @requirement("TMPL-010")
 def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) -> None:
-    """The hashes of the changed sets are compared with those that the suite computes."""
+    """The hashes of the changed sets are compared with the hashes that the suite computes."""
     wrong = sets.not_canonical(run.at("after the changes"), "sp")
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
 def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[TemplatePair]) -> list[str]:
-    """Return the changes that have not changed the hash of their clique. Fields that the CRDs lack are not stored: then
-    nothing has changed."""
+    """Return the changes that have not changed the hash of their clique. Changes of fields that the CRDs lack are left
+    out, because such fields are not stored."""
     before, after = run.at("before the changes"), run.at("after the changes")
     stored = _templates(after)
     cliques = {name: f"s-0-{name}" for pair in pairs if _templates(before).get(name := pair.name) != stored.get(name)}

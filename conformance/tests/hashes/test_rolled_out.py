@@ -1,4 +1,5 @@
-"""Real changes of a few templates, while all others are only reordered: just the former are rolled out."""
+"""Tests that real changes of a few templates are rolled out while all other templates, which are only reordered, are
+not."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ PODS = len(STANDALONE) + 2 * 2 + 2
 
 
 class RealChangesAmongOthers(Scene):
-    """Room for all pods. The templates of a set are all reordered, apart from those of one standalone clique and of one
-    member of the group `g`, which really change."""
+    """Room for all pods. All templates of a set are reordered except two, which really change: that of one standalone
+    clique and that of one member of the group `g`."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -44,7 +45,7 @@ class RealChangesAmongOthers(Scene):
 
 @requirement("TMPL-012", reaches="changed clique and group of the changed member replaced")
 def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers]) -> None:
-    """Pods of reordered templates exist with their uids in the end; a step waits until the others are replaced."""
+    """Pods of reordered templates keep their UIDs to the end. A step waits until all other pods are replaced."""
     run.given("set has its pods", "set available", "set has its pods again")
     unchanged, now = run.scene.unchanged, incarnations.uids(run.at("nothing moves"), "pods")
     run.same("pods of reordered templates", unchanged, {pod: now.get(pod, "") for pod in unchanged})
@@ -52,7 +53,7 @@ def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers])
 
 @predicate
 def _replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
-    """None of these pods is left, and the update has ended."""
+    """None of these pods exists any more, and the update has ended."""
     remaining = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
     ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
     return (not remaining and ended != "") or Unmet(
