@@ -1,4 +1,4 @@
-"""Common parts of all models: the base class, the JSON form, and types with constraints of the CRDs."""
+"""Parts shared by all models: the base class, the JSON form, and types with constraints for the CRDs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PodSpec = dict[str, Any]
 
 
 def wire(value: Any) -> Any:
-    """A model as JSON values, without the fields that are None."""
+    """Return a model as JSON values, without the fields that are None."""
 
     def present(item: Any) -> Any:
         if isinstance(item, dict):
@@ -25,7 +25,7 @@ def wire(value: Any) -> Any:
 
 
 class Model(msgspec.Struct, rename="camel", kw_only=True):
-    """Base class of all models: JSON names in camel case; None is an absent field."""
+    """Base class of all models: JSON names are in camel case, and None stands for an absent field."""
 
 
 Int = Annotated[int, crd(format="int32")]

@@ -13,7 +13,8 @@ from reference_impl.api.schema import crd
 
 
 class GangLayout(StrEnum):
-    """The way in which a coherent update forms gangs: an anchor for each step, or one anchor only (ours, COH-R01)."""
+    """How a coherent update forms gangs: an anchor for each step, or only one anchor (specific to the reference,
+    COH-R01)."""
 
     PER_STEP = "PerStep"
     SINGLE_ANCHOR = "SingleAnchor"
@@ -26,27 +27,27 @@ class CoherentOptions(Model):
 
 
 class RollingUpdate(Model):
-    """The number of pods of a clique, or replicas of a scaling group, that may be unavailable in an update, and the
-    time within which it has to progress (COH-061, GM-100)."""
+    """The number of a clique's pods, or of a scaling group's replicas, that may be unavailable during an update, and
+    the time within which the update must make progress (COH-061, GM-100)."""
 
     max_unavailable: Int | None = None
     progress_deadline: str | None = None
 
 
 class EntryRole(StrEnum):
-    """The purpose of an entry of a map (GM-31)."""
+    """The role of an entry of a PodGangMap (GM-31)."""
 
     ANCHOR = "Anchor"
-    """One gang: standalone pods, and the replicas of scaling groups without which they are of no use."""
+    """One gang: the standalone pods, and the scaling group replicas that they need to be of use."""
     TAIL = "Tail"
-    """Further replicas of scaling groups, one gang for each."""
+    """Additional scaling group replicas, one gang for each."""
     SCALE_OUT = "ScaleOut"
-    """Replicas that scaling has added, one gang for each."""
+    """Scaling group replicas that scaling has added, one gang for each."""
 
 
 class MapEntry(Model):
-    """Gangs of one epoch: their pods of each standalone clique and their replicas of each scaling group, by template
-    names, and the epochs of the entries that they wait for (GM-31)."""
+    """The gangs of one epoch: the number of their pods for each standalone clique and the indices of their replicas for
+    each scaling group, by template name, and the epochs of the entries that they wait for (GM-31)."""
 
     epoch: Annotated[str, crd(required=True, minLength=1, maxLength=63)] = ""
     pod_clique_set_generation_hash: Annotated[str, Required] = ""
@@ -64,7 +65,7 @@ class PodGangMapSpec(Model):
 
 
 class PodGangMap(Model):
-    """The assignment of pods to gangs for one replica of a set (GM-10 to GM-15, GM-30)."""
+    """The assignment of pods to gangs for one replica of a PodCliqueSet (GM-10 to GM-15, GM-30)."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: Annotated[PodGangMapSpec, Required] = msgspec.field(default_factory=PodGangMapSpec)

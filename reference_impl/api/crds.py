@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the six kinds (docs/spec/api.md, section 1), generated from the models."""
+"""The CustomResourceDefinitions of the six kinds, generated from the models (docs/spec/api.md, section 1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGE = _column("Age", ".metadata.creationTimestamp", "date")
 _BREACHED = _column("MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", 1)
 
 _UPDATE = _column("Update", '.status.conditions[?(@.type=="UpdateInProgress")].reason', "string", 1)
-"""The update in progress (GM-111)."""
+"""The state of the update in progress (GM-111)."""
 
 
 def _progress(cliques: str, groups: str | None) -> list[dict[str, Any]]:
@@ -57,7 +57,8 @@ class _Definition:
 
 
 def _new_only(path: str, rule: str) -> dict[str, Any]:
-    """`packDomain` is kept on objects that have it and refused on new ones (SCH-10 to SCH-12)."""
+    """Return a rule that allows `packDomain` on objects that already have it and rejects it on new objects (SCH-10 to
+    SCH-12)."""
     return {
         "rule": f"oldSelf.hasValue() || {rule}",
         "optionalOldSelf": True,
@@ -148,7 +149,7 @@ _DEFINITIONS = (
 
 
 async def openapi(client: Client) -> dict[str, Schema]:
-    """The schemas of the running API server that our kinds embed, by name."""
+    """Return the running API server's schemas that our kinds embed, by name."""
     schemas: dict[str, Schema] = {}
     for document in _DOCUMENTS:
         schemas |= orjson.loads(await client.request("GET", f"/openapi/v3/{document}"))["components"]["schemas"]
@@ -156,7 +157,7 @@ async def openapi(client: Client) -> dict[str, Schema]:
 
 
 def definitions(schemas: dict[str, Schema]) -> list[dict[str, Any]]:
-    """The six CustomResourceDefinitions, built with the API server's schemas."""
+    """Return the six CustomResourceDefinitions, built with the API server's schemas."""
     return [_manifest(definition, schemas) for definition in _DEFINITIONS]
 
 
@@ -201,7 +202,7 @@ def _manifest(definition: _Definition, schemas: dict[str, Schema]) -> dict[str, 
 
 
 def write(manifests: list[dict[str, Any]], folder: Path = FOLDER) -> list[Path]:
-    """Write one YAML file per kind; returns their paths."""
+    """Write one YAML file per kind and return their paths."""
     folder.mkdir(exist_ok=True)
     paths = []
     for manifest in manifests:

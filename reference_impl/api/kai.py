@@ -1,4 +1,4 @@
-"""KAI's kinds that the operator writes for it: only the fields that it compares (docs/spec/kai.md)."""
+"""The KAI kinds that the operator writes: only the fields that it compares (docs/spec/kai.md)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ TOPOLOGIES = Resource("kai.scheduler", "v1alpha1", "topologies", "Topology", nam
 
 
 class PodSpecOfKai(msgspec.Struct, rename="camel"):
-    """The spec of a pod, as far as it is read."""
+    """The fields of a pod's spec that the operator reads."""
 
     scheduler_name: str = ""
 
 
 class PodOfKai(msgspec.Struct):
-    """A pod of a gang that the operator has not created."""
+    """A pod of a gang that the operator did not create."""
 
     metadata: ObjectMeta
     spec: PodSpecOfKai = msgspec.field(default_factory=PodSpecOfKai)
 
 
 class KaiPodGroup(msgspec.Struct):
-    """A PodGroup (OBJ-526)."""
+    """A PodGroup of KAI (OBJ-526)."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
 
 
 class KaiTopology(msgspec.Struct):
-    """A Topology (CTV-08)."""
+    """A Topology of KAI (CTV-08)."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
 
     @property
     def keys(self) -> list[str]:
-        """The node label keys of its levels, the widest first."""
+        """The node label keys of its levels, broadest first."""
         return [level.get("nodeLabel", "") for level in self.spec.get("levels") or ()]

@@ -1,5 +1,5 @@
-"""Kubernetes kinds that the operator creates beside its own: only the fields that it compares (spec OBJ-108 to
-OBJ-114)."""
+"""Kubernetes kinds that the operator creates in addition to Grove's kinds: only the fields that it compares (spec
+OBJ-108 to OBJ-114)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ServiceAccount(msgspec.Struct, rename="camel"):
 
 
 class Secret(msgspec.Struct):
-    """A Secret without its content: only whether it has a token."""
+    """A Secret without its data; `has_token` records whether it has a token."""
 
     metadata: ObjectMeta
     type: str = ""
@@ -71,7 +71,7 @@ class Claim(msgspec.Struct):
 
 
 class ResourceClaimTemplate(msgspec.Struct):
-    """A ResourceClaimTemplate; `spec.spec` is that of its claims."""
+    """A ResourceClaimTemplate; `spec.spec` becomes the spec of its claims."""
 
     metadata: ObjectMeta
     spec: Json = {}

@@ -1,5 +1,5 @@
-"""The Grove kinds as typed models (docs/spec/api.md, sections 1 and 2). Decoding ignores unknown
-fields and accepts missing ones; the constraints of the CRDs are in the `crd(…)` annotations."""
+"""The Grove kinds as typed models (docs/spec/api.md, sections 1 and 2). Decoding ignores unknown fields and accepts
+missing ones; the constraints of the CRDs are in the `crd(…)` annotations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Condition(Model):
 
 
 class LastError(Model):
-    """The error of the last reconcile, until one succeeds."""
+    """The error of the last reconcile. It stays until a reconcile succeeds."""
 
     code: Annotated[str, Required] = ""
     description: Annotated[str, Required] = ""
@@ -53,7 +53,7 @@ class LastError(Model):
 
 
 class StartupType(StrEnum):
-    """Order in which the cliques of a replica start (API-007)."""
+    """The order in which the cliques of a replica start (API-007)."""
 
     ANY_ORDER = "CliqueStartupTypeAnyOrder"
     IN_ORDER = "CliqueStartupTypeInOrder"
@@ -61,7 +61,7 @@ class StartupType(StrEnum):
 
 
 class UpdateStrategyType(StrEnum):
-    """The strategies by which pods are replaced in an update (API-004, COH-060)."""
+    """The strategies for replacing pods in an update (API-004, COH-060)."""
 
     COHERENT = "Coherent"
     ROLLING_RECREATE = "RollingRecreate"
@@ -69,14 +69,14 @@ class UpdateStrategyType(StrEnum):
 
 
 class Scope(StrEnum):
-    """Scope of a shared resource claim (API-014)."""
+    """The scope of a shared resource claim (API-014)."""
 
     ALL_REPLICAS = "AllReplicas"
     PER_REPLICA = "PerReplica"
 
 
 class Pack(Model):
-    """Topology domains into which the pods of a scope are packed (API-061)."""
+    """The topology domains into which the pods of a gang or of a part of it are packed (API-061)."""
 
     required: Domain | None = None
     preferred: Domain | None = None
@@ -102,7 +102,7 @@ class TopologyConstraint(Model):
 
 
 _Topology = Annotated[
-    TopologyConstraint | None,  # outside of the union, else msgspec would ignore the constraints
+    TopologyConstraint | None,  # outside the union, or msgspec would ignore the constraints
     crd(
         rules=[
             {
@@ -131,14 +131,14 @@ class AutoScaling(Model):
 
 
 class SharingFilter(Model):
-    """The cliques and scaling groups that share a claim of the set (API-014)."""
+    """The cliques and scaling groups that share a resource claim of the set (API-014)."""
 
     child_clique_names: list[str] | None = None
     child_scaling_group_names: list[str] | None = None
 
 
 class GroupSharingFilter(Model):
-    """The cliques that share a claim of a scaling group (API-023)."""
+    """The cliques that share a resource claim of a scaling group (API-023)."""
 
     child_clique_names: list[str] | None = None
 
@@ -173,7 +173,7 @@ class ClaimTemplate(Model):
 
 
 class PodCliqueSpec(Model):
-    """`spec` of a PodClique (API-070 to API-078). `replicas` are pods, `min_available` of them are the minimum of the
+    """`spec` of a PodClique (API-070 to API-078). `replicas` is the number of pods, `min_available` the minimum for the
     gang."""
 
     role_name: Annotated[str, Required] = ""
@@ -185,7 +185,7 @@ class PodCliqueSpec(Model):
 
     @property
     def minimum(self) -> int:
-        """`minAvailable`, or all replicas if no webhook has defaulted it (DEF-11)."""
+        """`minAvailable`, or `replicas` if no webhook has set the default (DEF-11)."""
         return self.replicas if self.min_available is None else self.min_available
 
 
@@ -253,7 +253,8 @@ class PodCliqueSetSpec(Model):
 
 
 class PodGangStatusEntry(Model):
-    """An entry of `status.podGangStatuses` (API-046). Never written, kept for compatibility."""
+    """An entry of `status.podGangStatuses` (API-046). The operator never writes it; the field is kept for
+    compatibility."""
 
     name: Annotated[str, Required] = ""
     phase: Annotated[str, crd(required=True, enum=["Pending", "Starting", "Running", "Failed", "Succeeded"])] = ""
@@ -261,8 +262,7 @@ class PodGangStatusEntry(Model):
 
 
 class ReplicaUpdate(Model):
-    """The progress of the update of one replica (API-050). The last two fields are written by coherent updates only
-    (GM-153)."""
+    """The update progress of one replica (API-050). Only coherent updates write the last two fields (GM-153)."""
 
     replica_index: Annotated[int, crd(required=True, format="int32")] = 0
     update_started_at: Time | None = None
@@ -310,7 +310,7 @@ class PodCliqueSet(Model):
 
 
 class PodSelection(Model):
-    """The pod that is being replaced, and those that have been."""
+    """The pod that is being replaced, and the pods that have been replaced."""
 
     current: Annotated[str, Required] = ""
     completed: list[str] | None = None
@@ -360,7 +360,7 @@ class ScalingGroupSpec(Model):
 
 
 class ReplicaSelection(Model):
-    """The replica of a scaling group that is being replaced, and those that have been."""
+    """The scaling group replica that is being replaced, and the replicas that have been replaced."""
 
     current: Annotated[int, crd(required=True, format="int32")] = 0
     completed: list[Int] | None = None
@@ -416,7 +416,7 @@ class TopologyLevel(Model):
 
 
 class SchedulerTopology(Model):
-    """A scheduler's own topology resource for the binding."""
+    """A reference to a scheduler's own topology resource for the binding."""
 
     scheduler_name: Annotated[str, Required] = ""
     topology_reference: Annotated[str, Required] = ""
@@ -454,14 +454,14 @@ class ClusterTopologyBinding(Model):
 
 
 class PackConstraint(Model):
-    """Node label keys, not domain names (API-112)."""
+    """The topology domains to pack into, as node label keys instead of domain names (API-112)."""
 
     required: str | None = None
     preferred: str | None = None
 
 
 class GangTopology(Model):
-    """The topology constraint of a gang or a part of it."""
+    """The topology constraint of a gang, or of a part of it."""
 
     pack_constraint: PackConstraint | None = None
 
@@ -474,7 +474,7 @@ class NamespacedName(Model):
 
 
 class PodGroup(Model):
-    """A clique in a gang: at least `min_replicas` of the referenced pods have to be placed (GS-F02 to GS-F04)."""
+    """A clique in a gang: at least `min_replicas` of the referenced pods must be placed (GS-F02 to GS-F04)."""
 
     name: Annotated[str, Required] = ""
     min_replicas: Annotated[int, crd(required=True, format="int32")] = 0
@@ -501,7 +501,8 @@ class PodGangSpec(Model):
 
 
 class PodGangStatus(Model):
-    """`status` of a PodGang (API-116, API-117). The last two fields are ours (COH-086, COH-087)."""
+    """`status` of a PodGang (API-116, API-117). The last two fields are additions of the reference (COH-086,
+    COH-087)."""
 
     phase: Annotated[str, Required] = ""
     conditions: list[Condition] | None = None

@@ -22,19 +22,19 @@ class PodCondition(msgspec.Struct, gc=False):
 
 
 class Terminated(msgspec.Struct, rename="camel", gc=False):
-    """The end of a container's run."""
+    """How a container's last run ended."""
 
     exit_code: int = 0
 
 
 class ContainerState(msgspec.Struct):
-    """A state of a container, as far as it is read."""
+    """The fields of a container state that the operator reads."""
 
     terminated: Terminated | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel"):
-    """The status of a container, as far as it is read."""
+    """The fields of a container status that the operator reads."""
 
     name: str = ""
     ready: bool = False
@@ -49,13 +49,13 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
 
 
 class SchedulingGroup(msgspec.Struct, rename="camel", gc=False):
-    """The PodGroup of Kubernetes that a pod belongs to (WL-F05)."""
+    """The PodGroup of the Workload API that a pod belongs to (WL-F05)."""
 
     pod_group_name: str = ""
 
 
 class PodSpecView(msgspec.Struct, rename="camel"):
-    """The spec of a pod, as far as it is read."""
+    """The fields of a pod's spec that the operator reads."""
 
     node_name: str = ""
     hostname: str = ""
@@ -64,7 +64,7 @@ class PodSpecView(msgspec.Struct, rename="camel"):
 
 
 class PodStatusView(msgspec.Struct, rename="camel"):
-    """The status of a pod, as far as it is read."""
+    """The fields of a pod's status that the operator reads."""
 
     phase: str = ""
     conditions: list[PodCondition] | None = None
@@ -86,31 +86,32 @@ class Pod(msgspec.Struct):
 
     @property
     def finished(self) -> bool:
-        """Succeeded or Failed: the pod never runs again and does not count as a replica."""
+        """Whether the pod is Succeeded or Failed: it never runs again and does not count as a replica."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def active(self) -> bool:
-        """Whether the pod counts as a replica: neither terminating nor finished."""
+        """Whether the pod counts as a replica: it is neither terminating nor finished."""
         return not self.terminating and not self.finished
 
     @property
     def scheduled(self) -> bool:
-        """Bound to a node. The binding itself counts, whatever the conditions report (OBJ-344)."""
+        """Whether the pod is bound to a node. The binding itself counts, whatever the pod's conditions say
+        (OBJ-344)."""
         return bool(self.spec.node_name)
 
     @property
     def group(self) -> str:
-        """The PodGroup of Kubernetes that the pod names; empty if none."""
+        """The name of the Workload API PodGroup that the pod belongs to; empty if it belongs to none."""
         return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else ""
 
     @property
     def ready(self) -> bool:
-        """Whether the pod has the condition Ready."""
+        """Whether the pod's condition Ready is True."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
 
     def gated_by(self, name: str) -> bool:
-        """Whether the pod has the scheduling gate of this name."""
+        """Return whether the pod has the scheduling gate with this name."""
         return any(gate.name == name for gate in self.spec.scheduling_gates or ())
 
     @property
@@ -120,7 +121,7 @@ class Pod(msgspec.Struct):
 
 
 class ServiceSpecView(msgspec.Struct, rename="camel"):
-    """The spec of a Service, as far as it is read."""
+    """The fields of a Service's spec that the operator reads."""
 
     publish_not_ready_addresses: bool = False
     selector: dict[str, str] | None = None

@@ -1,8 +1,8 @@
 """Generates structural CRD schemas from the typed models.
 
-What msgspec cannot express (CRD defaults, list maps, required fields that decoding does not require, CEL rules) is in
-`crd(…)` annotations of the models. The pod spec comes from the OpenAPI document of the running API server, so that it
-fits its version.
+Whatever msgspec cannot express (CRD defaults, list maps, required fields that decoding does not require, CEL rules) is
+in the `crd(…)` annotations of the models. The pod spec comes from the OpenAPI document of the running API server, so
+that it fits the server's version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Schema = dict[str, Any]
 
 
 def crd(*, required: bool = False, default: Any = None, openapi: str | None = None, **schema: Any) -> msgspec.Meta:
-    """Constraints of a field beyond its type. `list_map="name"` and `rules=[…]` are the Kubernetes extensions."""
+    """Return constraints of a field that its type does not express. `list_map="name"` and `rules=[…]` become the
+    Kubernetes extensions for list maps and CEL rules."""
     extra: Schema = {}
     if required:
         extra[_REQUIRED] = True
@@ -39,8 +40,8 @@ def crd(*, required: bool = False, default: Any = None, openapi: str | None = No
 
 
 def structural(model: type[msgspec.Struct], openapi: dict[str, Schema]) -> Schema:
-    """The structural schema of a kind. `openapi` holds `components.schemas` of the API server's core/v1 and other
-    documents, by name. Raises KeyError for a type that it lacks."""
+    """Return the structural schema of a kind. `openapi` holds `components.schemas` of the API server's OpenAPI
+    documents (core/v1 and others), by name. Raises KeyError for a type that is missing there."""
     (root,), components = msgspec.json.schema_components([model], ref_template="#/{name}")
     schema = _resolved(root, components, openapi)
     for field in ("apiVersion", "kind"):
@@ -50,7 +51,8 @@ def structural(model: type[msgspec.Struct], openapi: dict[str, Schema]) -> Schem
 
 
 def _resolved(schema: Schema, components: dict[str, Schema], openapi: dict[str, Schema]) -> Schema:
-    """One schema of ours: references resolved, msgspec's keywords replaced by those of CRDs."""
+    """Return a schema of our models with references resolved and with msgspec's keywords replaced by the keywords of
+    CRDs."""
     if OPENAPI in schema:
         return _foreign(openapi[schema[OPENAPI]], openapi)
     if "anyOf" in schema:  # `X | None`
@@ -113,7 +115,8 @@ QUANTITY_PATTERN = (
 
 
 def _foreign(schema: Schema, openapi: dict[str, Schema]) -> Schema:
-    """One schema of Kubernetes as a structural one: references inlined, descriptions and generated defaults removed."""
+    """Return a Kubernetes schema as a structural schema: references inlined, descriptions and generated defaults
+    removed."""
     reference = schema.get("$ref")
     if reference is None and len(schema.get("allOf", ())) == 1:
         reference = schema["allOf"][0].get("$ref")
@@ -128,7 +131,7 @@ def _foreign(schema: Schema, openapi: dict[str, Schema]) -> Schema:
     for name, field in schema.get("properties", {}).items():
         inner = _foreign(field, openapi)
         default = field.get("default")
-        # `{}`, 0 and, for required strings, "" are Go's zero values, not defaults of the API.
+        # `{}`, 0 and, for required strings, "" are Go's zero values and not defaults of the API.
         if isinstance(default, str | bool) and (default or name not in required):
             inner["default"] = default
         result.setdefault("properties", {})[name] = inner

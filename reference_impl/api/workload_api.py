@@ -1,7 +1,7 @@
-"""Kinds of Kubernetes' Workload API that the operator writes: only the fields that it compares (WL-F01, WL37-E01).
+"""The kinds of Kubernetes' Workload API that the operator writes: only the fields that it compares (WL-F01, WL37-E01).
 
-Kubernetes 1.37 serves Workloads and PodGroups as v1beta1 and CompositePodGroups as v1alpha3; 1.36 serves the first two
-as v1alpha2.
+Kubernetes 1.37 serves Workloads and PodGroups as v1beta1 and CompositePodGroups as v1alpha3; 1.36 serves Workloads and
+PodGroups as v1alpha2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FLAT_POD_GROUPS = Resource(GROUP, "v1alpha2", "podgroups", "PodGroup")
 
 
 class WorkloadObject(msgspec.Struct):
-    """A Workload, CompositePodGroup or PodGroup. The scheduler alone writes its status, which is not read."""
+    """A Workload, CompositePodGroup or PodGroup. Its status is not read, since only the scheduler writes it."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
