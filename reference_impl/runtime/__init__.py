@@ -1,2 +1,2 @@
-"""Common parts of operator, webhooks and scheduler: clock, events, configuration, logs, metrics, health, leader
+"""Parts shared by operator, webhooks and scheduler: clock, events, configuration, logs, metrics, health, leader
 election."""

@@ -1,4 +1,4 @@
-"""The present time, as Kubernetes writes it."""
+"""The current time, in the formats of Kubernetes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 
 def now() -> str:
-    """The present time in whole seconds, as conditions and statuses have it."""
+    """Return the current time in whole seconds, the format of conditions and statuses."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def precise_now() -> str:
-    """The present time with microseconds, as events have it."""
+    """Return the current time with microseconds, the format of events."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

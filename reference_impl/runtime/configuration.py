@@ -15,19 +15,19 @@ from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Replacement
 
 DEFAULT_SCHEDULER = SCHEDULER
 SCHEDULERS = ("kai-scheduler", DEFAULT_SCHEDULER, "volcano", "lpx-scheduler")
-"""Scheduler profiles that Grove knows (CFG-18). The reference's own scheduler is always an additional one."""
+"""The scheduler profiles that Grove knows (CFG-18). The reference's own scheduler is always an additional profile."""
 
 
 BACKENDS = (kai.SCHEDULER,)
-"""The schedulers for which the operator can write objects of their own."""
+"""The schedulers for which the operator can write their own kinds of objects."""
 
 
 class InvalidConfigurationError(Exception):
-    """Invalid configuration file; `str()` is one line with the reason."""
+    """An invalid configuration file; `str()` is the reason in one line."""
 
 
 class LogLevel(StrEnum):
-    """The level from which records are logged."""
+    """The lowest level of records that are logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -52,7 +52,7 @@ class Topology(Setting, frozen=True):
 
 
 class Network(Setting, frozen=True):
-    """Whether sets may ask for multi-node NVLink (CFG-17)."""
+    """Whether sets may use multi-node NVLink (CFG-17)."""
 
     auto_mnnvl_enabled: bool = msgspec.field(default=False, name="autoMNNVLEnabled")
 
@@ -65,8 +65,9 @@ class Authorizer(Setting, frozen=True):
 
 
 class ProfileConfig(Setting, frozen=True):
-    """Settings of one profile (CFG-20). `backend`, of KAI: the operator writes the scheduler's own objects.
-    `gangScheduling`, of kube-scheduler: the same (WL-H13); the last two say how (docs/workload-api.md)."""
+    """The settings of one profile (CFG-20). With `backend` of KAI, or `gangScheduling` of kube-scheduler (WL-H13), the
+    operator writes that scheduler's own objects; the last two fields configure gangs on kube-scheduler
+    (docs/workload-api.md)."""
 
     backend: bool = False
     gang_scheduling: bool = False
@@ -82,7 +83,7 @@ class Profile(Setting, frozen=True):
 
 
 class Scheduler(Setting, frozen=True):
-    """The schedulers that sets may name, and the default for an empty name (CFG-18, CFG-19)."""
+    """The schedulers that sets may name, and the default for sets that name none (CFG-18, CFG-19)."""
 
     profiles: tuple[Profile, ...] = ()
     default_profile_name: str = ""
@@ -94,7 +95,7 @@ class Scheduler(Setting, frozen=True):
 
     @property
     def default(self) -> str:
-        """The scheduler for an empty name."""
+        """The scheduler of sets that name none."""
         return self.default_profile_name or DEFAULT_SCHEDULER
 
     @property
@@ -104,17 +105,17 @@ class Scheduler(Setting, frozen=True):
 
     @property
     def gangs_of_kubernetes(self) -> ProfileConfig | None:
-        """The settings of gangs on kube-scheduler; None if they are not switched on."""
+        """The settings of gangs on kube-scheduler; None if such gangs are not enabled."""
         configs = (profile.config for profile in self.profiles if profile.name == DEFAULT_SCHEDULER)
         return next((config for config in configs if config.gang_scheduling), None)
 
     def resolved(self, name: str) -> str:
-        """The scheduler that a name stands for: the default for an empty one."""
+        """Return the scheduler for a name; an empty name stands for the default."""
         return name or self.default
 
 
 class LeaderElection(Setting, frozen=True):
-    """Leader election (CFG-04 to CFG-06); durations in Go's notation."""
+    """Leader election (CFG-04 to CFG-06). Durations are in Go's notation."""
 
     enabled: bool = False
     lease_duration: str = "15s"
@@ -125,13 +126,14 @@ class LeaderElection(Setting, frozen=True):
     resource_namespace: str = ""
 
     def seconds(self, field: str) -> float:
-        """The value of a duration field. Raises ValueError."""
+        """Return the value of a duration field in seconds. Raises ValueError."""
         return durations.parse(getattr(self, field)) / 1e9
 
 
 class Hashes(Setting, frozen=True):
-    """The scheme in which template hashes are written, and whether hashes of the same template in other schemes are
-    recognised. Legacy hashes without the window are what operators of that time write (docs/hashes.md)."""
+    """The scheme in which template hashes are written, and whether stored hashes of the same template in other schemes
+    are recognized as current. Legacy hashes without the window are the behavior of earlier operators
+    (docs/hashes.md)."""
 
     written: str = CANONICAL.name
     window: bool = True
@@ -143,7 +145,7 @@ class Hashes(Setting, frozen=True):
 
 
 class Configuration(Setting, frozen=True):
-    """All settings with their defaults."""
+    """All settings, with their defaults."""
 
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.TEXT
@@ -156,13 +158,13 @@ class Configuration(Setting, frozen=True):
 
 
 def standard(own_scheduler: str) -> Configuration:
-    """The configuration without a file."""
+    """Return the configuration that applies without a file."""
     return _with_own(Configuration(), own_scheduler)
 
 
 def load(path: Path, *, own_scheduler: str) -> Configuration:
-    """Read a configuration file. `own_scheduler` is always an enabled profile, and the default one if the file names
-    none. Raises InvalidConfigurationError."""
+    """Read a configuration file. `own_scheduler` is always an enabled profile; it is the default profile if the file
+    names none. Raises InvalidConfigurationError."""
     try:
         config = msgspec.yaml.decode(path.read_bytes(), type=Configuration | None) or Configuration()
     except OSError as error:
@@ -184,7 +186,8 @@ def _with_own(config: Configuration, own_scheduler: str) -> Configuration:
 
 
 def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
-    """The first violation of a rule that types cannot express (CFG-05, CFG-18, CFG-19); empty if there is none."""
+    """Return the first violation of a rule that the types cannot express (CFG-05, CFG-18, CFG-19); empty if there is
+    none."""
     names = [profile.name for profile in config.scheduler.profiles]
     for i, name in enumerate(names):
         if name not in valid_names:
@@ -204,7 +207,8 @@ def _complaint(config: Configuration, valid_names: tuple[str, ...]) -> str:
 
 
 def _foreign_setting(profile: Profile) -> str:
-    """A setting that only kube-scheduler has, or that has no effect there; empty if there is none."""
+    """Return a complaint about a setting that applies only to kube-scheduler, or only to its gangs; empty if there is
+    none."""
     config, usual = profile.config, ProfileConfig()
     if profile.name == DEFAULT_SCHEDULER and config.gang_scheduling:
         return ""
@@ -217,8 +221,8 @@ def _foreign_setting(profile: Profile) -> str:
 
 
 def _election_complaint(election: LeaderElection) -> str:
-    """The first invalid setting of leader election (CFG-05, CFG-06). It matters only if leader election is enabled
-    (CFG-04)."""
+    """Return the first invalid setting of leader election (CFG-05, CFG-06). Settings are not checked while leader
+    election is disabled (CFG-04)."""
     if not election.enabled:
         return ""
     spans = {}

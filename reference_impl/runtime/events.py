@@ -1,4 +1,4 @@
-"""Events (events.k8s.io/v1) about objects, posted by operator and scheduler."""
+"""Events (events.k8s.io/v1) about objects, posted by the operator and the scheduler."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reference_impl.runtime.clock import precise_now
 log = logging.getLogger(__name__)
 
 NOTE_LENGTH = 1024
-"""Maximum length of a note in characters; the API server refuses longer ones."""
+"""Maximum length of a note in characters; the API server rejects longer notes."""
 EventType = Literal["Normal", "Warning"]
 
 
 class EventRecorder:
-    """Posts events in the name of one controller."""
+    """Posts events as one reporting controller."""
 
     def __init__(self, client: Client, controller: str) -> None:
         self._client, self._controller = client, controller
@@ -27,7 +27,7 @@ class EventRecorder:
     async def post(
         self, regarding: Resource, meta: ObjectMeta, kind: EventType, reason: str, note: str, *, action: str
     ) -> None:
-        """Post an event. Raises what the request raises."""
+        """Post an event. The exceptions of the request propagate."""
         manifest = event(
             regarding,
             meta,
@@ -43,7 +43,7 @@ class EventRecorder:
     async def record(
         self, regarding: Resource, meta: ObjectMeta, kind: EventType, reason: str, note: str, *, action: str
     ) -> None:
-        """Post an event; a failed request is logged only."""
+        """Post an event. If the request fails, only log the failure."""
         try:
             await self.post(regarding, meta, kind, reason, note, action=action)
         except REQUEST_FAILED as error:
@@ -61,7 +61,7 @@ def event(
     controller: str,
     timestamp: str,
 ) -> dict[str, Any]:
-    """The manifest of an event about an object. `timestamp` has microseconds."""
+    """Return the manifest of an event about an object. `timestamp` has microseconds."""
     return {
         "apiVersion": EVENTS.api_version,
         "kind": "Event",

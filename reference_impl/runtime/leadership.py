@@ -1,4 +1,4 @@
-"""Leader election of the operator through the Lease of the configuration (spec CFG-04 to CFG-06, CHG-RS-06)."""
+"""Leader election of the operator, with the configured Lease (spec CFG-04 to CFG-06, CHG-RS-06)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from reference_impl.runtime.configuration import LeaderElection
 
 USER_AGENT = "grove-reference-operator/leader-election"
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""File with the namespace of a pod, which is the default namespace of the Lease."""
+"""The file that holds the namespace of a pod, which is the default namespace of the Lease."""
 
 
 def namespace_of(settings: LeaderElection, namespace_file: Path = OWN_NAMESPACE) -> str:
-    """The namespace of the Lease; empty if it is unknown."""
+    """Return the namespace of the Lease; empty if it is unknown."""
     if settings.resource_namespace:
         return settings.resource_namespace
     try:
@@ -29,7 +29,7 @@ def namespace_of(settings: LeaderElection, namespace_file: Path = OWN_NAMESPACE)
 
 @asynccontextmanager
 async def candidate(kubeconfig: Path, settings: LeaderElection) -> AsyncIterator[Elector]:
-    """A candidate for the Lease, which releases it at the end if it holds it."""
+    """Yield a candidate for the Lease. At the end, release the Lease if the candidate holds it."""
     terms = Terms(*(settings.seconds(field) for field in ("lease_duration", "renew_deadline", "retry_period")))
     async with Client.from_kubeconfig(kubeconfig, user_agent=USER_AGENT) as client:
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"

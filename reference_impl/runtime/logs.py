@@ -1,4 +1,4 @@
-"""Logging as configured: text lines, or JSON objects."""
+"""Logging as configured: lines of text, or JSON objects."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from reference_impl.runtime.configuration import LogFormat, LogLevel
 
 TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 Subject = tuple[str, str, str]
-"""A controller, and namespace and name of the object that it works on."""
+"""A controller, and the namespace and name of the object that it works on."""
 
 _subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def concern(controller: str, namespace: str, name: str) -> None:
-    """Set the subject of all log lines of this task and the tasks that it starts."""
+    """Set the subject of all log lines of this task and of the tasks that it starts."""
     _subject.set((controller, namespace, name))
 
 
 def about(
     controller: str, reconcile: Callable[[tuple[str, str]], Awaitable[float | None]]
 ) -> Callable[[tuple[str, str]], Awaitable[float | None]]:
-    """Wrap a reconcile so that its log lines, including that of its failure, name controller and object."""
+    """Wrap a reconcile function so that its log lines, and the log line about its failure, name the controller and the
+    object."""
 
     async def reported(key: tuple[str, str]) -> float | None:
         _subject.set((controller, *key))

@@ -1,4 +1,4 @@
-"""Prometheus metrics of both processes: registry, requests to the API server, process."""
+"""Prometheus metrics that both processes have: the registry, requests to the API server, and the process metrics."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from kube.client import Client
 
-# They would add a second series for each counter without a use.
+# They would add an unused second series for each counter.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Buckets of durations in seconds."""
+"""Histogram buckets for durations, in seconds."""
 
 
 class Metrics:
-    """The metrics of one process, named as controller-runtime names them."""
+    """The metrics of one process, with the names that controller-runtime uses."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -32,7 +32,7 @@ class Metrics:
         self._requests_of: dict[tuple[str, int], Counter] = {}
 
     def page(self) -> bytes:
-        """All metrics in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
     def follow(self, client: Client) -> None:

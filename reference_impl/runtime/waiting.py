@@ -1,4 +1,4 @@
-"""Repeat requests that the start of a process needs until the API server answers them."""
+"""Repeats a request that a process needs at startup until the API server responds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
-"""Status codes of temporary refusals. CRD storage that is being initialised answers 429."""
+"""Status codes of temporary errors. While the storage of a CRD is being initialized, requests get 429."""
 
 
 def passing(error: BaseException) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     return not isinstance(error, ApiError) or error.status in _PASSING
 
 
@@ -27,8 +27,8 @@ async def answered(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """The result of `ask`, repeated with back-off while the API server is unreachable or asks to wait, which is logged
-    once. Raises any permanent error."""
+    """Return the result of `ask`. Repeat it with back-off while the API server is unreachable or returns a temporary
+    error; log only the first failure. Any permanent error propagates."""
     backoff, logged = Backoff(first=0.2, cap=5.0), False
     while True:
         try:
