@@ -1,5 +1,5 @@
-"""Authorization of changes to managed objects (AUTH-01 to AUTH-10). A pure function: the state of the cluster is passed
-in."""
+"""Authorization of changes to managed objects (AUTH-01 to AUTH-10). The functions are pure: callers pass in the state
+of the cluster."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ def _text(value: Any, key: str) -> str:
 
 
 def subject(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The metadata of the object before the request, or of the object to create (AUTH-04)."""
+    """Return the metadata of the object before the request, or of the object to be created (AUTH-04)."""
     return _metadata(request.get("object" if request.get("operation") == "CREATE" else "oldObject"))
 
 
 def parent(request: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Namespace and name of the set that a managed object belongs to."""
+    """Return namespace and name of the set that a managed object belongs to; None if the object does not name a set."""
     metadata = subject(request)
     name = _text(metadata.get("labels"), labels.PART_OF)
     return (_text(metadata, "namespace") or _text(request, "namespace"), name) if name else None
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Collection[str]) -> AdmissionResult:
-    """Judge a request. `pcs` is the set that `parent` names, if it exists; `allowed` are user names."""
+    """Judge a request. `pcs` is the set that `parent` returns, if it exists; `allowed` holds the names of exempt
+    users."""
     operation = request.get("operation")
     metadata = subject(request)
     full_name = f"{_text(metadata, 'namespace') or _text(request, 'namespace')}/"

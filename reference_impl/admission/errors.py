@@ -1,4 +1,4 @@
-"""Field errors, and their text (spec ADM-05)."""
+"""Field errors and their texts (spec ADM-05)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reference_impl.api.models import wire
 
 
 class ErrorType(StrEnum):
-    """The types of field errors, in the words of Kubernetes."""
+    """The types of field errors, with the texts that Kubernetes uses."""
 
     REQUIRED = "Required value"
     INVALID = "Invalid value"
@@ -46,37 +46,37 @@ class FieldError:
 
 
 def required(path: str, detail: str) -> FieldError:
-    """A field is missing."""
+    """Return the error for a missing field."""
     return FieldError(path, ErrorType.REQUIRED, detail=detail)
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    """A value is invalid; `detail` is the reason."""
+    """Return the error for an invalid value; `detail` is the reason."""
     return FieldError(path, ErrorType.INVALID, value, detail)
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    """A value occurs twice in a list."""
+    """Return the error for a value that occurs more than once in a list."""
     return FieldError(path, ErrorType.DUPLICATE, value)
 
 
 def not_found(path: str, value: Any) -> FieldError:
-    """A value names something that does not exist."""
+    """Return the error for a value that names something that does not exist."""
     return FieldError(path, ErrorType.NOT_FOUND, value)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """A field must not be set; `detail` is the reason."""
+    """Return the error for a field that must not be set; `detail` is the reason."""
     return FieldError(path, ErrorType.FORBIDDEN, detail=detail)
 
 
 def immutable(path: str, value: Any) -> FieldError:
-    """A field has changed that must not change after creation."""
+    """Return the error for a changed field that is immutable after creation."""
     return invalid(path, value, "field is immutable")
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:
-    """All errors in one text, duplicates once."""
+    """Return all errors in one text, without duplicates."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
@@ -85,7 +85,7 @@ _PLACE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
 
 
 def unreadable(error: msgspec.ValidationError) -> FieldError:
-    """An object that does not have the shape of its kind."""
+    """Return the error for an object that does not have the shape of its kind."""
     match = _PLACE.fullmatch(str(error))
     assert match is not None
     path = (match["path"] or "").lstrip(".").replace("[...]", "[]")
@@ -93,7 +93,7 @@ def unreadable(error: msgspec.ValidationError) -> FieldError:
 
 
 def _as_json(value: Any) -> str:
-    """A value as JSON, truncated to a length that fits into a message."""
+    """Return a value as JSON, truncated to a length that fits into a message."""
     try:
         text = orjson.dumps(wire(value)).decode()
     except TypeError:

@@ -1,4 +1,5 @@
-"""Queries of the webhooks, read live: a cache could lag behind an object that was created immediately before."""
+"""Queries of the webhooks. They bypass the cache, which could lag behind an object that was created immediately
+before."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class ClusterLookup:
-    """Queries the API server; see `server.Lookup`."""
+    """Queries to the API server; implements `server.Lookup`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def levels(self, binding: str) -> list[str] | None:
-        """The domains of a ClusterTopologyBinding, broadest first; None if there is no such binding. Raises
+        """Return the domains of a ClusterTopologyBinding, broadest first; None if the binding does not exist. Raises
         ApiError."""
         content = await self._client.get_or_none(TOPOLOGY_BINDINGS, None, quote(binding, safe=""))
         if content is None:
@@ -37,19 +38,20 @@ class ClusterLookup:
         return [level.domain for level in msgspec.json.decode(content, type=ClusterTopologyBinding).spec.levels]
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """A PodCliqueSet as JSON; None if there is none. Raises ApiError."""
+        """Return a PodCliqueSet as JSON; None if it does not exist. Raises ApiError."""
         content = await self._client.get_or_none(PODCLIQUESETS, namespace, quote(name, safe=""))
         return None if content is None else orjson.loads(content)
 
     async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """The labels of an object that can be scaled; None if there is no such object."""
+        """Return the labels of a PodClique or a PodCliqueScalingGroup; None if the object does not exist or has no
+        labels."""
         if resource not in _SCALED:
             return None
         content = await self._client.get_or_none(_SCALED[resource], namespace, quote(name, safe=""))
         return None if content is None else orjson.loads(content)["metadata"].get("labels")
 
     async def own_user(self) -> str:
-        """Our own user name: the authorizer exempts it, whatever credentials we use."""
+        """Return the user name of this process, which the authorizer exempts, whatever credentials are in use."""
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         answer = orjson.loads(await self._client.request("POST", _REVIEWS, body=body))
         return str(answer["status"]["userInfo"]["username"])

@@ -1,4 +1,4 @@
-"""The validating webhook of PodCliqueSets: which rules apply when, and in which order (spec ADM-09, ADM-10)."""
+"""The validating webhook of PodCliqueSets: which rules apply when, and in what order (spec ADM-09, ADM-10)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from reference_impl.runtime.configuration import Configuration
 
 Document = Mapping[str, Any]
 GENERATED = "-----"
-"""The API server appends five characters to a generated name, after admission."""
+"""A placeholder for the five characters that the API server appends to a generated name after admission."""
 
 
 def read(document: Any) -> PodCliqueSet | FieldError:
-    """The set, or the reason why the object is none."""
+    """Return the set, or the error if the object is not a PodCliqueSet."""
     try:
         pcs = msgspec.convert(document, PodCliqueSet)
     except msgspec.ValidationError as error:
@@ -44,7 +44,7 @@ def read(document: Any) -> PodCliqueSet | FieldError:
 
 
 def bindings(new: Any, old: Any) -> list[str]:
-    """The ClusterTopologyBindings that `judge` needs."""
+    """Return the names of the ClusterTopologyBindings that `judge` needs."""
     if isinstance(new, dict) and isinstance(old, dict) and new.get("spec") == old.get("spec"):
         return []
     pcs = read(new)
@@ -54,7 +54,8 @@ def bindings(new: Any, old: Any) -> list[str]:
 def judge(
     new: Any, old: Any, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
 ) -> AdmissionResult:
-    """Validate a new set or, if `old` is given, an update. `binding_levels` are the existing bindings."""
+    """Validate a new set or, if `old` is given, an update. `binding_levels` holds the domains of the existing
+    bindings."""
     pcs = read(new)
     if isinstance(pcs, FieldError):
         return AdmissionResult([pcs])
@@ -102,7 +103,7 @@ def _on_create(
 def _on_update(
     pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration, binding_levels: Mapping[str, topology.Levels]
 ) -> list[FieldError]:
-    """Rules about the set itself come first; if they pass, rules about the change (ADM-10)."""
+    """Apply the rules about the set itself first and, if they pass, the rules about the change (ADM-10)."""
     errors = [
         *_always(pcs, settings),
         *collisions.violations(pcs, old),
@@ -124,8 +125,8 @@ def _on_update(
 
 
 def _of_metadata(pcs: PodCliqueSet, old: PodCliqueSet, settings: Configuration) -> list[FieldError]:
-    """An update that leaves the spec alone, such as of a finalizer, is never refused because of the spec (DFT-05); nor
-    is any such update of a set that is being deleted."""
+    """Validate an update that does not change the spec, such as the removal of a finalizer. Such an update is never
+    rejected because of the spec (DFT-05), and no such update is rejected while the set is being deleted."""
     if pcs.metadata.deletion_timestamp is not None:
         return []
     errors = list(mnnvl.on_update(pcs, old))

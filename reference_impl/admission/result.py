@@ -16,7 +16,7 @@ _STATUS = {400: "BadRequest", 403: "Forbidden", 500: "InternalError"}
 
 @dataclass(frozen=True)
 class AdmissionResult:
-    """Allowed, unless there are errors or a `refusal`, which is answered with the HTTP status `code`."""
+    """The request is allowed, unless there are errors or a `refusal`; `code` is the HTTP status of a rejection."""
 
     errors: Sequence[FieldError] = ()
     warnings: Sequence[str] = ()
@@ -30,7 +30,7 @@ class AdmissionResult:
         return not self.errors and not self.refusal
 
     def response(self, uid: str) -> dict[str, Any]:
-        """The response to the API server (ADM-05, ADM-06)."""
+        """Return the response to the API server (ADM-05, ADM-06)."""
         answer: dict[str, Any] = {"uid": uid, "allowed": self.allowed}
         if not self.allowed:
             message = self.refusal or aggregate(self.errors)

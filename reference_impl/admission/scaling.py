@@ -1,8 +1,8 @@
-"""Scaling is blocked while a coherent update runs, at every door (spec COH-170 to COH-179).
+"""Blocks scaling while a coherent update runs, whichever way a client scales (spec COH-170 to COH-179).
 
-The update plans with the replicas of the cliques and scaling groups. The block covers all replicas of the set, since an
-update reaches each of them in turn: a scale between two of them would be planned with old numbers in one and new ones
-in the other. A pure function: the state of the cluster is passed in.
+The update plans with the replicas of the cliques and scaling groups. Scaling is blocked for all replicas of the set,
+since an update reaches one replica after another: with a change in between, some replicas would be planned with the old
+numbers and others with the new ones. The functions are pure: callers pass in the state of the cluster.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SCALE = "scale"
 
 
 def updating(pcs: PodCliqueSet) -> bool:
-    """Whether a coherent update of the set is in progress."""
+    """Return whether a coherent update of the set is in progress."""
     return pcs.metadata.deletion_timestamp is None and update.running(pcs)
 
 
 def reason(namespace: str, pcs: str) -> str:
-    """The reason why a change of `spec.replicas` is refused, and until when."""
+    """Return the message of a rejected change of `spec.replicas`: why it is rejected, and until when."""
     return (
         f"replicas cannot be changed while a coherent update is in progress on PodCliqueSet {namespace}/{pcs}: "
         "scaling is blocked until status.updateProgress.updateEndedAt is set"
@@ -34,13 +34,13 @@ def reason(namespace: str, pcs: str) -> str:
 
 
 def scales(request: Mapping[str, Any]) -> bool:
-    """Whether a request changes `spec.replicas`, directly or through the subresource `scale`."""
+    """Return whether a request changes `spec.replicas`, directly or through the subresource `scale`."""
     return bool(_replicas(request.get("object")) != _replicas(request.get("oldObject")))
 
 
 def parent(request: Mapping[str, Any], of_scaled: Mapping[str, Any] | None) -> str | None:
-    """The name of the set that is scaled, or whose part is. `of_scaled` are the labels of the scaled object, which a
-    request through the subresource `scale` does not contain."""
+    """Return the name of the set that is scaled or that owns the scaled object. `of_scaled` holds the labels of the
+    scaled object, which a request through the subresource `scale` does not contain."""
     if _text(request.get("resource"), "resource") == "podcliquesets":
         return _text(request, "name") or None
     scaled_labels = of_scaled if request.get("subResource") == SCALE else _labels(request.get("oldObject"))
@@ -48,7 +48,7 @@ def parent(request: Mapping[str, Any], of_scaled: Mapping[str, Any] | None) -> s
 
 
 def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-    """Judge a request. `pcs` is the set that `parent` names; a request without one is allowed."""
+    """Judge a request. `pcs` is the set that `parent` names; without a set the request is allowed."""
     if pcs is None or not scales(request):
         return AdmissionResult()
     try:
@@ -61,7 +61,7 @@ def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> Admissio
 
 
 def _replicas(document: Any) -> Any:
-    """`spec.replicas`; a Scale leaves out 0."""
+    """Return `spec.replicas`; 0 if it is absent, since a Scale object omits 0."""
     spec = document.get("spec") if isinstance(document, Mapping) else None
     return (spec.get("replicas") if isinstance(spec, Mapping) else None) or 0
 

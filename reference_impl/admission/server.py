@@ -1,4 +1,4 @@
-"""The webhook server: HTTPS on loopback, one path per webhook. Every request gets an answer."""
+"""The webhook server: HTTPS on loopback, one path per webhook. Every request gets a response."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 OBJECT_LIMIT = 3 * 1024 * 1024
 """Maximum size in bytes of an object that the API server accepts."""
 LIMIT = 2 * OBJECT_LIMIT + 64 * 1024
-"""Maximum size in bytes of a review: new object, old object, and the envelope."""
+"""Maximum size in bytes of an AdmissionReview: the new object, the old object and the envelope."""
 
 Request = Mapping[str, Any]
 Hook = Callable[[Request], Awaitable[AdmissionResult]]
@@ -38,22 +38,22 @@ class WebhookMetrics(Protocol):
 
 
 class Lookup(Protocol):
-    """Queries of the webhooks."""
+    """The queries of the webhooks."""
 
     async def levels(self, binding: str) -> Levels | None:
-        """The domains of a ClusterTopologyBinding; None if there is no such binding."""
+        """Return the domains of a ClusterTopologyBinding; None if the binding does not exist."""
         ...
 
     async def pod_clique_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """A PodCliqueSet as JSON; None if there is none."""
+        """Return a PodCliqueSet as JSON; None if it does not exist."""
 
     async def labels(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """The labels of an object of one of Grove's kinds; None if there is no such object."""
+        """Return the labels of an object of one of Grove's kinds; None if the object does not exist."""
         ...
 
 
 class Hooks:
-    """The webhooks by path (spec ADM-01). `user` is the operator's own user name."""
+    """The webhooks, by path (spec ADM-01). `user` is the operator's own user name."""
 
     def __init__(self, settings: Configuration, cluster: Lookup, user: str) -> None:
         self._settings, self._cluster = settings, cluster
@@ -68,7 +68,7 @@ class Hooks:
             self.by_path["/webhooks/authorizer-webhook"] = self._authorize
 
     async def review(self, hook: Hook, body: bytes) -> dict[str, Any]:
-        """Answer an AdmissionReview. Internal errors become an answer, too."""
+        """Return the response to an AdmissionReview, also for an internal error."""
         request: Any = None
         try:
             review = orjson.loads(nesting.bounded(body, "a review"))
@@ -124,11 +124,11 @@ class Hooks:
 
 @asynccontextmanager
 async def serving(port: int, certificates: Path, hooks: Hooks, metrics: WebhookMetrics) -> AsyncIterator[None]:
-    """Serve the webhooks on 127.0.0.1 with `tls.crt` and `tls.key` of the folder `certificates`."""
+    """Serve the webhooks on 127.0.0.1 with `tls.crt` and `tls.key` from the folder `certificates`."""
 
     def handler(path: str, hook: Hook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
-            if (length := request.content_length or 0) > LIMIT:  # before any of it is read
+            if (length := request.content_length or 0) > LIMIT:  # before reading any of the body
                 raise web.HTTPRequestEntityTooLarge(LIMIT, length)
             with metrics.webhook(path):
                 return web.json_response(
@@ -141,7 +141,7 @@ async def serving(port: int, certificates: Path, hooks: Hooks, metrics: WebhookM
     app.add_routes([web.post(path, handler(path, hook)) for path, hook in hooks.by_path.items()])
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    # The rest of a refused review is discarded for one second; then the connection is closed.
+    # The rest of a review that is too large is discarded for one second; then the connection is closed.
     runner = web.AppRunner(app, access_log=None, lingering_time=1.0)
     await runner.setup()
     try:

@@ -13,11 +13,11 @@ from reference_impl.api.models import ClusterTopologyBinding
 from reference_impl.runtime.configuration import Configuration, Scheduler
 
 TOPOLOGY_AWARE = ("kai-scheduler",)
-"""Schedulers with a topology resource of their own (CFG-22)."""
+"""Schedulers that have their own topology resource (CFG-22)."""
 
 
 def judge(new: Any, settings: Configuration) -> AdmissionResult:
-    """Validate a new binding or an update."""
+    """Validate a new binding, or an update of a binding."""
     try:
         binding = msgspec.convert(new, ClusterTopologyBinding)
     except msgspec.ValidationError as error:
@@ -26,7 +26,7 @@ def judge(new: Any, settings: Configuration) -> AdmissionResult:
 
 
 def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
-    """Refuse duplicate domains and keys (CTV-01, CTV-02)."""
+    """Reject duplicate domains and keys (CTV-01, CTV-02)."""
     for field in ("domain", "key"):
         earlier_values: set[str] = set()
         for i, level in enumerate(binding.spec.levels):
@@ -37,8 +37,8 @@ def levels(binding: ClusterTopologyBinding) -> Iterator[FieldError]:
 
 
 def schedulers(binding: ClusterTopologyBinding, settings: Scheduler) -> Iterator[FieldError]:
-    """Validate the scheduler names (CTV-03 to CTV-05). Errors name the
-    field that the API has; upstream names another one (DFT-07)."""
+    """Validate the scheduler names (CTV-03 to CTV-05). Errors use the field name of the API; upstream's errors use
+    another one (DFT-07)."""
     earlier_names: set[str] = set()
     for i, entry in enumerate(binding.spec.scheduler_topology_bindings or []):
         path = f"spec.schedulerTopologyBindings[{i}].schedulerName"

@@ -1,1 +1,1 @@
-"""The validation rules, one family per file: pure functions from models to field errors."""
+"""The validation rules, one family per file: pure functions that take models and return field errors."""

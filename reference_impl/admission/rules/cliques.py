@@ -1,4 +1,4 @@
-"""Rules about single cliques: labels, annotations, sizes, autoscaling, pod spec (VAL-14, VAL-15, VAL-30 to VAL-44)."""
+"""Rules about a single clique: labels, annotations, sizes, autoscaling, pod spec (VAL-14, VAL-15, VAL-30 to VAL-44)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MINIMUM_ABOVE_REPLICAS = "minAvailable must not be greater than replicas"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Rules for creates and updates."""
+    """Apply the rules for creates and updates."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         path = paths.clique(i)
         yield from wrong_labels(f"{path}.labels", clique.labels)
@@ -30,7 +30,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
-    """Fields of pods that Grove reserves, refused if they are new (VAL-40, VAL-41; DFT-06)."""
+    """Reject pod fields that Grove reserves, unless the stored set already has them (VAL-40, VAL-41; DFT-06)."""
     before = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
     for i, clique in enumerate(pcs.spec.template.cliques):
         old_spec, path = before.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
@@ -41,7 +41,7 @@ def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldErr
 
 
 def warnings(pcs: PodCliqueSet) -> Iterator[str]:
-    """Warn of a restart policy other than Always, which does not keep a pod from being replaced (VAL-44, DFT-03,
+    """Warn of a restart policy other than Always: a pod that has ended is replaced nevertheless (VAL-44, DFT-03,
     OBJ-257)."""
     for i, clique in enumerate(pcs.spec.template.cliques):
         policy = clique.spec.pod_spec.get("restartPolicy")
@@ -64,7 +64,7 @@ def _sizes(path: str, spec: PodCliqueSpec) -> Iterator[FieldError]:
 
 
 def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator[FieldError]:
-    """Compare the bounds of the autoscaler with replicas and minAvailable (VAL-34 to VAL-36)."""
+    """Compare the bounds of the autoscaler with `replicas` and `minAvailable` (VAL-34 to VAL-36)."""
     if scale.min_replicas is not None:
         if spec.min_available is not None and scale.min_replicas < spec.min_available:
             detail = "must be greater than or equal to podCliqueSpec.minAvailable"
@@ -77,7 +77,7 @@ def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator
 
 
 def _variables(path: str, pod: PodSpec) -> Iterator[FieldError]:
-    """Validate the names of environment variables, which have to be unique in a container (VAL-42, VAL-43)."""
+    """Validate the names of environment variables, which must be unique within a container (VAL-42, VAL-43)."""
     for kind in ("initContainers", "containers"):
         for j, container in mappings(pod.get(kind)):
             at = f"{path}.{kind}[{j}].env"

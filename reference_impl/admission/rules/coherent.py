@@ -18,7 +18,7 @@ OF_MEMBER = "must not be set for a PodClique that is part of a scaling group: se
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Rules for creates and updates."""
+    """Apply the rules for creates and updates."""
     coherent = update.coherent(pcs)
     groups = pcs.spec.template.pod_clique_scaling_groups or []
     members = {name for group in groups for name in group.clique_names}
@@ -40,13 +40,14 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-    """Rules for updates: the number of replicas does not change during a coherent update."""
+    """Apply the rules for updates: `spec.replicas` must not change during a coherent update."""
     if pcs.spec.replicas != old.spec.replicas and scaling.updating(old):
         yield forbidden("spec.replicas", scaling.reason(pcs.metadata.namespace, pcs.metadata.name))
 
 
 def layout(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """The annotation that stands for `spec.updateStrategy.coherent.gangLayout` where the CRD has no such field."""
+    """Validate the annotation that replaces `spec.updateStrategy.coherent.gangLayout` where the CRD lacks this
+    field."""
     annotation = (pcs.metadata.annotations or {}).get(labels.GANG_LAYOUT)
     if annotation is not None and annotation not in list(GangLayout):
         detail = f"supported values: {', '.join(GangLayout)}"
@@ -54,7 +55,8 @@ def layout(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _budget(path: str, rolling_update: RollingUpdate | None, minimum: int) -> Iterator[FieldError]:
-    """`maxUnavailable` lets at least `minAvailable` members move together, which a coherent update needs (COH-064)."""
+    """Require a `maxUnavailable` of at least `minAvailable`, since a coherent update moves that many members together
+    (COH-064)."""
     if rolling_update is None or rolling_update.max_unavailable is None:
         return
     if rolling_update.max_unavailable <= 0:
@@ -65,7 +67,7 @@ def _budget(path: str, rolling_update: RollingUpdate | None, minimum: int) -> It
 
 
 def _deadline(path: str, rolling_update: RollingUpdate | None) -> Iterator[FieldError]:
-    """`progressDeadline` is a duration as Go writes it, greater than zero (GM-102)."""
+    """Require `progressDeadline` to be a duration in Go's notation that is greater than zero (GM-102)."""
     if rolling_update is None or rolling_update.progress_deadline is None:
         return
     try:
@@ -76,7 +78,7 @@ def _deadline(path: str, rolling_update: RollingUpdate | None) -> Iterator[Field
 
 
 def _name(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """The names of gangs, `<set>-<replica>-<number>`, are values of labels (COH-Q31)."""
+    """Limit the length of the names of gangs, `<set>-<replica>-<number>`, which are used as label values (COH-Q31)."""
     last = str(max(0, pcs.spec.replicas - 1))
     if (length := len(pcs.metadata.name) + len(last) + EPOCH_DIGITS + 2) > LABEL_LIMIT:
         detail = (

@@ -1,6 +1,6 @@
-"""Objects of one set that would have the same name (OBJ-123 b, c): only the first of them could be created.
+"""Objects of one set that would have the same name (OBJ-123 b, c), so that only the first of them could be created.
 
-The number of replicas of a scaling group does not matter: it is scaled without admission.
+The number of replicas of a scaling group is not considered, because scaling does not pass this admission.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from reference_impl.admission.rules import paths
 from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroupConfig
 
 MAX_ERRORS = 100
-"""Maximum number of reported collisions; ten times as many are computed for a stored set."""
+"""Maximum number of collisions that are reported. For a stored set, up to ten times as many are computed."""
 _LONGEST = 63
-"""Maximum length of a name in characters. Longer ones are refused anyway, and would be slow to split."""
+"""Maximum length of a name in characters. Longer names are rejected by another rule, and would be slow to split."""
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
-    """The collisions of a set that its stored form does not have: stored sets remain editable."""
+    """Yield the collisions of a set that its stored version does not have, so that stored sets remain editable."""
     old_errors = {_identity(error) for error in islice(_collisions(old), 10 * MAX_ERRORS)} if old is not None else set()
     yield from (error for error in islice(_collisions(pcs), MAX_ERRORS) if _identity(error) not in old_errors)
 
 
 def _identity(error: FieldError) -> tuple[object, str]:
-    """A key of a collision that does not depend on the order of cliques."""
+    """Return a key of a collision that does not depend on the order of the cliques."""
     return error.value, error.detail
 
 
@@ -51,7 +51,7 @@ def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """The parts before and after each index in a name: `sg-0-wk` → (`sg`, `wk`)."""
+    """Yield the parts before and after each index in a name: `sg-0-wk` → (`sg`, `wk`)."""
     parts = name.split("-") if len(name) <= _LONGEST else []
     for place, part in enumerate(parts):
         if _INDEX.fullmatch(part):
@@ -59,7 +59,7 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
-    """Objects of a standalone clique and a scaling group of the same name that collide as well."""
+    """Describe other objects that collide when a standalone clique and a scaling group have the same name."""
     if clique.spec.auto_scaling_config is not None and group.scale_config is not None:
         yield "a PodCliqueScalingGroup of this name is autoscaled, too; their HorizontalPodAutoscalers have one name"
     clique_shares = {(sharing.name, sharing.scope) for sharing in clique.resource_sharing or ()}
@@ -71,7 +71,7 @@ def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterat
 
 
 def _of_members(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
-    """Members of two scaling groups that have the same name, as in `a`-0-`1-b` and `a-0`-1-`b`."""
+    """Yield the collisions between members of two scaling groups, as in `a`-0-`1-b` and `a-0`-1-`b`."""
     longer: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, group in enumerate(groups):
         for before, after in _splits(group.name):

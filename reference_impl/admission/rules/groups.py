@@ -14,7 +14,7 @@ OWN_SCALING = "AutoScalingConfig is not allowed to be defined for PodClique that
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Rules for creates and updates."""
+    """Apply the rules for creates and updates."""
     template = pcs.spec.template
     groups = template.pod_clique_scaling_groups or []
     clique_names = {clique.name for clique in template.cliques}

@@ -17,7 +17,7 @@ NOT_ENABLED = (
 
 
 def _places(pcs: PodCliqueSet) -> dict[str, tuple[str, str | None]]:
-    """Owner of the annotation → path and value. Cliques and groups are identified by name (MNV-04)."""
+    """Return path and value of the annotation by owner. Cliques and groups are identified by name (MNV-04)."""
 
     def value(annotations: Mapping[str, str] | None) -> str | None:
         return (annotations or {}).get(KEY)
@@ -45,7 +45,7 @@ def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
 
 
 def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-    """Refuse changes of the annotation (MNV-04)."""
+    """Reject changes of the annotation (MNV-04)."""
     before = _places(old)
     for owner, (path, value) in _places(pcs).items():
         if owner not in before or (old_value := before[owner][1]) == value:

@@ -1,4 +1,5 @@
-"""Names: presence, syntax, uniqueness, and their length in names of pods (VAL-06 to VAL-12, VAL-50, VAL-58)."""
+"""Rules about names: presence, syntax, uniqueness, and their length within pod names (VAL-06 to VAL-12, VAL-50,
+VAL-58)."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from reference_impl.admission.rules.syntax import is_subdomain, repeated
 from reference_impl.api.models import PodCliqueSet
 
 MAX_COMBINED_LENGTH = 45
-"""Maximum number of characters that the names of a set, its scaling group and its clique may have together."""
+"""Maximum combined length, in characters, of the names of a set, its scaling group and its clique."""
 CLIQUE_NAME = "invalid PodCliqueTemplateSpec name, must be a valid DNS subdomain"
 GROUP_NAME = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Rules for creates and updates."""
+    """Apply the rules for creates and updates."""
     template = pcs.spec.template
     if not template.cliques:
         yield required(paths.CLIQUES, "at least one PodClique must be defined")
@@ -44,8 +45,8 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def dots(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Names become names of Services and hostnames of pods, which contain no dots (DFT-14). Checked on create only: no
-    name can be changed afterwards."""
+    """Reject dots in names, because the names become parts of Service names and pod hostnames (DFT-14). Checked on
+    create only, since names cannot be changed afterwards."""
     detail = "must not have dots: it becomes part of the names of Services and of pods' host names"
     paths_and_names = [("metadata.name", pcs.metadata.name)]
     paths_and_names += [(f"{paths.clique(i)}.name", c.name) for i, c in enumerate(pcs.spec.template.cliques)]
@@ -62,7 +63,7 @@ def _too_long(length: int, owners: str) -> str:
 
 
 def _standalone_length(pcs: str, clique: str, path: str) -> Iterator[FieldError]:
-    """Limit the combined length of the names of set and clique (VAL-09)."""
+    """Limit the combined length of the names of set and standalone clique (VAL-09)."""
     if (length := len(pcs) + len(clique)) > MAX_COMBINED_LENGTH:
         detail = _too_long(length, f"PodCliqueSet '{pcs}' or PodClique '{clique}'")
         yield invalid(path, clique, detail)

@@ -1,4 +1,4 @@
-"""Paths of fields, as the API writes them."""
+"""Paths of fields, in the notation of the API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ GROUPS = f"{TEMPLATE}.podCliqueScalingGroups"
 
 
 def clique(index: int) -> str:
-    """The path of a clique template."""
+    """Return the path of a clique template."""
     return f"{CLIQUES}[{index}]"
 
 
 def group(index: int) -> str:
-    """The path of a scaling group template."""
+    """Return the path of a scaling group template."""
     return f"{GROUPS}[{index}]"

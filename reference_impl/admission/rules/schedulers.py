@@ -1,5 +1,5 @@
-"""Rules about the scheduler of the pods, and its own rules about a set (VAL-16, VAL-17, SBV-01 to SBV-05, SBV-07,
-SBV-09)."""
+"""Rules about the scheduler of a set's pods, and each scheduler's own rules about a set (VAL-16, VAL-17, SBV-01 to
+SBV-05, SBV-07, SBV-09)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PATH = f"{paths.CLIQUES}.spec.podSpec.schedulerName"
 
 
 def names(pcs: PodCliqueSet, settings: Scheduler) -> list[str]:
-    """The schedulers of the cliques, resolved, without duplicates, in order."""
+    """Return the cliques' schedulers in order, without duplicates, with an empty name replaced by the default."""
     requested = [clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques]
     return list(dict.fromkeys(settings.resolved(name if isinstance(name, str) else "") for name in requested))
 
 
 def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
-    """All cliques have the same scheduler, and it is enabled."""
+    """Require that all cliques have the same scheduler and that it is enabled."""
     schedulers = names(pcs, settings)
     if len(schedulers) > 1:
         yield invalid(PATH, ", ".join(schedulers), "the schedulerName for all pods have to be the same")
@@ -32,7 +32,7 @@ def violations(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
 
 
 def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
-    """Apply the scheduler's own rules to the whole `spec` (docs/spec/admission.md, section 11)."""
+    """Apply the scheduler's own rules to the whole set (docs/spec/admission.md, section 11)."""
     schedulers = names(pcs, settings)
     if not schedulers:
         return
@@ -47,8 +47,9 @@ def backend(pcs: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
 
 
 def changes(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterator[FieldError]:
-    """A gang on kube-scheduler keeps its priority class: while an update replaces pods one by one, it would have pods
-    of two classes, and the new ones would never be tried (WL37-B06, WL37-B34)."""
+    """Reject a change of the priority class for a gang on kube-scheduler. While an update replaces pods one by one, the
+    gang would have pods of two classes, and kube-scheduler would never try to place the new ones (WL37-B06,
+    WL37-B34)."""
     if settings.gangs_of_kubernetes is None or names(pcs, settings) != [DEFAULT_SCHEDULER]:
         return
     before, after = workload_tree.pod_classes(old), workload_tree.pod_classes(pcs)
@@ -65,7 +66,7 @@ KEPT = f"the pods of a gang on {DEFAULT_SCHEDULER} keep their priority class"
 
 
 def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """All pods of a gang on kube-scheduler have one priority (WL37-B34, WL37-V13)."""
+    """Require the same priority class for all pods of a gang on kube-scheduler (WL37-B34, WL37-V13)."""
     priority_classes = workload_tree.pod_classes(pcs)
     if len(set(priority_classes.values())) > 1:
         classes = ", ".join(f"{clique}: {name or 'none'}" for clique, name in priority_classes.items())
@@ -74,7 +75,7 @@ def _one_class(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Require one KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
+    """Require the same KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
     full_name = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
     set_queue = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
     of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))}
@@ -96,7 +97,7 @@ def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _no_topology(pcs: PodCliqueSet, scheduler: str) -> Iterator[FieldError]:
-    """Refuse topology constraints for a scheduler that does not support them (SBV-07, SBV-09)."""
+    """Reject topology constraints for a scheduler that does not support them (SBV-07, SBV-09)."""
     template = pcs.spec.template
     places = [("PodCliqueSet", template.topology_constraint)]
     places += [(f'PodClique "{c.name}"', c.topology_constraint) for c in template.cliques]

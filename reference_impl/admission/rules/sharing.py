@@ -15,7 +15,7 @@ SHARING = f"{paths.TEMPLATE}.resourceSharing"
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Rules for creates and updates."""
+    """Apply the rules for creates and updates."""
     template = pcs.spec.template
     claims = template.resource_claim_templates or []
     for i, claim in enumerate(claims):
@@ -58,7 +58,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 def _claim(path: str, claim: ClaimTemplate) -> Iterator[FieldError]:
     if not claim.name:
         yield required(f"{path}.name", "template name is required")
-    # Absent devices and an empty list of requests are the same error (DFT-26).
+    # Absent devices and an empty list of requests produce the same error (DFT-26).
     if not _inside(claim.template_spec, "spec", "devices", "requests"):
         yield required(f"{path}.templateSpec.spec.devices.requests", "at least one device request is required")
 

@@ -12,7 +12,8 @@ from reference_impl.plan import durations
 
 
 def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Validate the startup order. `startsAfter` matters only with explicit order (VAL-23)."""
+    """Validate the startup order and the termination delay. `startsAfter` matters only with the explicit order
+    (VAL-23)."""
     template = pcs.spec.template
     if template.clique_startup_type is StartupType.EXPLICIT:
         for i, clique in enumerate(template.cliques):
@@ -37,7 +38,7 @@ def _of_parents(path: str, clique: str, parents: list[str]) -> Iterator[FieldErr
 
 
 def cycles(parents: Mapping[str, list[str]]) -> list[list[str]]:
-    """The cycles of two or more cliques that start after each other, sorted."""
+    """Return the cycles of two or more cliques that wait for each other at startup, sorted."""
 
     def above(clique: str) -> set[str]:
         visited: set[str] = set()

@@ -14,26 +14,26 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VARIABLE = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 ANNOTATIONS_LIMIT = 256 * 1024
-"""Maximum size of all annotations of an object in bytes."""
+"""Maximum total size of an object's annotations in bytes."""
 
 
 def is_label_name(text: str) -> bool:
-    """A DNS-1123 label."""
+    """Return whether the text is a DNS-1123 label."""
     return len(text) <= 63 and _LABEL.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """A DNS-1123 subdomain."""
+    """Return whether the text is a DNS-1123 subdomain."""
     return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_variable(text: str) -> bool:
-    """A name for an environment variable (VAL-42)."""
+    """Return whether the text is a valid name of an environment variable (VAL-42)."""
     return _VARIABLE.fullmatch(text) is not None
 
 
 def is_qualified_name(text: str) -> bool:
-    """The key of a label or an annotation."""
+    """Return whether the text is a valid key of a label or an annotation."""
     prefix, slash, name = text.rpartition("/")
     return (not slash or is_subdomain(prefix)) and len(name) <= 63 and _NAME_PART.fullmatch(name) is not None
 
@@ -59,12 +59,12 @@ def wrong_annotations(path: str, annotations: Mapping[str, str] | None) -> Itera
 
 
 def mappings(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a list, with their indices; anything else is skipped."""
+    """Yield the objects of a list with their indices; skip anything else."""
     for i, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield i, item
 
 
 def repeated(values: list[str]) -> list[str]:
-    """The duplicate values, in order of appearance."""
+    """Return the values that occur more than once, in order of appearance."""
     return [value for value, count in Counter(values).items() if count > 1]

@@ -1,4 +1,4 @@
-"""Topology constraints of a new set (VTC-01 to VTC-12)."""
+"""Rules about the topology constraints of a new set (VTC-01 to VTC-12)."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ MIXED = "all topologyConstraint.topologyName values within a PodCliqueSet must m
 
 @dataclass(frozen=True)
 class ConstraintLocation:
-    """The path of a constraint, and the places from which it may inherit a name, nearest first."""
+    """A constraint with its path, and the enclosing constraints from which it may inherit a name, nearest first."""
 
     path: str
     owner: str
-    """The name of the place in messages: `PodCliqueSet`, `PodClique 'a'`."""
+    """The owner of the constraint in messages: `PodCliqueSet`, `PodClique 'a'`."""
     constraint: TopologyConstraint
     above: tuple[ConstraintLocation, ...] = ()
 
     @property
     def own_name(self) -> str:
-        """The name of the binding in the constraint itself; empty if it has none."""
+        """The name of the binding in the constraint itself; empty if it names none."""
         return self.constraint.topology_name or ""
 
     @property
     def inherited_name(self) -> str:
-        """The name of the binding in the nearest enclosing constraint that has one; empty if none has."""
+        """The name of the binding in the nearest enclosing constraint that names one; empty if none does."""
         return next((place.own_name for place in self.above if place.own_name), "")
 
     @property
     def name(self) -> str:
-        """The name of the binding, its own or the inherited one."""
+        """The name of the binding: the constraint's own or the inherited one."""
         return self.own_name or self.inherited_name
 
 
 def required_domain(constraint: TopologyConstraint | None) -> str:
-    """`pack.required`, else the deprecated `packDomain` (API-064); empty if there is none."""
+    """Return `pack.required`, or else the deprecated `packDomain` (API-064); empty if neither is set."""
     if constraint is None:
         return ""
     return (constraint.pack.required if constraint.pack else None) or constraint.pack_domain or ""
 
 
 def preferred_domain(constraint: TopologyConstraint | None) -> str:
-    """`pack.preferred` (API-061); empty if there is none."""
+    """Return `pack.preferred` (API-061); empty if it is not set."""
     return (constraint.pack.preferred if constraint and constraint.pack else None) or ""
 
 
 def places(pcs: PodCliqueSet) -> list[ConstraintLocation]:
-    """Every constraint of a set: its own, those of groups, those of cliques. A clique inherits from its group if that
-    has a constraint, else from the set (VTC-03)."""
+    """Return every constraint of a set: the set's own constraint, then those of scaling groups and those of cliques. A
+    clique inherits from its scaling group if the group has a constraint, and else from the set (VTC-03)."""
     template = pcs.spec.template
     constraint = template.topology_constraint
     top = (
@@ -79,14 +79,15 @@ def places(pcs: PodCliqueSet) -> list[ConstraintLocation]:
 
 
 def refused(pcs: PodCliqueSet) -> Iterator[FieldError]:
-    """Refuse all constraints while topology-aware scheduling is disabled (VTC-02)."""
+    """Reject all constraints while topology-aware scheduling is disabled (VTC-02)."""
     for place in places(pcs):
         domains = [required_domain(place.constraint), preferred_domain(place.constraint)]
         yield invalid(place.path, [domain for domain in domains if domain], DISABLED)
 
 
 def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
-    """Require a binding of each constraint, the same one for the whole set (VTC-03 to VTC-05)."""
+    """Require that each constraint names or inherits a binding, and that the whole set uses the same binding (VTC-03 to
+    VTC-05)."""
     all_places = places(pcs)
     errors = [required(f"{place.path}.topologyName", NAMELESS) for place in all_places if not place.name]
     naming_places = [place for place in all_places if place.own_name]
@@ -97,13 +98,13 @@ def wrong_names(pcs: PodCliqueSet) -> list[FieldError]:
 
 
 def bindings(pcs: PodCliqueSet) -> list[str]:
-    """The names of the bindings that a set refers to."""
+    """Return the names of the bindings that a set refers to."""
     return list(dict.fromkeys(place.own_name for place in places(pcs) if place.own_name))
 
 
 def violations(pcs: PodCliqueSet, binding_levels: Mapping[str, Levels]) -> list[FieldError]:
-    """The errors in the constraints of a new set; each step requires that the previous one passes (VTC-01).
-    `binding_levels` holds the existing bindings."""
+    """Return the errors in the constraints of a new set; each step is checked only if the previous one passes (VTC-01).
+    `binding_levels` holds the domains of the existing bindings."""
     if errors := wrong_names(pcs):
         return errors
     all_places = places(pcs)
@@ -117,7 +118,7 @@ def violations(pcs: PodCliqueSet, binding_levels: Mapping[str, Levels]) -> list[
 
 
 def warnings(pcs: PodCliqueSet, binding_levels: Mapping[str, Levels]) -> Iterator[str]:
-    """Warn of preferred domains that have no effect (VTC-11), on updates as well (DFT-16)."""
+    """Warn of preferred domains that have no effect (VTC-11), also on updates (DFT-16)."""
     for place in places(pcs):
         levels = binding_levels.get(place.name, ())
         required_level, preferred_level = required_domain(place.constraint), preferred_domain(place.constraint)
@@ -138,7 +139,7 @@ def deprecations(pcs: PodCliqueSet) -> Iterator[str]:
 
 
 def _unknown_domains(place: ConstraintLocation, levels: Levels) -> Iterator[FieldError]:
-    """Refuse domains that the binding does not have (VTC-07)."""
+    """Reject domains that the binding does not have (VTC-07)."""
     pack = place.constraint.pack
     domains = [
         ("packDomain", place.constraint.pack_domain),
@@ -152,8 +153,8 @@ def _unknown_domains(place: ConstraintLocation, levels: Levels) -> Iterator[Fiel
 
 
 def _inversions(parent: ConstraintLocation, pcs: PodCliqueSet, levels: Levels) -> Iterator[FieldError]:
-    """Refuse parents that are narrower than their children, required against required and preferred against preferred
-    (VTC-08 to VTC-10)."""
+    """Reject parents that are narrower than their children, comparing required with required and preferred with
+    preferred domains (VTC-08 to VTC-10)."""
     for child in places(pcs):
         if parent not in child.above:
             continue

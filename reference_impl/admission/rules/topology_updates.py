@@ -1,4 +1,5 @@
-"""Rules about changes of the topology constraints of an existing set: hardly any are allowed (VTC-20 to VTC-32)."""
+"""Rules about changes to the topology constraints of an existing set, of which hardly any are allowed (VTC-20 to
+VTC-32)."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ SET = f"{paths.TEMPLATE}.topologyConstraint"
 
 
 def needs_repair(old: PodCliqueSet) -> bool:
-    """Whether a stored set has a constraint without a name, as before names existed (VTC-30)."""
+    """Return whether a stored set has a constraint without a topology name, from the time before this field existed
+    (VTC-30)."""
     return any(not place.name for place in topology.places(old))
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
-    """An immutable field that has changed."""
+    """Return the errors for changes that are not allowed."""
     repaired = needs_repair(old)
     if repaired and (nameless := [e for e in topology.wrong_names(pcs) if e.path.endswith(".topologyName")]):
         return nameless
@@ -73,20 +75,21 @@ def _name(constraint: TopologyConstraint | None) -> str:
 
 
 def _same_fields(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
-    """A repair adds a name and leaves `packDomain` as it is (VTC-30). A preferred domain is no part of it (DFT-24)."""
+    """Return whether `packDomain` is unchanged, as a repair that adds a name requires (VTC-30). `pack.preferred` is not
+    compared (DFT-24)."""
     return (now.pack_domain if now else None) == (before.pack_domain if before else None)
 
 
 def _same_domains(now: TopologyConstraint | None, before: TopologyConstraint | None) -> bool:
-    """Whether two constraints are equivalent in an allowed way: `packDomain` may become `pack.required` (VTC-26), but
-    not vice versa (VTC-28)."""
+    """Return whether two constraints are equivalent in an allowed way: `packDomain` may become `pack.required`
+    (VTC-26), but not vice versa (VTC-28)."""
     if now is not None and now.pack_domain and not (before is not None and before.pack_domain):
         return False
     return (required_domain(now), preferred_domain(now)) == (required_domain(before), preferred_domain(before))
 
 
 def _change(now: TopologyConstraint | None, before: TopologyConstraint | None) -> str:
-    """The reason why the change of a constraint is refused. One without any domain counts as none."""
+    """Return the reason why a changed constraint is rejected. A constraint without any domain counts as absent."""
     if not _has_domain(now):
         return "cannot be removed after creation"
     if not _has_domain(before):

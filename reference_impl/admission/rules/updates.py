@@ -12,7 +12,7 @@ COMPOSITION = "not allowed to change clique composition"
 
 
 def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-    """An immutable field that has changed."""
+    """Yield an error for each immutable field that has changed."""
     new_template, old_template = pcs.spec.template, old.spec.template
     if new_template.clique_startup_type != old_template.clique_startup_type:
         yield immutable(f"{paths.TEMPLATE}.cliqueStartupType", new_template.clique_startup_type)
