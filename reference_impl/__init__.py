@@ -1,1 +1,1 @@
-"""A complete implementation of the Grove API. Imports nothing of `conformance`."""
+"""A complete implementation of the Grove API. It imports nothing from `conformance`."""

@@ -1,4 +1,4 @@
-"""`python -m reference_impl`."""
+"""The entry point for `python -m reference_impl`."""
 
 from grove_conformance.start import reference
 

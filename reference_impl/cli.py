@@ -1,4 +1,4 @@
-"""`grove-reference`: the operator, the gang scheduler, and the generator of the CRDs."""
+"""`grove-reference`: runs the operator or the gang scheduler, and generates the CRDs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ INIT_IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 LOST_CODE = 1
 REFUSED_CODE = 1
 GRACE_SECONDS = 5.0
-"""Time in seconds that running work may continue after the signal to stop (CHG-RS-06)."""
+"""How long running reconciles may continue after the signal to stop, in seconds (CHG-RS-06)."""
 
 
 async def _until_signal(main: Awaitable[None]) -> None:
-    """Run `main` until it ends or the process gets SIGTERM or SIGINT.
+    """Run `main` until it ends or the process receives SIGTERM or SIGINT.
 
-    A process that loses its leadership ends at once, and so does one whose first requests the API server refuses.
+    A process that loses its leadership exits at once, as does a process for which the API server refuses a request at
+    startup.
     """
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
@@ -229,5 +230,5 @@ def list_variants() -> None:
 
 
 def main() -> None:
-    """Entry point of the program."""
+    """Run the program."""
     app()

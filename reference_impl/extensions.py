@@ -1,7 +1,7 @@
-"""Extensions: code outside of this package that changes a process of the reference when an option asks for it.
+"""Extensions: code outside this package that changes a process of the reference when an option asks for it.
 
-They are entry points of the group `grove_reference.extensions`, so nothing here imports them. The project's mutants and
-variants are extensions; an installed wheel has none.
+Extensions are entry points of the group `grove_reference.extensions`, so nothing here imports them. The project's
+mutants and variants are extensions; an installed wheel has none.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ Role = Literal["operator", "gang-scheduler"]
 
 
 class UnknownNameError(Exception):
-    """An extension that is not installed, or that does not know a name."""
+    """An extension that is not installed, or a name that the extension does not know."""
 
 
 class Extension(Protocol):
     """The object that an entry point of the group refers to."""
 
     def arm(self, names: Iterable[str], role: Role) -> None:
-        """Change this process as the names say. Raises UnknownNameError."""
+        """Change the behavior of this process as the named mutants or variants do. Raises UnknownNameError."""
 
     def listed(self) -> Iterable[tuple[str, str, str]]:
-        """Return name, role and description of everything that `arm` knows."""
+        """Return the name, role and description of everything that `arm` accepts."""
 
 
 def load(kind: str) -> Extension:
-    """Return an extension. Raises UnknownNameError if it is not installed, as in an installation of the wheel."""
+    """Return the extension of this kind. Raises UnknownNameError if it is not installed, as with an installed wheel."""
     for entry in entry_points(group=GROUP, name=kind):
         try:
             return cast(Extension, entry.load())

@@ -1,1 +1,1 @@
-"""One reconciler per kind: read the cache, ask `plan/` for the desired state, apply the difference."""
+"""One reconciler per kind: it reads the cache, asks `plan/` for the desired state, and writes the difference."""

@@ -1,1 +1,1 @@
-"""Pure functions from observed state to desired state: names, objects, gangs, statuses. No I/O."""
+"""Pure functions that compute desired state from observed state: names, objects, gangs, statuses. They do no I/O."""

@@ -1,2 +1,2 @@
-"""The gang scheduler. `cycle.plan` decides as a pure function; `scheduler` watches, binds and evicts
+"""The gang scheduler. The pure function `cycle.plan` decides; `scheduler` watches, binds and evicts
 (docs/scheduling.md)."""

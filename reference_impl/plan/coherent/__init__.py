@@ -1,1 +1,1 @@
-"""Coherent updates: which gang holds which pods, and what an update moves next (spec COH-030 to COH-273)."""
+"""Coherent updates: which gang holds which pods, and which members an update moves next (spec COH-030 to COH-273)."""

@@ -1,1 +1,1 @@
-"""The back-end for gangs on kube-scheduler: what of Kubernetes' Workload API a PodGang becomes (GREP-531)."""
+"""The back-end for gangs on kube-scheduler: maps a PodGang to objects of Kubernetes' Workload API (GREP-531)."""

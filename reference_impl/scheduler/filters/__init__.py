@@ -1,1 +1,1 @@
-"""The filters of kube-scheduler: which nodes a pod may be placed on, one plugin a file."""
+"""The filters of kube-scheduler, one plugin per file: they decide which nodes a pod may be placed on."""
