@@ -1,7 +1,7 @@
-"""Defects that are planted in the reference are found by histories on a real control plane.
+"""Tests that histories on a real control plane find defects that are planted in the reference.
 
-Each needs a cluster of its own, so `make histories` runs this file and `make test` does not; in `make test` the same
-histories find the same defects in memory (`test_histories.py`).
+Each test needs a separate cluster, so `make histories` runs this file and `make test` does not. In `make test`, the
+same histories find the same defects in memory (`test_histories.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 def test_planted_defects_are_found(
     mutant: str, history: GeneratedHistory, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control plane confirms the defects that the planner's histories show (COH-D03, COH-D05)."""
+    """A real control plane confirms the defects that the planner's histories show (COH-D03, COH-D05)."""
     assert mutant in MUTANTS.all()
     monkeypatch.setattr("tests.coherent.histories.live.WAIT", 40.0)
     with stage(1, mutant) as on:

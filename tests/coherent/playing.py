@@ -1,4 +1,5 @@
-"""Play a trace as an operator, a scheduler and a kubelet would: a history to judge, with a place for each fault."""
+"""A simulated operator, scheduler and kubelet that follow a trace and produce a history to judge, with places to inject
+faults."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ Fault = Callable[["Played"], object]
 
 
 class Played:
-    """One replica of the set `s`. Each scaling group has one clique of its own name in lower case, with one pod."""
+    """One or more replicas of the set `s`. Each scaling group has one clique with one pod; its name is the group's in
+    lower case."""
 
     def __init__(
         self,
@@ -31,15 +33,16 @@ class Played:
         owners: bool = False,
         budgets: bool = True,
     ) -> None:
-        """`after`: what goes wrong after a write of the last replica, by the number of the write. `owners`: pods have
-        the clique that exists when they are made as their controller. `budgets`: templates have maxUnavailable."""
+        """`after` maps the number of a write of the last replica to the fault that follows it. With `owners`, each
+        pod's controller is the clique that exists when the pod is created. With `budgets`, the templates have
+        maxUnavailable."""
         self.log = Scripted()
         self.story, self.trace, self.faults, self.replicas = Story(self.log), trace, set(faults), replicas
         self.strategy, self.frozen = "Coherent", frozenset[str]()
         self._owners, self._budgets = owners, budgets
         self.index, self._after = 0, dict(after or {})
         self.before_updates: Fault | None = None
-        """The fault to inject once the set is deployed."""
+        """The fault to inject after the set is deployed."""
         self.layout: dict[int, Layout] = {}
         self.running, self.generation, self.turns = False, "v0", [0]
         self._pods: dict[str, dict[str, Any]] = {}
@@ -47,7 +50,7 @@ class Played:
         self._served_gangs: set[str] = set()
 
     def play(self) -> Played:
-        """The whole trace, from the creation of the set on."""
+        """Play the whole trace, starting with the creation of the set."""
         for index in range(self.replicas):
             self.index = index
             self._children()
@@ -117,7 +120,7 @@ class Played:
                 self._record("podcliques", f"{name}-{at}-{component.key.name.lower()}", {"replicas": 1}, tags)
 
     def scale(self, clique: str, replicas: int) -> None:
-        """Give a standalone clique another size."""
+        """Scale a standalone clique."""
         self._record("podcliques", f"{SET}-{self.index}-{clique}", {"replicas": replicas, "minAvailable": 1})
 
     def _record(self, resource: str, name: str, spec: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> None:
@@ -131,7 +134,8 @@ class Played:
     # -- one write of the map ----------------------------------------------------------------------------------------
 
     def write(self, layout: Layout) -> None:
-        """The map, then gangs, then pods: those of old entries are deleted, those of new ones created, bound, Ready."""
+        """Write the map, then the gangs, then the pods: delete pods of old entries; create, bind and make Ready those
+        of new ones."""
         before = self.layout.get(self.index, ())
         self.layout[self.index] = layout
         self.map(layout)
@@ -157,7 +161,7 @@ class Played:
             self.gang(entry, ready="gang-not-ready" not in self.faults and entry.generation not in self.frozen)
 
     def map(self, layout: Layout) -> None:
-        """The map alone, without what follows from it."""
+        """Write only the map, without its gangs and pods."""
         entries = [
             {"name": self._name(e), HASH: e.generation, "podCliques": dict(e.cliques),
              "pcsgReplicaIndices": {name: list(at) for name, at in e.groups.items()},
@@ -185,7 +189,7 @@ class Played:
         self._pod(name, node="n")
 
     def of(self, key: str, clique: str) -> list[str]:
-        """The pods of a clique in the gang of an entry."""
+        """Return the pods of a clique in the gang of an entry."""
         return self._of(f"{SET}-{self.index}-{key}", f"{SET}-{self.index}-{clique}")
 
     def _of(self, gang: str, clique: str) -> list[str]:
@@ -203,7 +207,7 @@ class Played:
         del self._pods[name]
 
     def _desired(self, entry: Entry | None, key: Key, also: Entry) -> dict[str, int]:
-        """Clique → how many pods a gang is to have of it."""
+        """Return clique → the number of its pods that a gang is to have."""
         if key.kind == "clique":
             return {f"{SET}-{self.index}-{key.name}": entry.size(key) if entry else 0}
         indices = entry.groups.get(key.name, ()) if entry else ()

@@ -1,4 +1,4 @@
-"""Defaults that an implementation of coherent updates may set, and those that it may not."""
+"""Tests of the defaults that an implementation of coherent updates may set, and of those that it may not set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tests of the profile judge what documents permit, on histories that are written down here."""
+"""Tests of how the profile's tests judge behavior that the documents permit, on histories that are written here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SELECTOR = {"matchLabels": {"scheduling.grove.io/anchor": "true"}}
 
 
 def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps: Mapping[str, Step]) -> list[str]:
-    """The checks of a test that fail."""
+    """Return the failed checks of a test."""
     checks: list[Check] = []
     recording = SceneRun("scene", scene, story.history, steps, {})
     test(Recorded(recording, scene, Checks("test", [id], checks.append)))
@@ -41,7 +41,7 @@ def failed(test: Callable[..., None], id: str, scene: Scene, story: Story, steps
 
 
 def step(name: str, story: Story) -> Step:
-    """A step after all records of the story."""
+    """Return a step that comes after all records of the story."""
     record = story.record("configmaps", "clock", {})
     return Step(name, record.seq, None, record.at)
 
@@ -49,7 +49,7 @@ def step(name: str, story: Story) -> Step:
 # -- writes of PodGangMaps ---------------------------------------------------------------------------------------------
 
 Entry = tuple[str, str, int, Sequence[int]]
-"""Name, generation, pods of f, replicas of g."""
+"""Name, generation, number of pods of f, and replica indices of g."""
 FIRST: tuple[Entry, ...] = (("b", "1", 7, [0, 1]), ("t2", "1", 0, [2]), ("t3", "1", 0, [3]), ("t4", "1", 0, [4]))
 WRITES: tuple[tuple[Entry, ...], ...] = (
     (("b", "1", 4, []), *FIRST[1:]),
@@ -61,7 +61,8 @@ WRITES: tuple[tuple[Entry, ...], ...] = (
     (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3])),
     (("m5", "2", 3, [0, 1]), ("m6", "2", 4, [2, 3]), ("t7", "2", 0, [4])),
 )
-"""Two steps with an anchor, and what is left: entries lose members in one write, and others get them in the next."""
+"""Two steps with an anchor, and the remainder: entries lose members in one write, and other entries get them in the
+next."""
 
 
 def updated_entry_by_entry(writes: Sequence[Sequence[Entry]]) -> list[str]:
@@ -99,7 +100,8 @@ def test_pods_that_join_an_earlier_anchor_are_seen() -> None:
 
 
 def deployed(*further: str, referred: Sequence[str] = ("s-0-f-a",), index: str = "0") -> dict[str, list[str]]:
-    """A set with one clique, one pod and one gang, and further gangs; the checks that fail, by requirement."""
+    """Deploy a set with one clique, one pod, one gang and the gangs in `further`; return the failed checks by
+    requirement."""
     story, tags = Story(), {labels.PART_OF: "s"}
     entry = {"name": "s-0-1", HASH: "1", "podCliques": {"f": 1}}
     spec = {"podCliqueSetReplicaIndex": 0, "entries": [entry]}
@@ -132,7 +134,7 @@ def test_the_labels_of_gangs_are_judged() -> None:
 
 
 def test_pods_must_be_in_their_gang_beside_whichever_others() -> None:
-    """That a gang refers to no other pods is judged elsewhere."""
+    """A reference to other pods is judged by another requirement."""
     assert deployed(referred=["s-0-f-a", "gone"]) == {}
     steps = ("at rest", f"{ALL}: at rest")
     assert deployed(referred=["gone"]) == {"COHR-015": [f"gangs of pods, {step}" for step in steps]}
@@ -171,7 +173,7 @@ def test_what_waits_for_a_held_pod_is_in_flight(turn: Mapping[str, Any], wrong: 
     ],
 )
 def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, Any], wrong: list[str]) -> None:
-    """That no replica has its turn in the end is judged elsewhere."""
+    """Another requirement judges that no replica is being updated at the end."""
     story = Story()
     steps = {name: step(name, story) for name in (f"{ALL}: change",)}
     story.record(sets.SETS, "s", progress({"replicaIndex": 0, **turn}))
@@ -183,7 +185,7 @@ def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, A
 
 
 def scaled(refused: Callable[[str], bool]) -> list[str]:
-    """Return the requirements that fail if changes of the objects that `refused` names are refused."""
+    """Return the requirements that fail if scale requests are rejected for the objects that match `refused`."""
     story, scene = Story(), NeverReady()
     no = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
     scene.refused = {key: no if refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
@@ -207,7 +209,7 @@ def test_only_the_replica_that_is_updated_must_not_be_scaled() -> None:
 # -- defaults ----------------------------------------------------------------------------------------------------------
 
 Budgets = tuple[int | None, int | None, int | None]
-"""maxUnavailable of the clique f, of the member pl and of the group p."""
+"""maxUnavailable of the clique f, of the scaling group's clique pl, and of the scaling group p."""
 
 
 def defaulted(test: Callable[..., None], id: str, **defaults: Budgets) -> list[str]:

@@ -1,4 +1,5 @@
-"""Checks of coherent updates judge their own requirement only: breaches of other requirements fail none of them."""
+"""Tests that each check of coherent updates judges only its own requirement: a breach of another requirement does not
+fail it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.history.recording import Recording
 
 
 def of_tight(*lost: str) -> str:
-    """The outcome of COHR-062, where these pods of the set are gone in the end."""
+    """Return the outcome of COHR-062 when the pods in `lost` are gone at the end."""
     recording = Recording()
     for name, tag in (("old", "1"), ("new-a", "2"), ("new-b", "2")):
         recording.pod("tight-0-f", name, tag)
@@ -29,7 +30,7 @@ def test_an_update_that_goes_on_is_no_termination() -> None:
 
 
 def of_starts(*states: tuple[str, str]) -> str:
-    """The outcome of COHR-072, where the set has had these generations and starts."""
+    """Return the outcome of COHR-072 when the set has had these generation hashes and update start times."""
     recording = Recording()
     recording.story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "old"}})
     recording.at("deployed", "change")
@@ -47,7 +48,7 @@ def test_a_start_that_is_lost_with_the_operator_is_no_second_update() -> None:
 
 
 def test_a_completed_component_is_judged_by_itself() -> None:
-    """COHR-064 judges whether the others have the last version."""
+    """COHR-064 judges whether the other components have the last version."""
     recording = Recording()
     complete = recording.pod("partly-0-f", "f", "2")
     recording.pod("partly-0-g-0-gm", "gm", "2")
@@ -67,7 +68,7 @@ def test_a_replica_that_is_not_terminated_says_nothing_of_its_gangs() -> None:
 
 
 def gangs_of_entries(*gangs: str) -> bool | Unmet:
-    """Whether these PodGangs are only those of entries; one entry holds something, and one nothing."""
+    """Return whether these PodGangs belong to entries only. The map has an entry with members and an empty one."""
     recording = Recording()
     entries = [{"name": "s-0-1", "podCliques": {"f": 2}}, {"name": "s-0-2", "podCliques": {"f": 0}}]
     metadata = {"labels": {labels.PART_OF: "s"}}
@@ -84,7 +85,7 @@ def test_a_gang_without_members_is_waited_for() -> None:
 
 
 def of_switch(test: Callable[..., None], *, recreated: bool = False) -> str:
-    """The outcome of a test of switches, where the switch gives the pods of all sets other gangs."""
+    """Return the outcome of a test of strategy switches when the switch moves the pods of all sets to other gangs."""
     recording = Recording()
     cliques = [f"{name}-0-f" for name in ("joins", "asks", "part")] + ["part-0-e-0-em"]
     uids = {clique: recording.pod(clique, clique) for clique in cliques}

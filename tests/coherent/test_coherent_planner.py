@@ -1,6 +1,7 @@
-"""The reference's planner, judged by the suite's oracle, which shares no code with it: generated sets and histories.
+"""Tests of the reference's planner on generated sets and histories; the suite's oracle, which shares no code with it,
+judges.
 
-The planner is played on simulated members: every layout that it writes is a step of an update for the oracle.
+The planner runs on simulated members. The oracle judges each layout that the planner writes as a step of an update.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from tests.reference.coherent import simulation
 from tests.reference.coherent.simulation import Replica, components, named
 
 HISTORIES = int(os.environ.get("HISTORIES", "500"))
-"""How many histories are played; a few seconds for 500."""
+"""The number of histories; 500 take a few seconds."""
 BROKEN = "x"
 """A version whose pods never become Ready."""
 
 
 def drawn(rng: random.Random) -> str:
-    """A set in the notation of the simulation: `F5/2/3 P4/1/1`."""
+    """Draw a set in the notation of the simulation: `F5/2/3 P4/1/1`."""
     words = []
     for letter in rng.sample("FGPD", rng.randint(1, 3)):
         minimum = rng.randint(1, 3)
@@ -63,7 +64,8 @@ def test_changes_reverts_and_lost_members_break_no_rule() -> None:
 
 
 def history(rng: random.Random) -> list[str]:
-    """Play changes, reverts, losses and sub-steps of a set in any order; return the problems of the first bad step."""
+    """Apply changes, reverts, losses and sub-steps to a set in random order; return the problems of the first bad
+    step."""
     replica = Replica(components(drawn(rng))).deploy()
     replica.works = lambda _, version: version != BROKEN
     replica.retarget(dict.fromkeys(replica.versions, "0"))
@@ -93,7 +95,8 @@ def history(rng: random.Random) -> list[str]:
 
 
 def test_a_planner_that_takes_replicas_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress that is counted and not looked up (COH-D03): replicas that an old gang holds are in a new one, too."""
+    """A planner that counts progress instead of looking it up (COH-D03) puts replicas that an old gang holds into a new
+    gang too."""
     right = planner.next_step
 
     def next_step(*given: Any) -> Any:

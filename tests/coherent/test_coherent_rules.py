@@ -1,4 +1,5 @@
-"""The rules about coherent updates over played traces: each holds for all of them, and each is seen broken."""
+"""Tests of the invariants of coherent updates on simulated traces: each holds for all traces, and each is seen
+broken."""
 
 from __future__ import annotations
 
@@ -135,7 +136,7 @@ def test_each_rule_is_seen_broken(id: str) -> None:
 
 
 def test_the_budget_and_the_serving_unit_are_judged_apart() -> None:
-    """Each of the two rules is broken where the other one holds."""
+    """Each of the two rules is broken in a history in which the other rule holds."""
     beyond = verdicts(Played(ALL, after={1: lambda p: delete(p, "B0", "F", 3)}).play())
     assert (beyond["INV-011"].holds, beyond["INV-012"].holds) == (False, True)
     in_turn = verdicts(Played(COMPONENTS_IN_TURN).play())
@@ -144,7 +145,7 @@ def test_the_budget_and_the_serving_unit_are_judged_apart() -> None:
 
 
 def test_no_serving_unit_is_demanded_of_standalone_cliques_alone() -> None:
-    """For them, the newest text plans a single step."""
+    """For such updates, the latest text plans a single step."""
     assert verdicts(Played(TRACES["standalone-only"], after={1: no_unit}).play())["INV-012"].holds is None
 
 
@@ -176,7 +177,7 @@ def test_what_an_update_should_have_replaced_is_not_left() -> None:
 
 
 def test_pods_that_join_an_anchor_are_waited_for() -> None:
-    """COH-151: the gang is Ready with its minimum, and the pods that it has taken over are not."""
+    """COH-151: the gang is Ready because it has its minimum, but the pods that it has taken over are not Ready."""
     trace = TRACES["floor-and-absorb"]
     played = Played(trace, after={1: lambda p: p.faults.add("never-ready")})
     results = verdicts(played.play())
@@ -213,15 +214,15 @@ def test_where_entries_have_epochs_a_gang_that_comes_after_its_pods_says_to_whic
 
 
 def test_a_deleted_map_accuses_no_pod() -> None:
-    """A map that a user deletes and that is not restored is judged by a requirement of its own, a SHOULD."""
+    """A separate SHOULD requirement judges that a map which a user deletes is restored."""
     played = Played(ALL, after={5: lambda p: p.story.delete("podgangmaps", "s-0")})
     result = verdicts(played.play())["INV-020"]
     assert result.holds is not False, result
 
 
 def switched(played: Played, *, followed: bool) -> None:
-    """The strategy becomes Coherent in the middle of another update; before or after the operator has begun to follow,
-    all pods of F but one are deleted."""
+    """Switch the strategy to Coherent during another update, and then delete three pods of F; with `followed`, the
+    operator has acted on the switch before."""
     for strategy in ("RollingRecreate", "Coherent"):
         played.strategy = strategy
         played.begin(played.generation)
@@ -231,7 +232,8 @@ def switched(played: Played, *, followed: bool) -> None:
 
 
 def joined(faults: dict[int, Fault] | None = None) -> dict[str, RuleResult]:
-    """All components are updated in a set that was created with RollingRecreate, and is switched to Coherent."""
+    """Return the verdicts on an update of all components of a set that was created with RollingRecreate and then
+    switched to Coherent."""
     played = Played(ALL, after=faults)
     played.strategy = "RollingRecreate"
 
@@ -244,7 +246,7 @@ def joined(faults: dict[int, Fault] | None = None) -> dict[str, RuleResult]:
 
 
 def test_pods_that_are_older_than_a_switch_to_coherent_are_known() -> None:
-    """Their deletion is no creation, and it counts against the budget."""
+    """Deleting such pods is not seen as creating them, and counts against the budget."""
     assert {id: str(verdict) for id, verdict in joined().items() if verdict.holds is False} == {}
     assert joined({1: no_unit})["INV-012"].holds is False
     assert "of F" in joined({1: lambda p: delete(p, "B0", "F", 3)})["INV-011"].reason
@@ -258,7 +260,7 @@ def test_a_strategy_that_changes_in_the_middle_of_an_update_binds_once_the_opera
 
 @pytest.mark.parametrize("name", ["broken-then-fixed", "reverted"])
 def test_changes_in_the_middle_of_an_update(name: str) -> None:
-    """The first version never becomes Ready, or is taken back: nothing else is broken by what follows."""
+    """The first version never becomes Ready, or is reverted; nothing that follows breaks another rule."""
     trace = TRACES[name]
     played = Played(trace)
     played.frozen = frozenset({"v1"} if name == "broken-then-fixed" else ())
@@ -267,7 +269,7 @@ def test_changes_in_the_middle_of_an_update(name: str) -> None:
 
 
 def test_pods_of_a_deleted_clique_are_in_nobodys_way() -> None:
-    """The garbage collector deletes them when the next clique of that name has its pods already."""
+    """The garbage collector deletes them only after the next clique of that name has its pods."""
 
     def recreated(played: Played) -> None:
         story = played.story
@@ -287,7 +289,7 @@ def test_a_pod_that_has_failed_does_not_count_as_bound() -> None:
 
 
 def test_an_update_is_not_blamed_for_a_clique_that_was_deleted_before_it() -> None:
-    """The garbage collector comes late, in an update that leaves the component alone."""
+    """The garbage collector lags and deletes pods of the clique during an update that does not change the clique."""
 
     def deleted_early(played: Played) -> None:
         played.story.delete("podcliques", "s-0-F")
@@ -310,14 +312,16 @@ def test_a_clique_that_an_update_deletes_is_judged_before_the_garbage_collector_
 
 
 def scaled(played: Played) -> None:
-    """A scale was admitted just before the update: the map follows, although the gang of the sub-step is not Ready."""
+    """Scale F as if the request had been admitted just before the update: the map follows, although the sub-step's gang
+    is not Ready."""
     played.scale("F", 7)
     grown = [dataclasses.replace(e, cliques={"F": e.size(F) + 2}) if e.key == "B0" else e for e in played.layout[0]]
     played.write(tuple(grown))
 
 
 def in_two_writes(played: Played) -> None:
-    """The next sub-step: a map that has its new gang as well, then one without what that took over."""
+    """Write the next sub-step in two writes: first a map that also has its new gang, then a map without the members
+    that the gang took over."""
     later = ALL.writes[2].layout
     played.write(tuple({e.key: e for e in (*later, *played.layout[0])}.values()))
     played.write(later)
@@ -355,7 +359,7 @@ def test_an_update_that_began_under_another_strategy_need_not_keep_a_version_who
 
 
 def test_bound_pods_of_a_deleted_clique_count() -> None:
-    """Its pods were left to a garbage collector that is late, and their successors do not wait."""
+    """The clique's pods were left to a lagging garbage collector, and their successors are bound without waiting."""
 
     def recreated(played: Played) -> None:
         story = played.story
@@ -398,7 +402,7 @@ def test_the_layout_of_the_first_text_may_take_down_what_it_says() -> None:
 
 
 def unready(played: Played) -> None:
-    """Pods that are created from now on never become Ready."""
+    """Let no pod that is created from now on become Ready."""
     played.faults |= {"never-ready", "gang-not-ready"}
 
 

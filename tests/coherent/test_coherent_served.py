@@ -1,4 +1,4 @@
-"""The features of coherent updates that CRDs show, and the judgement that follows from them."""
+"""Tests of the coherent-update features that CRDs reveal, and of the resulting judgement."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_scheduler_is_on_the_line_of_the_operator_beside_it() -> None:
 
 
 def test_the_reference_without_the_podgangmaps_that_its_crds_serve_is_refused() -> None:
-    """That one is for the start of an upgrade; reference-names is judged by the line names."""
+    """That contract is only for the start of an upgrade; reference-names is judged by the release line `names`."""
     with pytest.raises(UsageError, match=r"^--set contract: contract is names, but the CRDs serve PodGangMaps"):
         discovery.completed(loading.load("reference", {"contract": "names"}))
 

@@ -1,4 +1,4 @@
-"""The adapter reads objects of each published shape (COH-005 to COH-022) into one model."""
+"""Tests that the adapter reads objects of each published shape (COH-005 to COH-022) into one model."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_maps(name: str) -> None:
 
 
 def test_names_of_pod_cliques_stand_for_their_cliques() -> None:
-    """The comments say "standalone PodClique name", which the object and the template have."""
+    """The API comments say "standalone PodClique name", which can be the name of the object or of the template."""
     owner = [{"kind": "PodCliqueSet", "name": "s", "uid": "u", "controller": True}]
     gang_map = of({"epoch": "1", "role": "Anchor", "podCliques": {"s-0-F": 5}, "pcsgReplicaIndices": {"P": [0]}})
     gang_map["metadata"]["ownerReferences"] = owner
@@ -84,7 +84,7 @@ def test_entries_that_hold_nothing_are_told_apart() -> None:
 
 
 def test_an_anchor_of_scaling_groups_only() -> None:
-    """Non-empty podCliques are no sign of an anchor where there are no standalone cliques (COH-228)."""
+    """Without standalone cliques, non-empty podCliques cannot mark the anchor (COH-228)."""
     only = of({"name": "s-0-1", HASH: "h", "pcsgReplicaIndices": {"P": [0]}})
     assert [entry.anchor for entry in shapes.entries(only)] == [True]
 
@@ -213,6 +213,6 @@ def test_a_timeline_shows_what_a_map_holds() -> None:
     ids=["same", "start first", "lost", "changed", "never"],
 )
 def test_a_start_may_be_written_before_the_scope(listed: list[list[str]], scopes: list[tuple[str, ...]]) -> None:
-    """Of the states of a set while an update runs."""
+    """The scopes are read from the states of a set while an update runs."""
     progress = ({"updateStartedAt": "t", "updatedStandalonePodCliques": parts} for parts in listed)
     assert shapes.scopes({"status": {"updateProgress": pcs}} for pcs in progress) == scopes

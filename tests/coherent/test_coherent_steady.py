@@ -1,4 +1,5 @@
-"""Changes that scaling may make to gangs: the walks of COH-T8 and COH-T9, and changes that it must not make."""
+"""Tests of the changes that scaling may make to gangs, by the walks of COH-T8 and COH-T9, and of those that it must not
+make."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ WALK = [
     ([M1, T1, "s-0-3*@v: F3"], (5, 2, 1)),
     ([M1, T1], (2, 2, 1)),
 ]
-"""COH-T8: the gangs, and how many of F, P and D there are to be."""
+"""COH-T8: the gangs after each change, and the sizes of F, P and D."""
 
 
 def problems(before: list[str], after: list[str], sizes: tuple[int, int, int]) -> list[str]:
@@ -35,7 +36,7 @@ def test_the_worked_walk_is_permitted(step: int) -> None:
 
 
 def test_legacy_gangs_are_scaled_by_index() -> None:
-    """COH-T9: a set that was made without maps."""
+    """COH-T9: a set that was created without maps."""
     before = ["s-0*@v: F3 P[0]", "s-0-prefill-0@v: P[1]", "s-0-9@v: P[2]"]
     right, gap = [before[0], before[1]], [before[0], before[2]]
     assert problems(before, right, (3, 2, 0)) == []

@@ -1,7 +1,7 @@
-"""Generated histories on the planner of the reference, and on its operator with an API server in memory, judged by the
-suite's rules, which share no code with it.
+"""Tests of generated histories on the reference's planner, and on its operator with an API server in memory. The
+suite's rules, which share no code with it, judge them.
 
-Defects of other implementations are planted; the rules find them, and Hypothesis makes the history small.
+Defects of other implementations are planted; the rules find them, and Hypothesis shrinks the history.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tests.coherent.histories.simulated import problems
 from tests.reference.coherent import simulation
 
 HISTORIES = int(os.environ.get("HISTORIES", "100"))
-"""How many are drawn."""
+"""The number of histories that are drawn."""
 
 
 P = Part("p", group=True, replicas=4, minimum=1, budget=1)
@@ -65,14 +65,14 @@ def test_no_history_breaks_a_rule(history: GeneratedHistory) -> None:
 
 
 def smallest(folder: Path) -> tuple[GeneratedHistory, str]:
-    """The smallest history that breaks a rule, and the commands that repeat it."""
+    """Return the smallest history that breaks a rule, and the commands that reproduce it."""
     limits = settings(max_examples=2000, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
     example = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
     return example, (reproduction.write(folder, example, problems(example)) / "commands.sh").read_text(encoding="utf-8")
 
 
 def test_progress_that_is_counted_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """After a revert, the replicas that are left are not those with the highest indices (COH-D03)."""
+    """After a revert, the remaining replicas are not those with the highest indices (COH-D03)."""
     monkeypatch.setattr(planner, "slots", planning.progress_by_count)
     history, commands = smallest(tmp_path)
     kinds = [type(action) for action in history.actions]
@@ -82,7 +82,7 @@ def test_progress_that_is_counted_is_found(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A scale-in that takes the oldest gangs first leaves gaps between the indices (COH-D05)."""
+    """A scale-in that removes the oldest gangs first leaves gaps between the indices (COH-D05)."""
     monkeypatch.setattr(simulation, "fitted", scaling.fitted_with_gaps)
     history, commands = smallest(tmp_path)
     assert {type(action) for action in history.actions} == {Scale} and len(history.actions) <= 2, history
@@ -90,14 +90,15 @@ def test_gaps_between_indices_are_found(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 async def test_no_history_breaks_an_invariant_in_memory() -> None:
-    """`HISTORIES` is for the planner: one of eight is played on the operator, and as many with switches."""
+    """`HISTORIES` is the number for the planner. The operator runs an eighth of it, and a 48th for each direction of
+    switches."""
     generated = [*drawn(max(1, HISTORIES // 8)), *switched(max(1, HISTORIES // 48))]
     wrong = [str(history) for history, errors in zip(generated, await played(generated), strict=True) if errors]
     assert not wrong
 
 
 def of(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:
-    """A history; parts are written as `f4/1/1`: replicas, minAvailable, maxUnavailable."""
+    """Return a history; `f4/1/1` in `text` is a part with its replicas, minAvailable and maxUnavailable."""
     sizes = {word[0]: map(int, word[1:].split("/")) for word in text.split()}
     parts = tuple(Part(name, name in "pd", *size) for name, size in sizes.items())
     return GeneratedHistory(parts, replicas, actions, strategy)
@@ -120,7 +121,7 @@ FOUND = {
         "f2/1/1 p2/1/1", Change(("f", "p"), 2), Replace(1), Switch(COHERENT), Settle(), strategy=ROLLING
     ),
 }
-"""Histories that went wrong once: an invariant was too strict, or the operator left old pods."""
+"""Histories that failed once, because an invariant was too strict or the operator left old pods."""
 
 
 @pytest.mark.parametrize("name", FOUND)

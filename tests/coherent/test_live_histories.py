@@ -1,9 +1,9 @@
 """Generated histories on a real control plane: a handful in `make test`, 200 in `make histories`.
 
-Each is a small set in a namespace of its own that is changed, reverted, scaled, loses pods and nodes, while the
-operator is killed, the garbage collector stands still, and the strategy is switched. The suite's invariants judge what
-happened. A history that breaks one is made smaller, and kept as a manifest with kubectl commands in
-`reports/histories/`.
+Each history is about a small set in its own namespace. The set is changed, reverted and scaled, and loses pods and
+nodes, while the operator is killed, the garbage collector is suspended, and the strategy is switched. The suite's
+invariants judge the recorded events. A history that breaks an invariant is reduced, and kept as a manifest with kubectl
+commands in `reports/histories/`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.coherent.histories.live import stage
 
 HISTORIES = int(os.environ.get("HISTORIES", "2"))
 SWITCHES = int(os.environ.get("SWITCHES", HISTORIES // 24))
-"""How many histories are played, and how many more for each direction in which the strategy can be switched."""
+"""The number of histories, and the number of additional histories for each direction of a strategy switch."""
 LANES = int(os.environ.get("LANES", "12"))
-"""How many of them are played at a time."""
+"""The number of histories that run at the same time."""
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200 + 30 * (HISTORIES + 6 * SWITCHES))]
 

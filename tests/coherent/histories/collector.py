@@ -1,4 +1,4 @@
-"""Pauses of the garbage collector: the process that contains it is stopped for a while."""
+"""Pauses of the garbage collector: the process that contains it is suspended for a while."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.cluster.controlplane import Cluster
 
 COMPONENT = "kube-controller-manager"
 PAUSE, BREATH = 15.0, 4.0
-"""Seconds for which it is stopped, and for which it then runs at least: it also serves new namespaces, and deletes old
-ones."""
+"""Seconds for which the process is suspended, and the minimum for which it runs afterwards, since it also serves new
+namespaces and deletes old ones."""
 
 
 class Collector:
@@ -26,7 +26,8 @@ class Collector:
         self.pauses = 0
 
     def pause(self) -> None:
-        """Stop it, unless it is stopped already or has run for a moment only. It goes on by itself."""
+        """Suspend the garbage collector, unless it is already suspended or has only just been resumed. It resumes by
+        itself."""
         with self._lock:
             if time.monotonic() < self._until:
                 return
@@ -38,7 +39,7 @@ class Collector:
             self._timer.start()
 
     def close(self) -> None:
-        """Let it run."""
+        """Resume the garbage collector for good."""
         with self._lock:
             self._timer.cancel()
             self._process.resume()

@@ -1,7 +1,7 @@
-"""Draw histories, make those that go wrong smaller by leaving things out, and keep them for people.
+"""Histories drawn at random; those that fail are reduced by leaving things out, and kept for people to inspect.
 
-Where a history takes seconds, Hypothesis only draws: many are played side by side, and what can be left out of one that
-goes wrong is tried side by side, too.
+Where a history takes seconds, Hypothesis only draws. This module runs many histories in parallel, and also tries in
+parallel what can be left out of a failing one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from tests.coherent.histories.model import DIRECTIONS, Change, GeneratedHistory,
 
 FOLDER = Path(__file__).parent.parent.parent.parent / "reports" / "histories"
 SEED = int(os.environ.get("SEED", "1"))
-"""The same histories are drawn for the same seed."""
+"""The same seed draws the same histories."""
 ALIKE = 2
-"""How many histories of one set are played: Hypothesis likes to vary what it has drawn before."""
+"""The maximum number of drawn histories with the same initial set: Hypothesis likes to vary what it has drawn
+before."""
 
 Problems = list[str]
 PlayAll = Callable[[Sequence[GeneratedHistory]], Sequence[Problems]]
 
 
 def drawn(count: int) -> list[GeneratedHistory]:
-    """So many histories in which something changes while the garbage collector stands still."""
+    """Draw `count` histories in which something changes while the garbage collector is suspended."""
     return [_paused(history) for history in _drawn(histories(), count)]
 
 
 def switched(count: int) -> list[GeneratedHistory]:
-    """So many histories for each direction in which the strategy can change during an update."""
+    """Draw `count` histories for each direction in which the strategy can change during an update."""
     return [history for direction in DIRECTIONS for history in _drawn(switches(*direction), count)]
 
 
 def _paused(history: GeneratedHistory) -> GeneratedHistory:
-    """The history with a pause of the garbage collector, before the first change if it has none."""
+    """Return the history with a pause of the garbage collector, which is added before the first change if there is
+    none."""
     if PauseCollector() in history.actions:
         return history
     first = next(index for index, action in enumerate(history.actions) if isinstance(action, Change))
@@ -67,7 +69,7 @@ def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[Generated
 
 
 def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, prefix: str) -> list[str]:
-    """Play histories; return those that go wrong as texts, made small, and keep them in a folder."""
+    """Run histories; return the failing ones as texts, reduced, and keep them in a folder."""
     wrong = [
         (history, problems) for history, problems in zip(candidates, play_all(candidates), strict=True) if problems
     ]
@@ -78,7 +80,8 @@ def counterexamples(candidates: Sequence[GeneratedHistory], play_all: PlayAll, p
 
 
 def smaller(history: GeneratedHistory, wrong: Problems, play_all: PlayAll) -> tuple[GeneratedHistory, Problems]:
-    """Leave out what is not needed: without any further action or replica, the history that remains breaks no rule."""
+    """Remove actions and replicas from a failing history as long as it still fails; return the rest and its
+    problems."""
     while candidates := list(_with_less(history)):
         played = zip(candidates, play_all(candidates), strict=True)
         if (bad := next(((candidate, problems) for candidate, problems in played if problems), None)) is None:

@@ -1,5 +1,7 @@
-"""Play a generated history on the operator itself, with an API server in memory. Pods start at once, and no request is
-validated: a scale during an update is left out, as admission refuses it. The suite's invariants judge what happened.
+"""Run of a generated history on the operator itself, with an API server in memory.
+
+Pods start at once. No request is validated, so a scale during an update, which admission would reject, is skipped. The
+suite's invariants judge the recorded events.
 """
 
 from __future__ import annotations
@@ -40,11 +42,11 @@ from tests.reference.coherent.world import World
 NAMESPACE = "ns"
 PCS = ("podcliquesets", NAMESPACE, SET)
 TICK, WAIT, AFTER = 0.005, 30.0, 10.0
-"""Seconds between two looks, that an update may take, and that have passed in the end, as far as the rules know."""
+"""Seconds between two checks, the timeout of a wait, and the seconds that the log is extended after its last event."""
 
 
 async def played(histories: Sequence[GeneratedHistory], at_once: int = 12) -> list[list[str]]:
-    """Play histories side by side; return the problems of each."""
+    """Run histories in parallel; return the problems of each."""
     turns = asyncio.Semaphore(at_once)
 
     async def one(history: GeneratedHistory) -> list[str]:
@@ -161,7 +163,7 @@ class _Play:
                 return
 
     async def _settled(self) -> bool:
-        """Wait until nothing happens any more."""
+        """Wait until the set is at rest. Return whether that happened within `WAIT`."""
         for _ in range(round(WAIT / TICK)):
             await asyncio.sleep(TICK)
             if self.world.at_rest():
@@ -194,7 +196,7 @@ class _Play:
 
 
 def recorded(api: SmallApi) -> Scripted:
-    """Return the events of an API server in memory, as a log."""
+    """Return the events of an in-memory API server as a log."""
     log = Scripted()
     for moment, (plural, kind, item) in enumerate(api.history):
         log.clock = moment / 1000

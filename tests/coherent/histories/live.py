@@ -1,7 +1,7 @@
-"""Play generated histories on a real control plane: many small sets at once, each in a namespace of its own.
+"""Generated histories on a real control plane: many small sets at once, each in its own namespace.
 
-The reference runs as users run it: as processes, with its webhooks. One operator serves all sets, so a restart is one
-for all of them. What happened is judged by the suite's invariants.
+The reference runs as users run it: as processes, with its webhooks. One operator serves all sets, so a restart affects
+all of them. The suite's invariants judge the recorded events.
 """
 
 from __future__ import annotations
@@ -63,17 +63,18 @@ from tests.coherent.histories.reproduction import SET
 
 log = logging.getLogger(__name__)
 RECORDINGS = FOLDER / "recordings"
-"""Where the watch events of histories that go wrong are kept: what depends on timing may not be seen again."""
+"""The folder for the watch events of failing histories, because a failure that depends on timing may not happen
+again."""
 NODES, SETS = 2, "podcliquesets"
 STEP, REST, WAIT = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
-"""Seconds that are given to a sub-step, that nothing moves at the end, and that an update may take: more on a busy
+"""Seconds that a sub-step may take, that nothing may change at the end, and that an update may take: more on a busy
 machine."""
 STOP_INTERVAL = 30.0
-"""Seconds for which a request is repeated while the webhooks are away."""
+"""Seconds for which a request is retried while the webhooks are unavailable."""
 
 
 class Stage:
-    """A cluster on which the reference runs, with lanes for histories that are played at the same time."""
+    """A cluster that runs the reference, with lanes for histories that run at the same time."""
 
     def __init__(self, driver: Driver, recorder: Recorder, api: Api, collector: Collector, lanes: int) -> None:
         self.recorder, self.api, self.collector, self._driver = recorder, api, collector, driver
@@ -87,7 +88,7 @@ class Stage:
             self._lanes.put(pool)
 
     def restart(self) -> None:
-        """Kill the operator and start it again, unless another lane just does."""
+        """Kill the operator and start it again, unless another lane is just doing so."""
         restarts = self._restarts
         with self.served:
             if self._restarts == restarts:
@@ -96,7 +97,7 @@ class Stage:
                 self._restarts += 1
 
     def play(self, history: GeneratedHistory) -> list[str]:
-        """Play one history on the next free lane; return its problems."""
+        """Run one history on the next free lane; return its problems."""
         pool, begin = self._lanes.get(), time.monotonic()
         try:
             played = _Play(self, history, f"history-{next(self._numbers)}", pool)
@@ -110,14 +111,14 @@ class Stage:
             self._lanes.put(pool)
 
     def play_all(self, histories: Sequence[GeneratedHistory]) -> list[list[str]]:
-        """Play histories side by side; return the problems of each."""
+        """Run histories in parallel; return the problems of each."""
         with ThreadPoolExecutor(max(1, self._lanes.qsize())) as pool:
             return list(pool.map(self.play, histories))
 
 
 @contextmanager
 def stage(lanes: int, mutant: str = "") -> Iterator[Stage]:
-    """A new cluster with the reference on it, or with a mutant of it."""
+    """Start a new cluster with the reference on it, or with a mutant of the reference."""
     with ExitStack() as stack:
         cluster = Cluster.up(f"histories-{threading.get_native_id()}", owner=True)
         stack.callback(cluster.down)
@@ -166,7 +167,8 @@ class _Play:
 
     @retry(retry=retry_if_exception_type(ApiError), wait=wait_fixed(0.2), stop=stop_after_delay(WAIT), reraise=True)
     def _account(self) -> None:
-        """Wait for the account of the namespace's pods. It is not created while the garbage collector stands still."""
+        """Wait for the namespace's default ServiceAccount, which is not created while the garbage collector is
+        suspended."""
         self.on.api.get("serviceaccounts", self.namespace, "default")
 
     def _play(self) -> None:
@@ -234,11 +236,12 @@ class _Play:
         reraise=True,
     )
     def _retried(self, ask: Callable[[], object]) -> None:
-        """Ask, and again while the operator that serves the webhooks is being restarted."""
+        """Send a request, and retry it while the operator, which serves the webhooks, is being restarted."""
         ask()
 
     def _scale(self, part: str, replicas: int) -> None:
-        """Scale a part of the first replica of the set: refused if and only if an update is running."""
+        """Scale a part of the first replica of the set. The request must be rejected if and only if an update is
+        running."""
         resource = sets.GROUPS if self.history.part(part).group else sets.CLIQUES
         with self.on.served:
             before = self._set()
@@ -262,7 +265,7 @@ class _Play:
         return self.on.api.get(SETS, self.namespace, SET)
 
     def _pods(self) -> list[dict[str, Any]]:
-        """The pods that are not being deleted, by name."""
+        """Return the pods that are not being deleted, sorted by name."""
         listed = self.on.api.work(lambda client: client.list(PODS, self.namespace))
         return sorted((pod for pod in listed if not terminating(pod)), key=name)
 
@@ -271,7 +274,7 @@ class _Play:
         self.on.api.delete("pods", self.namespace, [name(pod) for pod in lost])
 
     def _fail_node(self) -> None:
-        """Lose the first node of the lane with its pods. It comes back empty."""
+        """Delete all pods on the lane's first node, which is cordoned meanwhile and then uncordoned."""
         first, *_ = nodes.manifests("tiny", NODES, self.pool)
         target = first["metadata"]["name"]
         self.on.api.patch("nodes", None, target, {"spec": {"unschedulable": True}})
@@ -279,7 +282,7 @@ class _Play:
         self.on.api.patch("nodes", None, target, {"spec": {"unschedulable": None}})
 
     def _replace(self, pods: int) -> None:
-        """Wait until so many pods more have been created, or until there is nothing left to do."""
+        """Wait until `pods` more pods have been created or the set is at rest, but at most `STEP`."""
         start = self.events.mark()
 
         def created(view: View) -> bool:
@@ -290,7 +293,8 @@ class _Play:
             self.events.wait("pods are created", created, STEP)
 
     def _proceed(self, steps: int) -> None:
-        """Wait until the gangs of the first replica have changed so often, or until there is nothing left to change."""
+        """Wait for `steps` changes of the first replica's gangs, each for at most `STEP`, or until the set is at
+        rest."""
         for _ in range(steps):
             layouts: list[Layout] = []
 
@@ -320,7 +324,7 @@ class _Play:
         return sets.complete(view, SET)
 
     def _rolled(self, view: View, due: Mapping[str, int]) -> bool | Unmet:
-        """Whether all pods of these parts have these versions."""
+        """Return whether all pods of the parts in `due` have the versions in `due`."""
         tags = sets.tags(view, SET)
         cliques = {reproduction.clique_of(self.history.part(name)): [str(number)] for name, number in due.items()}
         actual = {clique: tags.get(clique, []) for clique in cliques}

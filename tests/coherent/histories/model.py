@@ -1,7 +1,7 @@
-"""Generated histories of coherent sets: a set, and what happens to it. Hypothesis draws them and makes them small.
+"""Generated histories of coherent sets: a set, and what happens to it. Hypothesis draws them and shrinks them.
 
-A history is data. It is played on the planner of the reference (`simulated`) and on a real control plane (`live`), and
-written as a manifest with kubectl commands (`reproduction`).
+A history is data. It runs on the reference's planner (`simulated`), on its operator (`in_memory`) and on a real control
+plane (`live`), and is written as a manifest with kubectl commands (`reproduction`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import permutations
 from hypothesis import strategies as st
 
 FIRST, LAST = 1, 9
-"""The version that a set is created with, and the one that a broken version is replaced by in the end."""
+"""The version with which a set is created, and the one that replaces a broken version in the end."""
 COHERENT, ROLLING, ON_DELETE = STRATEGIES = "Coherent", "RollingRecreate", "OnDelete"
 INVARIANTS = tuple(f"INV-{index:03}" for index in (*range(11, 23), 24))
 """The rules of coherent updates, which judge every history."""
@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Change:
-    """The template of some parts gets another version. Pods of a version that does not work never become Ready."""
+    """Give the templates of some parts another version. Pods of a version that does not work never become Ready."""
 
     parts: tuple[str, ...]
     version: int
@@ -43,12 +43,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Revert:
-    """The last change is taken back."""
+    """Undo the last change."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A part of the first replica is scaled, unless this is refused because an update is running."""
+    """Scale a part of the first replica. The request is rejected while an update is running."""
 
     part: str
     replicas: int
@@ -56,50 +56,50 @@ class Scale:
 
 @dataclass(frozen=True)
 class LosePod:
-    """A pod is deleted: the n-th one, modulo how many there are."""
+    """Delete a pod: number `number` modulo the number of pods."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class FailNode:
-    """A node is lost with all its pods, and comes back without them."""
+    """Lose a node with all its pods; the node comes back without them."""
 
 
 @dataclass(frozen=True)
 class Restart:
-    """The operator is killed and started again."""
+    """Kill the operator and start it again."""
 
 
 @dataclass(frozen=True)
 class PauseCollector:
-    """The garbage collector does nothing for a while."""
+    """Suspend the garbage collector for a while."""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """The update strategy is changed."""
+    """Change the update strategy."""
 
     strategy: str
 
 
 @dataclass(frozen=True)
 class Proceed:
-    """Time passes: at most so many sub-steps of an update."""
+    """Wait for at most `steps` sub-steps of an update."""
 
     steps: int
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Time passes until so many pods more have been created, or until nothing moves."""
+    """Wait until `pods` more pods have been created, or nothing changes any more."""
 
     pods: int
 
 
 @dataclass(frozen=True)
 class Settle:
-    """Time passes until an update has ended, unless a version does not work."""
+    """Wait until the update has ended. If a version does not work, the update need not end."""
 
 
 Action = Change | Revert | Scale | LosePod | FailNode | Restart | PauseCollector | Switch | Proceed | Replace | Settle
@@ -107,13 +107,14 @@ Action = Change | Revert | Scale | LosePod | FailNode | Restart | PauseCollector
 
 @dataclass(frozen=True)
 class GeneratedHistory:
-    """A set, and what happens to it in this order. In the end all broken versions are replaced, and it settles."""
+    """A set and the actions on it, in order. At the end, all broken versions are replaced, and the set comes to
+    rest."""
 
     parts: tuple[Part, ...]
     replicas: int
     actions: tuple[Action, ...]
     strategy: str = COHERENT
-    """The update strategy that the set is created with."""
+    """The update strategy with which the set is created."""
 
     def __str__(self) -> str:
         parts = " ".join(map(str, self.parts))
@@ -122,16 +123,16 @@ class GeneratedHistory:
 
     @property
     def keeps_old(self) -> bool:
-        """Whether OnDelete may have left pods of old versions."""
+        """Return whether OnDelete may have left pods of old versions."""
         return ON_DELETE in (self.strategy, *(action.strategy for action in self.actions if isinstance(action, Switch)))
 
     def part(self, name: str) -> Part:
-        """The part of this name."""
+        """Return the part with this name."""
         return next(part for part in self.parts if part.name == name)
 
 
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
-    """One to three parts: f and h are standalone cliques, p and d scaling groups."""
+    """Draw one to three parts: f and h are standalone cliques, p and d scaling groups."""
     names = st.lists(st.sampled_from("fpdh"), min_size=1, max_size=3, unique=True)
     return names.flatmap(lambda chosen: st.tuples(*map(_part, sorted(chosen))))
 
@@ -171,7 +172,7 @@ def _actions(members: tuple[Part, ...]) -> st.SearchStrategy[Action]:
 
 
 def histories(limit: int = 8) -> st.SearchStrategy[GeneratedHistory]:
-    """Histories with at most so many actions."""
+    """Draw histories with at most `limit` actions."""
     return parts().flatmap(
         lambda members: st.builds(
             GeneratedHistory,
@@ -183,13 +184,15 @@ def histories(limit: int = 8) -> st.SearchStrategy[GeneratedHistory]:
 
 
 DIRECTIONS = tuple(permutations(STRATEGIES, 2))
-"""All switches: from one strategy to another."""
+"""All changes from one strategy to another."""
 
 
 def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
-    """Histories of sets that are created with one strategy and switched to another one during an update, at any phase.
-    In a third of them a switch precedes, too: gangs of a set that was Coherent once keep what says so. Under OnDelete,
-    pods are deleted to be replaced."""
+    """Draw histories of sets that are created with one strategy and switched to another during an update, at any phase.
+
+    In half of the histories an earlier switch precedes, because gangs of a set that was once Coherent keep the marks of
+    that. Under OnDelete, pods are deleted so that they are replaced.
+    """
     earlier = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]
 
     def of(members: tuple[Part, ...]) -> st.SearchStrategy[GeneratedHistory]:

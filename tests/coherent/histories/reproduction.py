@@ -1,4 +1,4 @@
-"""A generated history as a manifest and kubectl commands, with which it is repeated by hand."""
+"""A generated history as a manifest and kubectl commands, to reproduce it by hand."""
 
 from __future__ import annotations
 
@@ -31,43 +31,44 @@ from tests.coherent.histories.model import (
 )
 
 HELD = "conformance.grove.io/hold-ready"
-"""Annotation of pods that never become Ready."""
+"""The annotation of pods that never become Ready."""
 SET = "s"
 
 Versions = dict[str, tuple[int, bool]]
-"""Part → its version, and whether that works."""
+"""Part → its version, and whether the version works."""
 
 
 def clique_of(part: Part) -> str:
-    """The clique template of a part: groups have one of another name."""
+    """Return the name of a part's clique template: the part's own name, or `pm` for a scaling group `p`."""
     return f"{part.name}m" if part.group else part.name
 
 
 def first_versions(history: GeneratedHistory) -> Versions:
-    """The versions that the set is created with."""
+    """Return the versions with which the set is created."""
     return {part.name: (FIRST, True) for part in history.parts}
 
 
 def mended(history: GeneratedHistory, versions: Versions) -> Versions:
-    """The versions in the end: those that do not work are replaced, and all if OnDelete may have left any of them."""
+    """Return the final versions: those that do not work are replaced, and all are if OnDelete may have left pods of old
+    ones."""
     keeps_old = history.keeps_old
     return {name: (number if works and not keeps_old else LAST, True) for name, (number, works) in versions.items()}
 
 
 def due(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
-    """Part → its version, of the parts that RollingRecreate brings to it whatever becomes of the others."""
+    """Return part → its version, for the parts that RollingRecreate must update even if other parts do not work."""
     if strategy != ROLLING or history.replicas > 1 or history.keeps_old:
         return {}
     return {name: number for name, (number, works) in versions.items() if works}
 
 
 def last(history: GeneratedHistory, versions: Versions) -> dict[str, Any]:
-    """The patch of the spec with which a history ends."""
+    """Return the patch of the spec with which a history ends."""
     return {"updateStrategy": {"type": COHERENT}, "template": {"cliques": cliques(history, mended(history, versions))}}
 
 
 def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dict[str, Any]:
-    """The PodCliqueSet of a history."""
+    """Return the PodCliqueSet of a history."""
     versions = versions or first_versions(history)
     groups = [
         {
@@ -94,7 +95,7 @@ def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dic
 
 
 def cliques(history: GeneratedHistory, versions: Versions) -> list[dict[str, Any]]:
-    """The clique templates of a set with these versions."""
+    """Return the clique templates of a set with these versions."""
     return [_clique(part, *versions[part.name]) for part in history.parts]
 
 
@@ -120,7 +121,7 @@ def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
 
 
 def after(versions: Versions, before: Versions, action: Action) -> tuple[Versions, Versions]:
-    """The versions after an action, and those before the last change."""
+    """Return the versions after an action, and the versions before the last change."""
     match action:
         case Change(parts=parts, version=version, works=works):
             return versions | dict.fromkeys(parts, (version, works)), versions
@@ -139,7 +140,7 @@ def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
 
 
 def commands(history: GeneratedHistory) -> Iterator[str]:
-    """The commands to type, with comments where something has to be awaited."""
+    """Yield the commands to type, with comments where something has to be awaited."""
     versions = first_versions(history)
     before = versions
     yield "kubectl apply -f set.yaml"

@@ -1,7 +1,8 @@
-"""Play a generated history on the planner of the reference: pods are numbers, and nothing is awaited.
+"""A run of a generated history on the reference's planner, with simulated members and without waiting.
 
-All judgements are those of the suite (`conformance.grove.coherent`), which shares no code with the planner. A killed
-operator and a switch of the strategy change nothing here: the planner has no memory, and other strategies no plan.
+The suite (`conformance.grove.coherent`), which shares no code with the planner, makes all judgements. Killing the
+operator and switching the strategy change nothing here: the planner keeps no state in memory, and other strategies have
+no plan.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from tests.coherent.histories.model import (
 from tests.reference.coherent.simulation import Replica
 
 ENOUGH = 60
-"""Sub-steps that no update of such a set has."""
+"""More sub-steps than an update of such a set can have."""
 
 
 def read(layout: ReferenceLayout) -> Layout:
-    """A layout of the reference as the suite reads it from a map: the gangs of all entries."""
+    """Convert a layout of the reference to the suite's model of a PodGangMap: one entry for each gang."""
     return tuple(
         Entry(
             _name(gang), entry.generation, dict(gang.cliques), dict(gang.groups), entry.anchor, bool(entry.depends_on)
@@ -52,18 +53,18 @@ def _name(gang: EntryGang) -> str:
 
 
 def key_of(key: ReferenceKey) -> Key:
-    """A component as the suite knows it."""
+    """Convert the reference's key of a component to the suite's key."""
     return Key("clique" if key.kind is Kind.CLIQUE else "group", key.name)
 
 
 def sizes(replica: Replica, *, scope: bool = False) -> list[Component]:
-    """The components of a replica, or those in the scope of its update."""
+    """Return the components of a replica, or only those in the scope of its update."""
     selected = replica.in_scope() if scope else replica.components
     return [Component(key_of(c.key), c.replicas, c.minimum, c.budget) for c in selected]
 
 
 def unavailable(replica: Replica) -> dict[Key, int]:
-    """How many members of each component are not Ready."""
+    """Return the number of members of each component that are not Ready."""
     return {
         key_of(key): replica.component(key).replicas - sum(member.ready for member in members)
         for key, members in replica.members.items()
@@ -71,7 +72,7 @@ def unavailable(replica: Replica) -> dict[Key, int]:
 
 
 def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
-    """Whether what a gang holds is of the present template."""
+    """Return a function that tells whether the members of a component in a gang have the current template."""
 
     def is_current(entry: Entry, key: Key) -> bool:
         reference_key = ReferenceKey(Kind.CLIQUE if key.kind == "clique" else Kind.GROUP, key.name)
@@ -81,7 +82,7 @@ def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
 
 
 def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
-    """Run one step of the planner; return it and its problems."""
+    """Run one step of the planner; return the step and its problems."""
     before, lacking = read(replica.layout), unavailable(replica)
     in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()
@@ -104,7 +105,7 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
 
 
 def problems(history: GeneratedHistory) -> list[str]:
-    """Return the problems of the first step that has any."""
+    """Return the problems of the first step that has any; empty if none has."""
     return next(_Play(history).run(), [])
 
 
@@ -154,7 +155,7 @@ class _Play:
         self.replica.retarget(self._texts())
         if self.replica.generation != before:
             self.old = {entry.key for entry in read(self.replica.layout)}
-        self.replica.act()  # what was lost before may be replaced now
+        self.replica.act()  # members that were lost before the change may be replaced now
 
     def _proceed(self, steps: int) -> Iterator[list[str]]:
         self.replica.settle()
@@ -184,7 +185,7 @@ class _Play:
         self.replica.act()
 
     def _scale(self, part: Part, replicas: int) -> list[str]:
-        """Scale between two updates; during one, it is refused."""
+        """Scale between two updates; during an update the request would be rejected, so nothing happens."""
         replica, key = self.replica, _key(part)
         if replica.scope:
             return []
