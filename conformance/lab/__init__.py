@@ -1,1 +1,1 @@
-"""Experiments: the cost of choices in the contract, measured on the fake cluster. They have no verdicts."""
+"""Experiments that measure on the fake cluster what choices in the contract cost. They have no verdicts."""

@@ -1,6 +1,6 @@
-"""The results of the laboratory as a picture (SVG): availability over time, a panel for each update.
+"""The results of the laboratory as a picture (SVG): availability over time, with a panel for each update.
 
-Lines never differ in color alone but also in their dashes.
+Lines differ not only in color but also in their dashes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from conformance.drawing import BLUE, GREEN, INK, ORANGE, RED, document, figure
 from conformance.lab.experiment import COURSES, LAYOUTS, WORKLOADS, Disturbance, Workload
 
 COLUMN, ROW, HEAD, NAMES = 4.1, 1.6, 0.8, 2.4
-"""Inches: width and height of a panel with its words, height of title and legend, width of the names of the rows."""
+"""In inches: the width and height of a panel with its labels, the height of title and legend, and the width of the row
+names."""
 LINES = {
     "f": ("standalone clique f", INK, "-"),
     "p": ("scaling group p", ORANGE, "--"),
     "d": ("scaling group d", GREEN, ":"),
 }
 APART = 0.03
-"""Distance of the lines of two components of which everything is available."""
+"""Vertical offset between the lines of two components that are both fully available."""
 BOTTOM, TOP = -0.35, -0.15
-"""The band of serving units, on the axis of the shares above it."""
+"""The band that shows the serving units, in units of the axis of the shares above it."""
 
 Trial = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ def draw(experiment: Mapping[str, Any]) -> str:
 
 
 def _name(axes: Any, workload: Workload, course: Disturbance) -> None:
-    """Write the name of a row."""
+    """Write the name of a row and the sizes of its components."""
     sizes = [f"{name}: {size}, minAvailable {minimum}" for name, (size, minimum) in workload.sizes.items()]
     axes.set_axis_off()
     axes.text(0, 1, f"{course.name}, {workload.name}", fontweight="bold", in_layout=False)
@@ -57,7 +58,8 @@ def _name(axes: Any, workload: Workload, course: Disturbance) -> None:
 
 
 def _panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
-    """Draw one update: a line for each component, in shares of its members; below, the serving units that are whole."""
+    """Draw one update: a line for each component, as the share of its members that are available, and below the lines a
+    band with the number of whole serving units."""
     axes.set_ylim(BOTTOM, 1.05)
     axes.set_yticks([0, 1], ["0 %", "100 %"])
     axes.tick_params(axis="y", length=0)
@@ -77,7 +79,7 @@ def _panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
 
 
 def _steps(trial: Trial, values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return the values of a curve without repetitions, and the times of their begins and of the end."""
+    """Return the values of a curve without repetitions, the times at which these values start, and the end time."""
     times = [point[0] for point in trial["curve"]]
     steps = [next(group) for _, group in groupby(zip(values, times, strict=True), key=itemgetter(0))]
     return [value for value, _ in steps], [*(time for _, time in steps), trial["seconds"]]

@@ -14,8 +14,8 @@ Sizes = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class GangLayout:
-    """One way to form gangs in an update. `annotation`: the gang layout that the set asks for, empty for the default.
-    `parameters`: how the implementation is started."""
+    """One way to form gangs in an update. `annotation` is the gang layout that the set requests, or empty for the
+    default. `parameters` are the parameters with which the implementation is started."""
 
     name: str
     about: str
@@ -25,8 +25,8 @@ class GangLayout:
 
 @dataclass(frozen=True)
 class Workload:
-    """A set with one replica: standalone cliques and scaling groups with their replicas and minAvailable. `budgets` are
-    those values of maxUnavailable that differ from minAvailable."""
+    """A set with one replica: its standalone cliques and scaling groups with their replicas and minAvailable. `budgets`
+    has the values of maxUnavailable that differ from minAvailable."""
 
     name: str
     about: str
@@ -36,13 +36,13 @@ class Workload:
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """Replicas and minAvailable of all components."""
+        """Return the replicas and minAvailable of each component."""
         return {**self.cliques, **self.groups}
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """The disturbance while the set is updated."""
+    """What else happens while the set is updated."""
 
     name: str
     about: str
@@ -83,7 +83,7 @@ COURSES = (
 
 
 class HasName(Protocol):
-    """A part of an experiment that users choose by its name."""
+    """A part of an experiment that users select by its name."""
 
     @property
     def name(self) -> str:
@@ -94,7 +94,8 @@ Named = TypeVar("Named", bound=HasName)
 
 
 def chosen(names: Sequence[str], items: Sequence[Named], option: str) -> list[Named]:
-    """Return those of the known that are named, in the known order; all of them if none is named. Raises UsageError."""
+    """Return the items with these names, in the order of `items`; all items if there are no names. Raises UsageError
+    for an unknown name."""
     by_name = {item.name: item for item in items}
     for name in names:
         if name not in by_name:
@@ -104,7 +105,7 @@ def chosen(names: Sequence[str], items: Sequence[Named], option: str) -> list[Na
 
 @dataclass(frozen=True)
 class Trial:
-    """One play: a layout, a workload, a course, and the number of the run."""
+    """One update to be played: a layout, a workload, a disturbance, and the number of the run."""
 
     layout: GangLayout
     workload: Workload
@@ -113,5 +114,5 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """A name for logs and namespaces."""
+        """Return a name of the trial for logs and namespaces."""
         return "-".join([self.workload.name, self.layout.name, self.course.name.replace(" ", "-"), str(self.run)])

@@ -1,4 +1,4 @@
-"""The cost of an update, read from the history of one play."""
+"""The cost of an update, computed from the history of one play."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from conformance.invariants.coherent.state import CoherentState, ReplicaComponen
 
 @dataclass(frozen=True)
 class AvailabilityPoint:
-    """Available members of each component, and serving units that are whole, from one time on."""
+    """The available members of each component and the number of whole serving units, from one time until the next
+    point."""
 
     at: float
     available: Mapping[str, int]
@@ -22,43 +23,44 @@ class AvailabilityPoint:
 
 @dataclass
 class UpdateMeasurement:
-    """One update. Seconds count from the change of the set."""
+    """The measurements of one update. Times are in seconds since the change of the set."""
 
     duration: float = 0.0
     points: list[AvailabilityPoint] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
-    """New pods that were Ready and were deleted, during the update or after it: not by the operator, which is done
-    with them."""
+    """New Ready pods that were deleted during or after the update, but not by the operator, which does not delete new
+    pods."""
 
     @property
     def lowest(self) -> dict[str, int]:
-        """The lowest number of available members of each component."""
+        """Return the lowest number of available members of each component."""
         names = self.points[0].available if self.points else ()
         return {name: min(point.available[name] for point in self.points) for name in names}
 
     @property
     def lowest_whole(self) -> int:
-        """The lowest number of whole serving units."""
+        """Return the lowest number of whole serving units."""
         return min((point.whole for point in self.points), default=0)
 
     @property
     def mean_whole(self) -> float:
-        """Whole serving units on average over the time of the update."""
+        """Return the number of whole serving units, averaged over the duration of the update."""
         ends = [point.at for point in self.points[1:]] + [self.duration]
         total = sum(point.whole * max(0.0, end - point.at) for point, end in zip(self.points, ends, strict=True))
         return total / self.duration if self.duration else 0.0
 
 
 class UpdateMeter:
-    """Follows one update of replica 0 of a set. A serving unit is `minAvailable` of every component, all of one
-    version."""
+    """Measures one update of replica 0 of a set. A serving unit consists of `minAvailable` members of every component,
+    all of the same version."""
 
     def __init__(self, set_name: str, components: Sequence[Component], old: str) -> None:
         self._set, self._components, self._old = set_name, components, old
         self._state = CoherentState()
 
     def measure(self, before: Iterable[Record], during: Iterable[Record]) -> UpdateMeasurement:
-        """Measure the update by its records, after those before it. Both are in the order of the writes."""
+        """Measure the update from its records and from the records before it. Both are in the order in which the API
+        server wrote them."""
         for record in before:
             self._state.apply(record)
         measured, began = UpdateMeasurement(), 0.0
@@ -85,7 +87,7 @@ class UpdateMeter:
             measured.points.append(AvailabilityPoint(at, available, whole))
 
     def _versions(self) -> dict[str, set[str]]:
-        """The gangs of each version."""
+        """Return the gangs of each version."""
         gangs: dict[str, set[str]] = {}
         for gang in {pod.gang for pod in self._state.pods.values() if pod.place.set == self._set}:
             gangs.setdefault(self._generation(gang), set()).add(gang)
@@ -108,7 +110,8 @@ class UpdateMeter:
 
 
 def members(pods: Iterable[str], set_name: str, components: Iterable[Component]) -> list[str]:
-    """Return the components' members that pods with these names belong to: `f` for a standalone pod, `p[2]`."""
+    """Return the members of components to which the pods with these names belong: `p[2]` for a replica of a
+    scaling group, `pod` and the suffix of the pod's name for a standalone pod."""
     names: set[str] = set()
     for pod in pods:
         for component in components:
@@ -122,15 +125,16 @@ def members(pods: Iterable[str], set_name: str, components: Iterable[Component])
 
 
 def shared_gang_size(layout: Layout, key: Key, index: int) -> int:
-    """Return how many replicas of scaling groups share the gang of a replica, itself included. A preemption takes all
-    of them: without any, the gang is below its minimum."""
+    """Return the number of scaling-group replicas that share a replica's gang, including the replica itself. A
+    preemption takes all of them, because without any one of them the gang is below its minimum."""
     return next(
         (sum(map(len, entry.groups.values())) for entry in layout if index in entry.groups.get(key.name, ())), 0
     )
 
 
 def largest_shared_gang(layout: Layout, components: Iterable[Component]) -> int:
-    """Return the largest shared gang of a replica above the minimum, which was a gang of its own when deployed."""
+    """Return the size of the largest gang that a replica above the minimum shares. Such a replica had its own gang when
+    the set was deployed."""
     return max(
         (
             shared_gang_size(layout, component.key, index)
@@ -143,8 +147,8 @@ def largest_shared_gang(layout: Layout, components: Iterable[Component]) -> int:
 
 
 def orphans(before: Layout, after: Layout) -> list[str]:
-    """Return the replicas that had partners of another scaling group in their gang before a scale-in, and have none of
-    them any more."""
+    """Return the replicas that shared a gang with replicas of another scaling group before a scale-in, and no longer
+    share it with any of them."""
     after_by_key = {entry.key: entry for entry in after}
     names = []
     for entry in before:

@@ -1,4 +1,4 @@
-"""Plays trials on a fake cluster: those with the same parameters of the implementation on one cluster."""
+"""Plays trials on a fake cluster. Trials with the same parameters of the implementation share a cluster."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ IMPLEMENTATION = "reference"
 
 
 class TrialFailed(Exception):
-    """The implementation did not bring an update to its end."""
+    """The implementation did not complete an update."""
 
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """The results of one trial. `evicted` are the members that a preemption took; None where nothing was preempted.
-    `orphans` are replicas without their partners after the scale-in; None where nothing was scaled in."""
+    """The results of one trial. `evicted` are the members that a preemption took, or None if there was no preemption.
+    `orphans` are the replicas that lost their partners in the scale-in, or None if there was no scale-in."""
 
     trial: Trial
     measured: measures.UpdateMeasurement
@@ -47,8 +47,8 @@ class TrialOutcome:
 
 
 def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Iterator[TrialOutcome]:
-    """Play all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError where the suite
-    is at fault."""
+    """Play all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError if the suite is
+    at fault."""
     number = 0
     for key, group in groupby(sorted(trials, key=_parameters), _parameters):
         with (
@@ -108,7 +108,8 @@ def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation)
 
 
 def _writes(env: SceneEnvironment, scene: UpdateUnderObservation) -> int:
-    """Writes to the API during the update, without those that any update causes: KWOK's and kube-scheduler's."""
+    """Return the number of the implementation's writes to the API during the update, without the writes of KWOK and
+    kube-scheduler, which every update causes."""
     if env.audit is None:
         return 0
     counts = env.audit.count(scene.writes_before, scene.writes_after, env.namespace)

@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def document(versions: Mapping[str, str]) -> Document:
-    """Return the document of an experiment that begins now."""
+    """Return the document of an experiment that starts now."""
     return {
         "apiVersion": "conformance.grove.io/v1alpha1",
         "kind": "LabResult",
@@ -52,7 +52,7 @@ def document(versions: Mapping[str, str]) -> Document:
 
 
 def load(path: Path) -> Document:
-    """Return a stored document. Raises UsageError."""
+    """Read a stored document. Raises UsageError."""
     result = bounded.json(bounded.content(path, bounded.LOG, str(path)), str(path), "give a result of the lab")
     if not isinstance(result, dict) or (result.get("kind"), result.get("experiment")) != ("LabResult", "coherent"):
         raise UsageError("is no result of this experiment", where=str(path))
@@ -65,7 +65,7 @@ def add(experiment: Document, outcome: TrialOutcome) -> None:
 
 
 def has(experiment: Document, trial: Trial) -> bool:
-    """Return whether a trial has been played."""
+    """Return whether a trial has already been played."""
     key = (trial.workload.name, trial.layout.name, trial.course.name, trial.run)
     return any((t["workload"], t["layout"], t["course"], t["run"]) == key for t in experiment["trials"])
 
@@ -89,7 +89,7 @@ def _trial(outcome: TrialOutcome) -> Document:
 
 
 def rows(experiment: Document, course: str) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of the table of one course: the median of all runs, and their range where they differ."""
+    """Yield the table rows of one disturbance: the median of all runs, and their range if they differ."""
     for workload in WORKLOADS:
         for layout in LAYOUTS:
             trials = [
@@ -126,7 +126,7 @@ def _counts(trials: Trials, field: str) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Return the median of values, with the lowest and the highest where they differ: `12.1 (11.8–13.0)`."""
+    """Return the median of the values, with the lowest and the highest value if they differ: `12.1 (11.8–13.0)`."""
     low, middle, high = map(_number, (min(values), statistics.median_low(values), max(values)))
     return middle if low == high else f"{middle} ({low}–{high})"
 
@@ -136,7 +136,7 @@ def _number(value: float) -> str:
 
 
 def titles(experiment: Document) -> Iterator[tuple[str, str]]:
-    """Yield name and title of each course that was played."""
+    """Yield the name and the title of each disturbance that was played."""
     played = {trial["course"] for trial in experiment["trials"]}
     for course in COURSES:
         if course.name in played:

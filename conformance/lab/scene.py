@@ -1,4 +1,4 @@
-"""One play of the laboratory: a set is deployed, then all its components are changed while something else happens."""
+"""The scene of the laboratory: a set is deployed, then all its components are changed while something else happens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGE, UPDATED, REST = "change", "updated", "at rest"
 PRIORITY = "system-cluster-critical"
 ANNOTATION = "grove.io/coherent-gang-layout"
 HELD_SECONDS = 3.0
-"""Seconds for which a node stays failed, or another pod occupies it."""
+"""Seconds for which a node stays failed, or for which another pod occupies it."""
 GPU = {"nvidia.com/gpu": "1"}
 
 
@@ -35,7 +35,7 @@ class UpdateUnderObservation(Scene):
         self.largest_shared_gang = 0
 
     def play(self, env: SceneEnvironment) -> None:
-        """Deploy, change, disturb, wait for the end."""
+        """Deploy the set, change it, disturb the update, and wait until the update is complete."""
         self.workload = self._set(env)
         self.components: list[Component] = sets.components(self.workload)
         env.nodes("single", _pods(self.workload))
@@ -101,7 +101,8 @@ class UpdateUnderObservation(Scene):
         return workload
 
     def _worth_preempting(self, group: Component) -> Callable[[View], bool | Unmet]:
-        """Check that a new replica above the minimum shares its gang, or that more than half are new and none does."""
+        """Return a predicate: a new replica above the minimum shares its gang, or more than half of the replicas are
+        new."""
 
         def worth(view: View) -> bool | Unmet:
             new = list(self._new(view, group))
@@ -112,7 +113,7 @@ class UpdateUnderObservation(Scene):
         return worth
 
     def _fail_node(self, env: SceneEnvironment) -> None:
-        """Take the node of an old replica away for a while."""
+        """Let the node of an old replica fail for a while."""
         group = next(component for component in self.components if component.key.name == "p")
         env.wait_for("a new replica of p", lambda view: any(True for _ in self._new(view, group)), SECONDS)
         view = env.history.view()
@@ -125,7 +126,7 @@ class UpdateUnderObservation(Scene):
         env.mark("node recovered")
 
     def _new(self, view: View, group: Component) -> Iterator[int]:
-        """The replicas of the group whose pods are all new and Ready."""
+        """Return the group's replicas whose pods are all new and Ready."""
         return (replica for replica in range(group.replicas) if self._of_version(view, group, replica, "2", ready=True))
 
     def _of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
@@ -134,10 +135,10 @@ class UpdateUnderObservation(Scene):
         whole = len(current) == len(cliques)
         return whole and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in current)
 
-    # -- afterwards --------------------------------------------------------------------------------------------------
+    # -- after the update --------------------------------------------------------------------------------------------
 
     def _scale_in(self, env: SceneEnvironment, before: Layout) -> None:
-        """Scale the last of several scaling groups in to its minimum, and record replicas that lose their partners."""
+        """Scale the last of several scaling groups in to its minimum, and record which replicas lose their partners."""
         groups = [component for component in self.components if component.key.kind == "group"]
         if len(groups) < 2:
             return
@@ -149,7 +150,7 @@ class UpdateUnderObservation(Scene):
 
 
 def _pods(workload: Object) -> int:
-    """Return the number of pods of a set of one replica."""
+    """Return the number of pods of a set that has one replica."""
     template = workload["spec"]["template"]
     times = {name: g["replicas"] for g in template.get("podCliqueScalingGroups", ()) for name in g["cliqueNames"]}
     return sum(clique["spec"]["replicas"] * times.get(clique["name"], 1) for clique in template["cliques"])

@@ -1,1 +1,1 @@
-"""The needs of inference in gang scheduling, measured on several schedulers and APIs."""
+"""What inference needs from gang scheduling, measured on several schedulers and APIs."""

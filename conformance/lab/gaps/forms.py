@@ -1,4 +1,5 @@
-"""Forms in which a service is described to a scheduler: plain pods, PodGroups, trees of groups or PodGangs. Pure."""
+"""The forms in which a service is described to a scheduler: plain pods, PodGroups, trees of groups, or PodGangs. Pure
+functions."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from conformance.lab.gaps.instances import GapInstance, ServiceComponent
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 PLAIN, GROUPS, TREES, PODGANGS, SETS = "plain", "groups", "trees", "podgangs", "sets"
-"""The APIs by which a service can be described. `sets` are PodCliqueSets, of which an operator makes trees."""
+"""The APIs with which a service can be described. `sets` are PodCliqueSets, from which an operator creates trees."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """One column: the API, the scheduler (by its descriptor and parameters), the version of Kubernetes (empty: the
-    default) and its features."""
+    """One column of the table: the API, the scheduler (by its descriptor and parameters), the version of Kubernetes
+    (empty for the default version) and the features of the cluster."""
 
     name: str
     title: str
@@ -27,11 +28,11 @@ class Form:
     features: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
     patience: float = 4.0
-    """Seconds without a change after which it is at rest."""
+    """Seconds without a change after which the cluster counts as being at rest."""
 
     @property
     def cluster(self) -> tuple[Hashable, ...]:
-        """Return the properties that decide the cluster: forms that agree in them share one."""
+        """Return the properties that determine the cluster. Forms with equal properties share a cluster."""
         return self.implementation, self.kubernetes, self.features, self.parameters
 
 
@@ -46,16 +47,16 @@ FORMS = (
         "reference-workload-api",
         "1.37",
         ("workload-api",),
-        patience=8.0,  # the operator acts in between, and kube-scheduler tries again what has failed after some seconds
+        patience=8.0,  # kube-scheduler retries only after some seconds, and the operator acts in between
     ),
     Form(PODGANGS, "the reference's gang scheduler", PODGANGS, "reference"),
 )
 KAI = Form("kai", "KAI", PODGANGS, "kai")
-"""Played where its programs are given: it is no part of this project."""
+"""Played only if a descriptor with its programs is available: KAI is not a part of this project."""
 
 
 def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) -> list[Leaf]:
-    """Return the PodGroups of a component: one for each replica, or one for all replicas that are single pods."""
+    """Return a component's PodGroups: one for each replica, or a single one if the replicas are single pods."""
     name, key = f"{prefix}{component.name}", KEYS["rack"] if component.rack and keys else ""
     if component.single:
         return [Leaf(name, component.replicas, component.minimum, component.gpus, key)]
@@ -63,13 +64,13 @@ def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) 
 
 
 def named(instance: GapInstance) -> Iterator[tuple[ServiceComponent, list[Leaf]]]:
-    """Yield each component with its PodGroups, whose names are in the order of the components."""
+    """Yield each component with its PodGroups. The names of the PodGroups sort in the order of the components."""
     for order, component in zip("abcdefgh", instance.components, strict=False):
         yield component, leaves(component, f"{order}-")
 
 
 def roots(form: Form, instance: GapInstance) -> list[Root]:
-    """Return the groups and trees of an instance; for plain pods, those that it would have."""
+    """Return the groups and trees of an instance. For plain pods, return the groups that the instance would have."""
     if form.api != TREES:
         return [leaf for _, leaves in named(instance) for leaf in leaves]
     children: list[Root] = []
@@ -86,8 +87,8 @@ def roots(form: Form, instance: GapInstance) -> list[Root]:
 
 
 def gangs(instance: GapInstance) -> tuple[oracle.Gang, ...]:
-    """Return the PodGangs that Grove makes of an instance: the base gang with the required replicas, and one for each
-    further replica of several pods."""
+    """Return the PodGangs that Grove creates for an instance: the base gang with the required replicas, and a gang for
+    each additional replica that has several pods."""
     base: list[oracle.Group] = []
     scaled: list[oracle.Gang] = []
     for component, leaves in named(instance):
@@ -101,7 +102,8 @@ def gangs(instance: GapInstance) -> tuple[oracle.Gang, ...]:
 
 
 def counts(instance: GapInstance, bound: Sequence[int]) -> dict[str, list[int]]:
-    """Return the bound pods of each component from those of its PodGroups, in order."""
+    """Return the number of bound pods in each PodGroup by component. `bound` has the numbers of all PodGroups in
+    order."""
     by_component, remaining = {}, list(bound)
     for component, leaves in named(instance):
         by_component[component.name] = [remaining.pop(0) for _ in leaves]

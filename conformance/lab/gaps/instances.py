@@ -1,4 +1,5 @@
-"""Gaps and their instances, read from `fixtures/gaps/`, and the judgement of one outcome. Pure."""
+"""The gaps and their instances, read from `fixtures/gaps/`, and the judgement of one outcome. Pure except for
+`load`."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ from conformance.data import folder
 from conformance.errors import UsageError
 
 MINIMUM, NOTHING = "minimum", "nothing"
-"""Outcomes that an instance expects: the minimum of each component, or that nothing is bound."""
+"""Outcomes that an instance can expect: the minimum of each component is bound, or nothing is bound."""
 
 Counts = Mapping[str, Sequence[int]]
-"""Component → bound pods of each replica; of a component of single pods one number."""
+"""Maps a component to the number of bound pods of each replica. A component whose replicas are single pods has one
+number for all of them."""
 
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes that are alike. `taken`: a pod without a controller runs on each of them."""
+    """Nodes with the same properties. If `taken` is set, a pod without a controller runs on each of them."""
 
     count: int = 1
     gpus: int = 1
@@ -31,8 +33,8 @@ class NodeGroup:
 
 @dataclass(frozen=True)
 class ServiceComponent:
-    """One role of a service: `minimum` of its replicas are required, and all `pods` of a replica. `rack`: whether each
-    replica must be in one rack."""
+    """One role of a service. `minimum` of its replicas are required, each with all of its `pods`. `rack`: each replica
+    must be in one rack."""
 
     name: str
     minimum: int
@@ -43,19 +45,19 @@ class ServiceComponent:
 
     @property
     def single(self) -> bool:
-        """Return whether a replica is a pod."""
+        """Return whether a replica is a single pod."""
         return self.pods == 1
 
     def complete(self, bound: Sequence[int]) -> int:
-        """Return how many replicas are bound whole."""
+        """Return the number of replicas whose pods are all bound."""
         return bound[0] if self.single else sum(count >= self.pods for count in bound)
 
 
 @dataclass(frozen=True)
 class GapInstance:
-    """Nodes, a service, and the outcome that it must have. `rows`: those of the specification that have it. `block`:
-    all of it must be in one block. `lost`: components that lose a pod once all pods run, which is created again; the
-    node of the first one is taken meanwhile."""
+    """Nodes, a service, and the outcome that the instance must have. `rows` are the rows of the specification that
+    describe it. `block`: the whole service must be in one block. `lost`: components that lose a pod once all pods run;
+    the pod is recreated after the node of the first lost pod has been taken."""
 
     name: str
     rows: tuple[str, ...]
@@ -66,14 +68,15 @@ class GapInstance:
     lost: tuple[str, ...] = ()
 
     def standing(self, bound: Counts) -> str:
-        """Return the part of the service that is bound: the minimum of each component, nothing, or `part` of it."""
+        """Return which part of the service is bound: the minimum of each component, nothing, or something else
+        (`part`)."""
         if not any(sum(bound[component.name]) for component in self.components):
             return NOTHING
         enough = all(component.complete(bound[component.name]) >= component.minimum for component in self.components)
         return MINIMUM if enough else "part"
 
     def right(self, bound: Counts) -> bool:
-        """Return whether an outcome is as it must be."""
+        """Return whether an outcome is the expected one."""
         if self.expect.endswith(" again"):
             [component] = [match for match in self.components if match.name == self.expect.removesuffix(" again")]
             return component.complete(bound[component.name]) >= component.minimum
@@ -82,7 +85,7 @@ class GapInstance:
 
 @dataclass(frozen=True)
 class Gap:
-    """A need of inference, with its instances. `said_by`: the APIs that can say it."""
+    """Something that inference needs, with its instances. `said_by` are the APIs that can express it."""
 
     name: str
     title: str
@@ -91,15 +94,15 @@ class Gap:
     instances: tuple[GapInstance, ...]
 
     def closed(self, api: str, right: Sequence[bool]) -> str:
-        """Return whether an API closes the gap: `closed`, `partly` or `not`. What it cannot say is not closed by
-        luck."""
+        """Return whether an API closes the gap: `closed`, `partly` or `not`. A gap that the API cannot express is not
+        closed, even if the outcomes happen to be right."""
         if api not in self.said_by or not any(right):
             return "not"
         return "closed" if all(right) else "partly"
 
 
 def load(path: Path | None = None) -> tuple[Gap, ...]:
-    """Read the gaps. Raises UsageError (file, line, field)."""
+    """Read the gaps. Raises UsageError with the file, line and field."""
     place = folder("fixtures") / "gaps"
     document = documents.read(path or place / "inference.yaml", place / "gaps.schema.json")
     gaps, names = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()

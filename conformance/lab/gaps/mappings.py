@@ -1,4 +1,5 @@
-"""Ways to map the gangs of one service to the Workload API, and when its extra pod joins (WL37, section 7)."""
+"""Ways to map the gangs of one service to the Workload API, and when the service's extra pod joins (WL37, section
+7)."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from conformance.testing.scene import SceneEnvironment
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 FLOOR = 6
-"""Pods of the minimum: a router, a prefill replica of three pods, a decode replica of two."""
+"""Number of required pods: a router, a prefill replica of three pods, and a decode replica of two pods."""
 SIZES = range(5, 13)
-"""Numbers of GPUs: from one that is too small for the floor to one that holds all."""
+"""Numbers of GPUs, from one too few for the floor to enough for all pods."""
 SOME = (5, 6, 7, 9, 12)
 ROUTER = Leaf("a-router", 2, 1)
 REPLICAS = {
@@ -31,20 +32,22 @@ BASE, SCALED = ("p0", "d0"), ("p1", "d1")
 
 @dataclass(frozen=True)
 class Mapping:
-    """One row: how gangs become groups, and how the router's second pod does."""
+    """One row of the table: how gangs become groups, and how the router's second pod joins a group."""
 
     row: str
     shape: str
-    """`flat`: a PodGroup for each clique; `collapsed`: one for each gang; `h1`: a tree for each; `h2`: one tree."""
+    """`flat`: a PodGroup for each clique; `collapsed`: a PodGroup for each gang; `h1`: a tree for each gang; `h2`: one
+    tree."""
     extra: str
-    """`free`: created with the other pods; `gated` in its group, `plain` gated in no group, `late` created: once the
-    floor is bound; `operator`: created by the reference's operator."""
+    """`free`: created with the other pods; `gated`: created in its group, but with a gate until the floor is bound;
+    `plain`: as `gated`, but in no group; `late`: created once the floor is bound; `operator`: created by the
+    reference's operator."""
     forms: tuple[str, ...]
     sizes: Sequence[int] = SOME
 
     @property
     def key(self) -> str:
-        """Return the identity of a mapping: some rows have several mappings."""
+        """Return the identity of a mapping. A row can have several mappings."""
         return f"{self.row.rpartition('-')[2].lower()}-{self.extra}"
 
 
@@ -66,7 +69,7 @@ MAPPINGS = (
 
 
 def gangs(shape: str) -> tuple[list[Root], list[Root]]:
-    """Return the groups of the base gang, and those of the scaled gangs."""
+    """Return the groups of the base gang, and the groups of the scaled gangs."""
     leaves = {name: Tree(name, pods, 2) for name, pods in REPLICAS.items()}
     match shape:
         case "flat":
@@ -83,7 +86,8 @@ def gangs(shape: str) -> tuple[list[Root], list[Root]]:
 
 
 def describe(bound: dict[str, int]) -> str:
-    """Return the bound parts in words: `0`, `part`, `F` with `+r`, `+p`, `+d`, or `all`. `bound`: part → pods."""
+    """Return in words which parts are bound: `0`, `part`, `F` (the floor) with `+r`, `+p`, `+d`, or `all`. `bound` maps
+    a part to its number of bound pods."""
     full = {"router": 2, **{name: sum(leaf.pods for leaf in leaves) for name, leaves in REPLICAS.items()}}
     if bound == full:
         return "all"
@@ -96,17 +100,16 @@ def describe(bound: dict[str, int]) -> str:
 
 
 def right(nodes: int, outcome: str) -> bool:
-    """Return whether an outcome is as it must be: the floor if it fits, else nothing."""
+    """Return whether an outcome is right: the floor is bound if it fits, and otherwise nothing is bound."""
     return outcome.startswith("F") or outcome == "all" if nodes >= FLOOR else outcome == "0"
 
 
 def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
-    """Return whether an outcome depends on an order that is not guaranteed, so that it may differ from run to run.
+    """Return whether an outcome depends on an order that is not guaranteed, so that it may differ from run to run. This
+    is possible if there is room for the minimum but not for all pods.
 
-    That can be so where there is room for the minimum and not for all.
-
-    1.36 tries the pods of a PodGroup in any order (WL-B04). 1.37 tries them by creation time (WL37-B03), which does not
-    order replicas of one tree that were created in the same second (WL37-M10).
+    1.36 tries the pods of a PodGroup in any order (WL-B04). 1.37 tries them by creation time (WL37-B03), but that does
+    not order replicas of one tree that were created in the same second (WL37-M10).
     """
     if not FLOOR <= gpus < SIZES[-1] or mapping.extra == "gated":
         return False
@@ -117,7 +120,7 @@ def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
 
 
 class MappingPlay:
-    """One mapping on a number of GPUs while it is played."""
+    """One mapping that is played on a number of GPUs."""
 
     def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, gpus: int, run: int = 1) -> None:
         self.mapping, self.gpus, self.run = mapping, gpus, run
@@ -127,27 +130,27 @@ class MappingPlay:
         self._later, self.gated = self._stages(), list[str]()
 
     def nodes(self) -> list[Object]:
-        """Return the nodes: one, since every pod wants one GPU."""
+        """Return the nodes: one for each GPU, since every pod requests one GPU."""
         return self.bench.node_manifests(self.gpus)
 
     def create(self) -> None:
-        """Create nothing: there are groups and pods only."""
+        """Do nothing: there are only groups and pods."""
 
     def groups(self) -> list[Object]:
-        """Return the groups in the order of their creation."""
+        """Return the groups in the order in which they are to be created."""
         base, scaled = gangs(self.mapping.shape)
         return [group for root in (*base, *scaled) for group in workload_groups.groups(root, self.bench.place)]
 
     def pods(self) -> list[Object]:
-        """Return the pods in the order of their creation, with a gate on each."""
+        """Return the pods in the order in which they are to be created, each with a gate."""
         extra = [] if self.mapping.extra == "late" else [self.extra]
         now = [*self.floor, *(extra if self.mapping.extra == "free" else [])]
         self.gated = _names([*now, *(self.scaled if self.mapping.shape == "h2" else [])])
         return [*self.floor, *extra, *self.scaled]
 
     def release(self, view: View) -> Sequence[str]:
-        """Return the pods that lose their gates now. The extra pod and the scaled gangs follow once the floor is bound,
-        as with an operator, and one after the other, so that nothing depends on timing."""
+        """Return the pods whose gates are to be removed now. The extra pod and the scaled gangs follow once the floor
+        is bound, as with an operator, and one after the other, so that the outcome does not depend on timing."""
         if not self._later or not right(FLOOR, self.outcome(view)):
             return ()
         if self.mapping.extra == "late" and self._later[0] == _names([self.extra]):
@@ -155,7 +158,7 @@ class MappingPlay:
         return self._later.pop(0)
 
     def _stages(self) -> list[list[str]]:
-        """Return the pods that follow once the floor is bound, in order."""
+        """Return the groups of pods that follow once the floor is bound, in order."""
         stages = [] if self.mapping.extra == "free" else [_names([self.extra])]
         if self.mapping.shape != "h2":
             first = sum(leaf.pods for leaf in REPLICAS[SCALED[0]])
@@ -163,11 +166,11 @@ class MappingPlay:
         return stages
 
     def witness(self, pod: str) -> None:
-        """Show that the scheduler had its chance, as `Bench.witness`."""
+        """Show that the scheduler has had its chance; see `Bench.witness`."""
         self.bench.witness(pod)
 
     def outcome(self, view: View) -> str:
-        """Return the parts that are bound, in words."""
+        """Return in words which parts are bound."""
         parts = dict.fromkeys(("router", *REPLICAS), 0)
         for pod in (*self.floor, self.extra, *self.scaled):
             current = view.get("pods", pod["metadata"]["name"])
@@ -176,7 +179,7 @@ class MappingPlay:
         return describe(parts)
 
     def _pods(self) -> tuple[list[Object], list[Object], Object]:
-        """Return the pods of the floor, those of the scaled gangs, and the router's second pod."""
+        """Return the pods of the floor, the pods of the scaled gangs, and the router's second pod."""
         router = workload_groups.pods(ROUTER, self.bench.place, gated=True)
         parts = {
             name: [pod for leaf in leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]

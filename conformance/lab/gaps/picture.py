@@ -1,4 +1,4 @@
-"""The outcomes of all instances as a picture (SVG): a square for each pod, filled if it is bound."""
+"""The outcomes of all instances as a picture (SVG): each pod is a square, which is filled if the pod is bound."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from conformance.lab.gaps.forms import Form
 from conformance.lab.gaps.instances import Gap, GapInstance
 
 UNIT = 0.15
-"""Distance of two squares in inches. All other lengths are in this unit."""
+"""Distance between two squares in inches. All other lengths are multiples of it."""
 NAMES, COLUMN, TOP, BOTTOM, MARGIN = 21.0, 22.0, 6.0, 4.0, 1.0
-"""Width of the names and of a column, height of titles and of the legend."""
+"""Width of the names and of a column, height of the titles and of the legend, and the margin."""
 APART = 0.6
 """Gap between two replicas and between two rows."""
 MARKS: dict[str, dict[str, Any]] = {
@@ -23,7 +23,7 @@ MARKS: dict[str, dict[str, Any]] = {
 }
 
 Mark = tuple[str, float, float]
-"""Kind, x and y."""
+"""Kind, x and y of a mark."""
 
 
 def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
@@ -55,7 +55,7 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
 
 
 def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
-    """Yield gaps and their instances with the y of their first squares."""
+    """Yield the gaps and their instances, each with the y coordinate of its first line."""
     y = TOP
     for gap in gaps:
         if gap.instances:
@@ -70,7 +70,7 @@ def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
 def _marks(
     experiment: Mapping[str, Any], form: Form, instance: GapInstance, x_of_form: float, y: float
 ) -> Iterator[Mark]:
-    """Yield the squares of an instance in a form, and a cross before those of an unexpected outcome."""
+    """Yield the squares of an instance in a form, preceded by a cross if the outcome is unexpected."""
     for outcome in results.outcomes(dict(experiment), form, instance)[:1]:
         if outcome["wrong"]:
             yield "unexpected", x_of_form - 1.5, y

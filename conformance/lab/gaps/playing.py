@@ -1,4 +1,4 @@
-"""Play all instances of a form at once, on one cluster for the forms that can share it."""
+"""Plays all instances of a form at the same time. Forms that can share a cluster are played on the same one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _PlayFailed(Exception):
 
 @dataclass(frozen=True)
 class Failed:
-    """The reason why a form has no outcomes, or not all."""
+    """The reason why some or all outcomes of a form are missing."""
 
     form: Form
     reason: str
@@ -52,7 +52,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Mapped:
-    """The outcome of one mapping on a number of GPUs."""
+    """The outcome of one mapping on a number of nodes."""
 
     form: Form
     mapping: Mapping
@@ -63,7 +63,8 @@ class Mapped:
 
 @dataclass(frozen=True)
 class GapOutcome:
-    """The result of one instance in one form. `wrong` lists what differs from what must hold; empty if nothing does."""
+    """The result of one instance in one form. `wrong` says what differs from the expected outcome, and is empty if
+    nothing does."""
 
     form: Form
     instance: GapInstance
@@ -83,9 +84,9 @@ def play(
     folder: Path,
     report: Report,
 ) -> Generator[GapResult]:
-    """Play the instances and mappings in each form, all at once on nodes of their own, and write
-    their recordings to a folder. A form that cannot be played does not keep the others from it. Raises HarnessError
-    where the suite is at fault."""
+    """Play the instances and mappings in each form, all of them at the same time on separate nodes, and write their
+    recordings to a folder. If a form cannot be played, the other forms are played nevertheless. Raises HarnessError if
+    the suite is at fault."""
     for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
         group = list(alike)
         report(group[0].title, "starting a cluster")
@@ -100,7 +101,7 @@ def play(
 
 
 def require(forms: Iterable[Form]) -> None:
-    """Load the descriptors of all forms. Raises UsageError, before anything is played."""
+    """Load the descriptors of all forms, before anything is played. Raises UsageError."""
     for form in forms:
         load_implementation(_settings("", form))
 
@@ -171,7 +172,7 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
 
 
 def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingPlay]) -> None:
-    """Create everything, then act as an operator until nothing moves any more."""
+    """Create everything, then act as an operator until nothing changes any more."""
     env.fleet([node for play in plays for node in play.nodes()])
     for play in plays:
         play.create()
@@ -189,20 +190,20 @@ def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | Ma
 
 
 def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
-    """Remove the gates of the pods of each play one by one, in order."""
+    """Remove the gates of each play's pods one by one, in order."""
     for names in _in_turn(pods):
         env.ungate(names)
 
 
 def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
-    """Yield the first entries of all lists, then the second ones, …: the order within a play is kept, and all plays
-    advance together."""
+    """Yield the first entries of all lists, then the second entries, and so on: this keeps the order within a play, and
+    all plays advance together."""
     for entries in zip_longest(*lists):
         yield [entry for entry in entries if entry is not None]
 
 
 def _lose(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) -> None:
-    """Take pods from the instances that lose some, and wait until nothing moves any more."""
+    """Take pods from the instances that are to lose some, and wait until nothing changes any more."""
     for instance_play in plays:
         instance, counts = instance_play.instance, instance_play.counts(env.history.view())
         if instance.lost and instance.standing(counts) == "minimum":
@@ -212,7 +213,7 @@ def _lose(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) -> No
 
 
 def _at_rest(env: SceneEnvironment, form: Form) -> View:
-    """Return the state once nothing moves any more."""
+    """Return the state once nothing changes any more."""
     begin = env.history.now()
     view = env.quiet(form.patience, WITHIN, real=True)
     if env.history.now() - begin >= WITHIN:

@@ -1,4 +1,4 @@
-"""One instance in one form while it is played: the objects that are created, and the acts of an operator."""
+"""One instance that is played in one form: the objects that are created, and the actions of an operator."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ KUBE_SCHEDULER = "default-scheduler"
 
 
 class InstanceRun:
-    """An instance on nodes of its own. Pods are created with a gate, which is removed pod by pod in the order of the
-    components: that is how an operator does it, and no scheduler is at an advantage (WL37-B42)."""
+    """An instance on separate nodes. Pods are created with a gate, and the gates are removed pod by pod in the order of
+    the components, as an operator does it. No scheduler gains an advantage by this (WL37-B42)."""
 
     def __init__(self, env: SceneEnvironment, form: Form, instance: GapInstance, run: int = 1) -> None:
         self.form, self.instance, self.run = form, instance, run
@@ -41,15 +41,15 @@ class InstanceRun:
         )
         self.leaves = [leaf for _, leaves in forms.named(instance) for leaf in leaves]
         self.gated: list[str] = []
-        """Pods that lose their gates one by one, in order, once everything exists."""
+        """Pods whose gates are removed one by one, in this order, once everything exists."""
         self._env, self._later = env, list[str]()
         self._occupied_nodes: list[tuple[str, int]] = []
         self._gangs, self._testbed = oracle.Instance((), forms.gangs(instance)), env.testbed(self.bench.name)
 
-    # -- making ------------------------------------------------------------------------------------------------------
+    # -- creation ----------------------------------------------------------------------------------------------------
 
     def nodes(self) -> list[Object]:
-        """Return the nodes, and remember which are taken."""
+        """Return the nodes, and remember which of them are occupied."""
         created: list[Object] = []
         for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
@@ -59,7 +59,7 @@ class InstanceRun:
         return created
 
     def create(self) -> None:
-        """Create the prerequisites of groups and pods: pods on taken nodes, and the objects that PodGangs need."""
+        """Create what groups and pods need: pods on the occupied nodes, and the objects to which PodGangs refer."""
         for number, (node, gpus) in enumerate(self._occupied_nodes):
             self.bench.plain(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
@@ -68,14 +68,14 @@ class InstanceRun:
                 self._env.create(binding)
 
     def groups(self) -> list[Object]:
-        """Return the groups in the order of their creation."""
+        """Return the groups in the order in which they are to be created."""
         if self.form.api == forms.PODGANGS:
             return [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(self._gangs, self._testbed)]
         roots = [] if self.form.api == forms.PLAIN else forms.roots(self.form, self.instance)
         return [group for root in roots for group in workload_groups.groups(root, self.bench.place)]
 
     def pods(self) -> list[Object]:
-        """Return the pods in the order of their creation, with a gate on each."""
+        """Return the pods in the order in which they are to be created, each with a gate."""
         if self.form.api == forms.PODGANGS:
             return self._pods_of_gangs()
         pods = [pod for leaf in self.leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
@@ -85,7 +85,8 @@ class InstanceRun:
         return pods
 
     def release(self, view: View) -> Sequence[str]:
-        """Return the pods of scaled gangs that lose their gates because the minimum of the base gang is bound."""
+        """Return the pods of scaled gangs, once, when the minimum of the base gang is bound: their gates are to be
+        removed."""
         later, self._later = self._later, []
         if later and self.instance.standing(self.counts(view)) == "minimum":
             return later
@@ -93,8 +94,8 @@ class InstanceRun:
         return ()
 
     def lose(self) -> None:
-        """Delete the first pod of each component that loses one, take the node of the first of them, and make the pods
-        again."""
+        """Delete the first pod of each component that loses one, occupy the node of the first deleted pod, and recreate
+        the pods."""
         env, view = self._env, self._env.history.view()
         leaves = [
             component_leaves[0]
@@ -114,14 +115,15 @@ class InstanceRun:
             env.create(_fresh(pod))
 
     def witness(self, pod: str) -> None:
-        """Show that the scheduler had its chance, as `Bench.witness`. A scheduler of PodGangs knows no plain pods."""
+        """Show that the scheduler has had its chance; see `Bench.witness`. A scheduler for PodGangs does not schedule
+        plain pods."""
         if self.form.api != forms.PODGANGS:
             self.bench.witness(pod)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- observation -------------------------------------------------------------------------------------------------
 
     def counts(self, view: View) -> Counts:
-        """Return the bound pods of each component."""
+        """Return the number of bound pods of each component, by PodGroup."""
         return forms.counts(self.instance, [len(self.bound(view, leaf)) for leaf in self.leaves])
 
     def bound(self, view: View, leaf: Leaf) -> list[Mapping[str, Any]]:
@@ -130,7 +132,7 @@ class InstanceRun:
         return [pod for pod in pods if pod is not None and runs(pod)]
 
     def domains(self, view: View) -> str:
-        """Return the error in the domains of the bound pods; empty if there is none."""
+        """Return how the domains of the bound pods violate the constraints, or an empty text."""
         racks = [(leaf.name, self._domains(view, leaf, manifests.KEYS["rack"])) for leaf in self.leaves if leaf.key]
         blocks = {block for leaf in self.leaves for block in self._domains(view, leaf, manifests.KEYS["block"])}
         if self.instance.block and len(blocks) > 1:
@@ -138,7 +140,7 @@ class InstanceRun:
         split = [name for name, domains in racks if len(domains) > 1]
         return f"{split[0]} is in several racks" if split else ""
 
-    # -- within ------------------------------------------------------------------------------------------------------
+    # -- details -----------------------------------------------------------------------------------------------------
 
     def _pods_of_gangs(self) -> list[Object]:
         pods = manifests.pods(self._gangs, self._testbed)
@@ -165,7 +167,8 @@ def runs(pod: Mapping[str, Any]) -> bool:
 
 
 def _fresh(pod: Mapping[str, Any]) -> Object:
-    """Return a pod as it was created: without the fields that the API server and the scheduler have added."""
+    """Return a pod as it was before its creation, without the fields that the API server and the scheduler have
+    added."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}
     added = ("nodeName", "schedulingGates", "priority", "preemptionPolicy")
     spec = {key: value for key, value in pod["spec"].items() if key not in added}

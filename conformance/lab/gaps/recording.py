@@ -1,4 +1,4 @@
-"""The recording of an instance that was played: its objects as YAML, its history, and the acts in order."""
+"""The recording of a played instance: its objects as YAML, its history, and a script of the actions in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(folder: Path, env: SceneEnvironment, name: str) -> None:
 
 
 def _acts(acts: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
-    """Yield the acts on a bench, without the namespace, which is another one when they are repeated."""
+    """Yield the actions on a bench. The namespace of objects is left out, because a repetition uses a different one."""
     shared = ("PriorityClass", "ClusterTopologyBinding")
     for word, body in acts:
         if word == WAIT or f"/{name}-" in word:

@@ -1,4 +1,4 @@
-"""The table of gaps as a document, for the terminal, and as Markdown."""
+"""The table of gaps as a document, as a table for the terminal, and as Markdown."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from conformance.lab.gaps.playing import Failed, GapResult, Mapped
 Document = dict[str, Any]
 
 VARIES, NOT_RUN = "varies", "not run"
-"""The words of cells whose runs differ, and of those that were not played to their end."""
+"""The words of a cell whose runs differ, and of a cell without a complete run."""
 
 
 def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> Document:
-    """Return the document of an experiment that begins now: so many runs of each form."""
+    """Return the document of an experiment that starts now and plays each form `runs` times."""
     environment = {"cpus": os.cpu_count(), "machine": platform.machine(), "versions": dict(versions)}
     return {
         "apiVersion": "conformance.grove.io/v1alpha1",
@@ -62,8 +62,8 @@ def add(experiment: Document, outcome: GapResult) -> None:
 
 
 def cell(experiment: Document, gap: Gap, form: Form) -> str:
-    """Return `closed`, `partly` or `not`, `varies` if the runs differ, or `not run`; with the number of runs if one was
-    not played to its end."""
+    """Return `closed`, `partly` or `not`, `varies` if the runs differ, or `not run`. If some runs are incomplete, the
+    number of complete runs is added."""
     if not gap.instances:
         return "closed" if form.api in gap.said_by else "not"
     runs = [of_run(experiment, gap, form, run) for run in range(1, experiment["runs"] + 1)]
@@ -87,7 +87,7 @@ def of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping
 
 
 def outcomes(experiment: Document, form: Form, instance: GapInstance) -> list[Mapping[str, Any]]:
-    """Return the outcomes of an instance in a form, by run."""
+    """Return the outcomes of an instance in a form, one for each run."""
     return [
         outcome
         for outcome in experiment["outcomes"]
@@ -96,18 +96,18 @@ def outcomes(experiment: Document, form: Form, instance: GapInstance) -> list[Ma
 
 
 def counted(counts: Counts) -> str:
-    """Return bound pods for people: `{4, 2}`, or `{4+0, 2}` of replicas of several pods."""
+    """Return the numbers of bound pods in readable form: `{4, 2}`, or `{4+0, 2}` if replicas have several pods."""
     return "{" + ", ".join("+".join(map(str, replicas)) for replicas in counts.values()) + "}"
 
 
 def describe_outcomes(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return the outcomes of an instance for people: each one once, with a mark if it is wrong."""
+    """Return the outcomes of an instance in readable form: each distinct outcome once, with a mark if it is wrong."""
     words = [f"{counted(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
     return " or ".join(dict.fromkeys(words)) or NOT_RUN
 
 
 def forms_of(experiment: Document) -> list[Form]:
-    """Return the forms of an experiment, also those that were not played."""
+    """Return the forms of an experiment, including the forms that were not played."""
     return [form for form in (*FORMS, KAI) if form.name in experiment["forms"]]
 
 
@@ -151,7 +151,7 @@ def markdown(experiment: Document, gaps: Sequence[Gap], command: str, picture: s
 
 
 def _instances(experiment: Document, gap: Gap, forms: Sequence[Form]) -> Iterator[str]:
-    """Yield the table of the outcomes: bound pods of each component, and ✗ where that is wrong."""
+    """Yield the table of the outcomes: the bound pods of each component, with ✗ if the outcome is wrong."""
     yield _line(["instance", "rows", "must end with", *(form.title for form in forms)])
     yield _line(["---"] * (len(forms) + 3))
     for instance in gap.instances:

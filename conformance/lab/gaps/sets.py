@@ -20,10 +20,11 @@ from conformance.testing.workload_groups import Leaf, WorkloadTarget
 
 
 class SetPlay(InstanceRun):
-    """An instance as a PodCliqueSet: single pods are a clique, replicas of several pods a scaling group."""
+    """An instance as a PodCliqueSet: a component of single pods is a clique, and a component whose replicas have
+    several pods is a scaling group."""
 
     def create(self) -> None:
-        """Create the set, and the ClusterTopologyBinding that it needs."""
+        """Create the set, and the ClusterTopologyBinding if the set needs one."""
         super().create()
         binding = f"{self._env.namespace}-{self.bench.name}"
         constrained = self.instance.block or any(leaf.key for leaf in self.leaves)
@@ -45,13 +46,14 @@ class SetPlay(InstanceRun):
         self._env.create(pod_clique_set(self.bench.name, template))
 
     def groups(self) -> list[Object]:
-        """Return nothing: the operator creates groups and pods."""
+        """Return an empty list: the operator creates groups and pods."""
         return []
 
     pods = groups
 
     def lose(self) -> None:
-        """Take the node of the first component's pod, and delete a pod of each: the operator makes them again."""
+        """Occupy the node of the first lost component's pod, and delete one pod of each lost component. The operator
+        recreates the pods."""
         env, view = self._env, self._env.history.view()
         leaves = [
             component_leaves[0]
@@ -93,17 +95,17 @@ class SetMappingPlay(MappingPlay):
         self._env.create(pod_clique_set(self.bench.name, {"cliques": cliques, "podCliqueScalingGroups": scaling}))
 
     def groups(self) -> list[Object]:
-        """Return nothing: the operator creates groups and pods."""
+        """Return an empty list: the operator creates groups and pods."""
         return []
 
     pods = groups
 
     def release(self, view: View) -> Sequence[str]:
-        """Return nothing: the operator removes gates."""
+        """Return nothing: the operator removes the gates."""
         return ()
 
     def outcome(self, view: View) -> str:
-        """Return the parts that are bound, in words."""
+        """Return in words which parts are bound."""
         of_set = f"{self.bench.name}-0"
         parts = {"router": [f"{of_set}-a-router"]}
         for part, group, member in (("p", "b-prefill", "p"), ("d", "c-decode", "d")):
@@ -132,7 +134,7 @@ def clique(name: str, replicas: int, minimum: int, gpus: int, place: WorkloadTar
 
 
 def pod_clique_set(name: str, template: Object) -> Object:
-    """Return a set of one replica."""
+    """Return a set with one replica."""
     return {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
@@ -142,8 +144,8 @@ def pod_clique_set(name: str, template: Object) -> Object:
 
 
 def _member(group: str) -> str:
-    """Return the name of the clique of a scaling group, whose name begins with a letter of its own. It is short: the
-    names of set, group and clique have 45 characters together."""
+    """Return the name of a scaling group's clique. Each scaling group's name starts with a different letter. The
+    clique's name is short because the names of set, group and clique may have 45 characters altogether."""
     return f"{group[0]}w"
 
 

@@ -1,4 +1,5 @@
-"""The rows of the specification that the table of gaps shows, and where. Pure but for the data that it reads."""
+"""The rows of the specification that the table of gaps shows, and the places that show them. Pure except for reading
+the data."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from conformance.lab.gaps.mappings import MAPPINGS
 
 
 def rows() -> dict[str, tuple[str, ...]]:
-    """Return each row with the instances and mappings that show it, by name."""
+    """Return each row with the names of the instances and mappings that show it."""
     by_row: dict[str, list[str]] = {}
     for gap in instances.load():
         for instance in gap.instances:
