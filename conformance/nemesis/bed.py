@@ -1,4 +1,5 @@
-"""A cluster with an implementation whose roles talk to the API server through proxies, and a recorder that does not."""
+"""A cluster with an implementation whose roles reach the API server through proxies, and with a recorder that reaches
+it directly."""
 
 from __future__ import annotations
 
@@ -34,40 +35,41 @@ from kube.client import Client
 from kube.resource import NAMESPACES
 
 FLEET = ("dgx-h100", 4)
-"""Profile and number of the nodes: a new set fits beside one that is just being deleted."""
+"""Profile and number of the nodes. They have room for a new set while another set is still being deleted."""
 
 
 LEASES = "default"
-"""Namespace of the Lease of two candidates: not that of a scenario, in which every write is a point."""
+"""Namespace of the Lease of two candidates. It is not the namespace of a scenario, in which every write is a fault
+point."""
 
 
 class FaultTestbed:
-    """A cluster on which plans are played. Methods block; `restart` may be called from another thread while a plan
-    waits."""
+    """A cluster on which plans are played. The synchronous methods block; `restart` may be called from another thread
+    while a plan waits."""
 
     def __init__(self, cluster: Cluster, driver: Driver, role: Role, proxy: Proxy, loop: Loop, api: Api) -> None:
         self.cluster, self.driver, self.role, self.proxy, self.api = cluster, driver, role, proxy, api
         self.loop = loop
         self.abandoned = threading.Event()
-        """Set when the end of a plan is of no use any more."""
+        """Set when the result of the running plan is not needed any more."""
         self._driving = threading.Lock()
         self.recorder: Recorder
 
     @property
     def descriptor(self) -> Descriptor:
-        """Return the judged implementation."""
+        """Return the descriptor of the judged implementation."""
         return self.driver.descriptor
 
     def interfere(self, interference: Interference) -> None:
-        """Hand all requests and events of the proxy to another interference from now on."""
+        """Pass all requests and events of the proxy through another interference from now on."""
         self.proxy.interference = interference
 
     async def kill(self) -> None:
-        """Kill the processes of the role, from the event loop of the proxy."""
+        """Kill the processes of the role. Called in the proxy's event loop."""
         await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.kill)
 
     async def start(self) -> None:
-        """Start the processes of the role, from the event loop of the proxy. Raises NotStarted."""
+        """Start the processes of the role. Called in the proxy's event loop. Raises NotStarted."""
         await asyncio.get_running_loop().run_in_executor(None, self._drive, self.driver.start)
 
     def restart(self) -> None:
@@ -83,8 +85,8 @@ class FaultTestbed:
 
     @contextmanager
     def two_candidates(self) -> Iterator[None]:
-        """Have two operators, one of which leads by its Lease. Afterwards there is one that needs no Lease. Raises
-        NotStarted."""
+        """Run two operators, of which the one that holds the Lease leads. Afterwards there is one operator without
+        leader election. Raises NotStarted."""
         with self._one_operator_afterwards():
             with self._driving:
                 self.driver.operators.elect(LEASES)
@@ -93,7 +95,8 @@ class FaultTestbed:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Stop the processes of the role with SIGSTOP, and let them continue afterwards: of two operators the first."""
+        """Stop the processes of the role with SIGSTOP, and let them continue afterwards. If there are two operators,
+        stop the first one."""
         groups = list(self.driver.pids(self.role).values())
 
         def send(number: signal.Signals) -> None:
@@ -111,8 +114,8 @@ class FaultTestbed:
 
     @contextmanager
     def earlier_operator(self) -> Iterator[None]:
-        """Have an earlier version of the operator until `upgrade`. Afterwards it is the judged one in any case. Raises
-        NotStarted."""
+        """Run an earlier version of the operator until `upgrade` is called. Afterwards the judged version runs in any
+        case. Raises NotStarted."""
         judged = self.driver.descriptor
         with self._one_operator_afterwards():
             with self._driving:
@@ -129,23 +132,23 @@ class FaultTestbed:
                 self.driver.start(Role.OPERATOR)
 
     def upgrade(self) -> None:
-        """Replace the operator by the judged one. Raises NotStarted."""
+        """Replace the earlier operator with the judged one. Raises NotStarted."""
         with self._driving:
             self.driver.operators.become(self.driver.descriptor)
 
     def revision(self) -> str:
-        """Return the resource version of the present."""
+        """Return the API server's current resource version."""
         answer = self.api.work(lambda client: client.request("GET", NAMESPACES.path(), params={"limit": "1"}))
         return str(orjson.loads(answer)["metadata"]["resourceVersion"])
 
     def manifest(self, scenario_manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-        """Return a set as it is sent: in its namespace, with the additions of the descriptor."""
+        """Return a set as it is sent to the API server: in its namespace, and with the additions of the descriptor."""
         manifest = with_additions(self.descriptor, dict(scenario_manifest))
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
     @contextmanager
     def namespace(self, name: str) -> Iterator[History]:
-        """Create a namespace and record it. Afterwards it is deleted, without a wait for the end."""
+        """Create a namespace and record it. Afterwards delete it, without waiting until it is gone."""
         self.recorder.open(name)
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         try:
@@ -159,7 +162,7 @@ class FaultTestbed:
 def bed(
     judged: Descriptor, supplied: Descriptor | None, role: Role, report: ProgressReporter, *, kubernetes: str = ""
 ) -> Iterator[FaultTestbed]:
-    """Start cluster, proxy for `role`, implementation and recorder. Raises UsageError, HarnessError."""
+    """Start a cluster, a proxy for `role`, the implementation, and a recorder. Raises UsageError, HarnessError."""
     with ExitStack() as stack:
         settings = ClusterSettings(
             scheduler_name=scheduler_names.kube_scheduler(judged, supplied), kubernetes=kubernetes
@@ -204,7 +207,7 @@ def beds(
     report: ProgressReporter,
     kubernetes: str = "",
 ) -> Iterator[list[FaultTestbed]]:
-    """Start several beds at the same time. Raises UsageError, HarnessError."""
+    """Start several testbeds at the same time. Raises UsageError, HarnessError."""
     with ExitStack() as stack, ThreadPoolExecutor(count, "bed") as pool:
 
         def start() -> FaultTestbed:

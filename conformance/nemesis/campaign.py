@@ -1,6 +1,7 @@
-"""A campaign: the scenarios are learned, then plans are played until all are done or the time is over.
+"""A campaign: each scenario is first played without faults, and then plans are played until all are done or the time is
+up.
 
-Each result is written at once, as a line of the journal, so that a stopped campaign can be resumed (`--resume`).
+Each result is immediately written to the journal, as one line, so that a stopped campaign can be resumed (`--resume`).
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from conformance.nemesis.rest import Abandoned, NotAtRest
 from conformance.nemesis.scenario import FaultScenario
 
 REPLAYS = 3
-"""Number of times that a plan must end in the same way before it counts as a finding."""
+"""The number of times that a plan must end badly before it counts as a finding."""
 
 
 class PlanTrial(msgspec.Struct, rename="camel", frozen=True):
-    """One plan that was played: how often it ended badly, of how many times, and whether only on the way."""
+    """A plan and its results: it was played `played` times and ended badly `bad` times. `way`: the end was the same,
+    and only what happened before it differed."""
 
     plan: FaultPlan
     verdict: str
@@ -44,13 +46,13 @@ class PlanTrial(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def always(self) -> bool:
-        """Return whether it ended badly each time, as often as a finding asks for."""
+        """Return whether the plan ended badly every time, as often as a finding requires."""
         return self.bad == self.played == REPLAYS
 
 
 @dataclass
 class ScenarioResults:
-    """The results of one scenario. `refused` is the reason why it could not be played."""
+    """The results of one scenario. `refused` is the reason why the scenario could not be played, or empty."""
 
     scenario: FaultScenario
     course: FaultlessRuns | None = None
@@ -58,39 +60,40 @@ class ScenarioResults:
     plans: int = 0
     tried: list[PlanTrial] = field(default_factory=list)
     confirmed: set[tuple[str, ...]] = field(default_factory=set)
-    """The ways of ending badly that were looked for without a fault."""
+    """The differences for which the scenario has been replayed without a fault."""
     unprovoked: set[str] = field(default_factory=set)
     """Lines that differed before a fault was injected."""
 
     def finding(self, tried: PlanTrial) -> bool:
-        """Return whether a plan counts: it ended badly each time, and not only by lines that come and go in another
-        plan, which may be chance here, too."""
+        """Return whether a plan is a finding: it ended badly every time, and not only because of lines that may differ
+        by chance (`by_chance`)."""
         return tried.always and not self.by_chance() >= set(tried.lines)
 
     def unstable(self, tried: PlanTrial) -> bool:
-        """Return whether a plan ended badly, and does not count."""
+        """Return whether a plan ended badly but is not a finding."""
         return tried.bad > 0 and not self.finding(tried)
 
     def findings(self) -> list[PlanTrial]:
-        """Return the plans that count."""
+        """Return the plans that are findings."""
         return [tried for tried in self.tried if self.finding(tried)]
 
     def by_chance(self) -> set[str]:
-        """Return the lines that differ before a fault, or that come and go on the way while the same plan is played. An
-        end that comes and goes depends on the moment at which the fault was injected, and is still its effect."""
+        """Return the lines that differed before a fault was injected, and the lines that differed on the way in only
+        some plays of a plan. An end that differs in only some plays is not included: it depends on when the fault was
+        injected, and is still an effect of the fault."""
         shaky = (tried.lines for tried in self.tried if tried.way and tried.bad and not tried.always)
         return self.unprovoked.union(*shaky)
 
 
 def unmet(judged: Descriptor, scenario: FaultScenario) -> str:
-    """Return the reason why an implementation cannot play a scenario; empty if it can."""
+    """Return the reason why an implementation cannot play a scenario, or an empty text if it can."""
     if missing := sorted(scenario.requires - judged.features):
         return f"{judged.name} does not claim the feature {', '.join(missing)}"
     return f"{judged.name} names no earlier version of itself" if scenario.earlier and not judged.upgrades else ""
 
 
 class Journal:
-    """The plans that were tried so far, a JSON line each, in a file of a campaign."""
+    """The file of a campaign with the plans that have been tried so far, one JSON line each."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,7 +104,7 @@ class Journal:
             for number, line in enumerate(whole.splitlines(), 1)
         ]
         self.trials = {tried.plan: tried for tried in lines}
-        if whole:  # what follows the last line break was being written when the campaign was killed
+        if whole:  # the text after the last line break was still being written when the campaign was killed
             with path.open("r+b") as file:
                 file.truncate(len(whole) + 1)
 
@@ -113,10 +116,10 @@ class Journal:
 
 
 class Campaign:
-    """Plays plans on one or several beds, whose clusters have nothing to do with each other.
+    """Plays plans on one or several testbeds, whose clusters are independent of each other.
 
-    `keep` is called with outcomes that are bad, for one bed at a time; `at`: only points whose text has this in it;
-    `first`: end with the first finding.
+    `keep` is called with bad outcomes, by one testbed at a time. Only points whose text contains `at` are used. If
+    `first` is set, the campaign ends with the first finding.
     """
 
     def __init__(
@@ -134,11 +137,11 @@ class Campaign:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.done: list[ScenarioResults] = []
-        """Results by scenario so far."""
+        """The results so far, one entry for each scenario."""
 
     def run(self, scenarios: Sequence[FaultScenario], faults: Sequence[Fault], budget: float) -> None:
-        """Play the plans of each scenario. `budget`: seconds for all of them together, which they share evenly. Raises
-        HarnessError, NotStarted."""
+        """Play the plans of each scenario. `budget` is the time in seconds for all scenarios, which share it evenly.
+        Raises HarnessError, NotStarted."""
         end = time.monotonic() + budget
         for number, scenario in enumerate(scenarios):
             played = ScenarioResults(scenario)
@@ -170,7 +173,7 @@ class Campaign:
                     lane.result()
             except BaseException:
                 for bed in self._beds:
-                    bed.abandoned.set()  # so that the others end at once after an error or Ctrl-C
+                    bed.abandoned.set()  # so that the other testbeds stop at once after an error or Ctrl-C
                 raise
             finally:
                 self._stopped.set()
@@ -180,7 +183,7 @@ class Campaign:
     def _lane(
         self, bed: FaultTestbed, played: ScenarioResults, remaining_plans: Iterator[FaultPlan], end: float
     ) -> None:
-        """Play one plan after the other on one bed."""
+        """Play plans one after the other on one testbed."""
         while not self._stopped.is_set():
             with self._lock:
                 remaining, plan = end - time.monotonic(), next(remaining_plans, None)
@@ -200,15 +203,15 @@ class Campaign:
                 self._stopped.set()
 
     def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
-        """Play a plan; one that ends badly, as often as a finding asks for, on a role that was started anew. Its ends
-        have to have something in common."""
+        """Play a plan. If it ends badly, repeat it as often as a finding requires, each time on a restarted role. The
+        repetitions count as bad only if all ends have some lines in common."""
         begin = time.monotonic()
         outcome = self._play_once(bed, played, plan)
         if outcome.verdict not in BROKEN:
             return PlanTrial(plan, outcome.verdict, outcome.seconds)
         with self._lock:
             self._keep(outcome)
-            if played.by_chance() >= set(outcome.lines):  # it would not count, however often it ends so
+            if played.by_chance() >= set(outcome.lines):  # not a finding, however often the plan ends like this
                 return PlanTrial(
                     plan, outcome.verdict, outcome.seconds, outcome.place, outcome.lines, 1, 1, outcome.way
                 )
@@ -240,8 +243,9 @@ class Campaign:
         return outcome
 
     def _learned_more(self, bed: FaultTestbed, played: ScenarioResults, outcome: FaultOutcome) -> bool:
-        """Play the scenario as often without the fault, once for each way of ending badly. Return whether that has
-        shown anything new: differences that occur without the fault are not its effect. Raises NotAtRest."""
+        """Play the scenario REPLAYS times without the fault, once for each distinct difference. Return whether the
+        plays have shown any new variation: differences that occur without the fault are not effects of the fault.
+        Raises NotAtRest."""
         with self._lock:
             if outcome.lines in played.confirmed:
                 return False
@@ -251,7 +255,7 @@ class Campaign:
         with self._lock:
             longer_course = replace(
                 longer_course, runs=[*played.course.runs, *longer_course.runs[-REPLAYS:]]
-            )  # another lane may have learned
+            )  # another lane may have learned meanwhile
             changed = not longer_course.says_the_same(played.course)
             played.course = longer_course
         return changed

@@ -1,4 +1,4 @@
-"""The faults that exist, as data (fixtures/nemesis/faults.yaml)."""
+"""The existing faults, as data (fixtures/nemesis/faults/faults.yaml)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.errors import UsageError
 class Fault:
     """A disturbance of a write or an event.
 
-    `at`: the kind of point at which it strikes; `usual`: whether it is tried unless other faults are named;
-    `requires`: a feature without which it cannot be tried.
+    `at` is the kind of point at which the fault strikes. `usual`: the fault is tried even if it is not selected by
+    name. `requires` is a feature without which the fault cannot be tried.
     """
 
     name: str
@@ -35,7 +35,8 @@ def all_faults() -> list[Fault]:
 
 
 def chosen(names: Sequence[str]) -> list[Fault]:
-    """Return the faults of these names, or the usual ones. Raises UsageError for an unknown one."""
+    """Return the faults with these names, or the usual faults if there are no names. Raises UsageError for an unknown
+    name."""
     by_name = {fault.name: fault for fault in all_faults()}
     for name in names:
         if name not in by_name:

@@ -1,4 +1,4 @@
-"""Writes that lack a field when they arrive, as if a bit had been lost on the way."""
+"""Writes that lack a field when they arrive, as if it had been lost in transit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kube import nesting
 
 
 def corrupted(body: bytes) -> bytes:
-    """Return the body of a write without one thing: an owner reference, else a label, else the entries of a map, else a
-    number of a status. A body that has none of these, or is no JSON object, stays as it is."""
+    """Return the body of a write without one part: its owner references, or else a label, an entry of spec.entries, or
+    a number in the status. A body that has none of these parts, or is not a JSON object, is returned unchanged."""
     try:
         document = orjson.loads(nesting.bounded(body, "a write"))
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Durations as people write them on a command line."""
+"""Durations as users write them on a command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def seconds(text: str, option: str) -> float:
-    """Return the seconds of a duration such as 90s, 30m or 1h30m. Raises UsageError."""
+    """Return the number of seconds in a duration such as 90s, 30m or 1h30m. Raises UsageError."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smh])", text)
     if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text:
         raise UsageError("is no duration", where=f"{option} {text}", hint="for example 90s, 30m or 1h30m")

@@ -1,4 +1,4 @@
-"""Faults: disturbances of one write or one event while it passes through the proxy."""
+"""Faults: disturbances of one write or one event as it passes through the proxy."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from conformance.nemesis.proxy.interference import Cut, Deliver, ProxyReply, Pro
 from conformance.nemesis.watching import PointWatcher
 
 SLOW, LATE_ANSWER, STALE, HELD, PAUSED = 3.0, 2.0, 3.0, 1.0, 40.0
-"""Seconds: of a slow answer, a late watch, a stale API server, of a write that waits for another one, and of a leader
-that is stopped: longer than the time after which a Lease is usually lost."""
+"""In seconds: the delay of a slow response, the delay of a late watch event, the time for which a stale API server
+shows the past, how long a write waits for another write, and how long a leader is stopped. The last one exceeds the
+time after which a Lease is usually lost."""
 TWO_LEADERS = "two-leaders"
-"""The fault for which there have to be two operators."""
+"""The fault that requires two operators."""
 STATUSES = {
     "conflict": (409, "Conflict"),
     "expired": (410, "Expired"),
@@ -30,50 +31,50 @@ STATUSES = {
     "broken": (500, "InternalError"),
     "unavailable": (503, "ServiceUnavailable"),
 }
-"""Fault → status and reason of the answer (Kubernetes API conventions)."""
+"""Maps a fault to the status and reason of the response (Kubernetes API conventions)."""
 
 
 class Processes(Protocol):
     """The processes of a role."""
 
     async def kill(self) -> None:
-        """Kill them."""
+        """Kill the processes."""
 
     async def start(self) -> None:
-        """Start them."""
+        """Start the processes."""
 
     def suspended(self) -> AbstractContextManager[None]:
-        """Stop them, and let them continue afterwards."""
+        """Stop the processes on entry, and let them continue on exit."""
 
 
 @dataclass
 class FaultInjector(PointWatcher):
-    """Strikes once, at the point of a plan. `role` kills, starts or suspends its processes."""
+    """Strikes once, at the point of the plan. `role` kills, starts or suspends its processes."""
 
     plan: FaultPlan
     role: Processes
     past: str
-    """The resource version of the past state that is shown: right after the act before, when the role has not yet
-    reacted to it."""
+    """The resource version of the past state that is shown: the state right after the previous act, when the role had
+    not yet reacted to that act."""
     struck: bool = field(default=False, init=False)
     finished: threading.Event = field(default_factory=threading.Event, init=False)
-    """Set when the fault has been injected: the role is up again."""
+    """Set when the fault has been injected and the role is up again."""
     _travels: bool = field(default=False, init=False)
-    """Whether the past is shown from the next request on: to a role that has been started again, however long that
-    takes."""
+    """Whether the past is shown from the next request on. That request comes from a role that has been restarted,
+    however long the restart takes."""
     _stale_until: float = field(default=0.0, init=False)
     _relisted: str = field(default="", init=False)
-    """The resource whose next watch is refused."""
+    """The resource whose next watch is rejected."""
     _another: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    """Set when another write is done, while one is held back."""
+    """Set when another write is done while one is held back."""
 
     @property
     def busy(self) -> bool:
-        """Return whether the fault is just being injected: the role may be down."""
+        """Return whether the fault is being injected at the moment, so that the role may be down."""
         return self.struck and not self.finished.is_set()
 
     async def strike_write(self, point: FaultPoint, request: ProxyRequest, send: Send) -> ProxyReply:
-        """Strike at the write of the plan."""
+        """Inject the fault if this write is the point of the plan."""
         if self.struck or point != self.plan.point:
             reply = await send(request)
             self._another.set()
@@ -122,7 +123,7 @@ class FaultInjector(PointWatcher):
         await self.role.start()
 
     async def read(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
-        """Refuse the watch that must list again, and answer reads of the cache with the past state."""
+        """Reject the watch that must list again, and respond to reads from the watch cache with the past state."""
         assert request.call is not None
         if request.call.verb == "watch" and request.call.resource == self._relisted:
             self._relisted = ""
@@ -134,7 +135,7 @@ class FaultInjector(PointWatcher):
         return request
 
     async def strike_event(self, point: FaultPoint, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
-        """Strike at the event of the plan."""
+        """Inject the fault if this event is the point of the plan."""
         assert watch.call is not None
         if self.struck or point != self.plan.point:
             await deliver(event)
@@ -159,18 +160,18 @@ class FaultInjector(PointWatcher):
                 self._relisted = resource
 
     async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
-        """Let no event through while the past is shown."""
+        """Hold back all events while the past is shown."""
         if (remaining_seconds := self._stale_until - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(remaining_seconds)
         await super().event(watch, event, deliver)
 
     def _stale(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
-        """Return a list from the cache as one of the past, which a real API server may answer after a restart. A list
-        that asks for the present gets it: an API server asks etcd for that."""
+        """Turn a list from the watch cache into a list of the past state, which a real API server may return after a
+        restart. A list that requires the current state is not changed, because an API server reads it from etcd."""
         query = dict(parse_qsl(request.query))
         assert request.call is not None
         if request.call.verb == "watch" and query.get("sendInitialEvents") == "true" and query.get("resourceVersion"):
-            return refusal(422, "Invalid")  # the client lists instead
+            return refusal(422, "Invalid")  # makes the client list instead
         if request.call.verb == "list" and query.get("resourceVersion") == "0":
             query |= {"resourceVersion": self.past, "resourceVersionMatch": "Exact"}
             return replace(request, query=urlencode(query))
@@ -178,7 +179,7 @@ class FaultInjector(PointWatcher):
 
 
 def refusal(code: int, reason: str) -> ProxyReply:
-    """Return an answer of the API server that refuses a request."""
+    """Return a response of the API server that rejects a request."""
     status = {
         "kind": "Status",
         "apiVersion": "v1",

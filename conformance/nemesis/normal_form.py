@@ -1,5 +1,5 @@
-"""The state of a namespace as text that two runs of the same scenario share: without names that are generated, times,
-uids, versions and places."""
+"""The state of a namespace as text that is equal in two runs of the same scenario: without generated names, times,
+uids, versions and nodes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CHANCE = frozenset(
         *("nodeName", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "message", "containerID"),
     }
 )
-"""Fields that say nothing about the state, or whose values are not guaranteed: a message is for people."""
+"""Fields that do not describe the state, or whose values are not guaranteed; a message, for example, is for people."""
 NOTHING: tuple[Any, ...] = (None, {}, [])
-"""Values that say the same as a field that is missing."""
+"""Values that mean the same as a missing field."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 Form = Mapping[str, tuple[str, ...]]
-"""`resource/name` → each object of that stable name, as sorted JSON."""
+"""Maps `resource/name`, with a stable name, to the objects of that name as sorted JSON."""
 
 
 def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
@@ -78,7 +78,7 @@ class _Cleaning:
 
 
 def _in_order(items: list[Any]) -> list[Any]:
-    """Return objects or words in a fixed order, independent of the given one."""
+    """Return objects or strings in an order that does not depend on the order in which they were given."""
     return sorted(items, key=_text) if all(isinstance(item, dict | str) for item in items) else items
 
 
@@ -87,7 +87,8 @@ def _text(value: Any) -> bytes:
 
 
 def varying(forms: Iterable[Form]) -> frozenset[str]:
-    """Return the paths whose values differ between runs without a fault: they say nothing about one."""
+    """Return the paths whose values differ between runs without a fault: these paths do not show anything about a
+    fault."""
     first, *rest = [_flat(form) for form in forms]
     paths: set[str] = set()
     for other in rest:
@@ -99,7 +100,7 @@ def varying(forms: Iterable[Form]) -> frozenset[str]:
 
 
 def _flat(form: Form) -> dict[str, list[str]]:
-    """Return `resource/name:path` → values, sorted."""
+    """Map `resource/name:path` to the values at that path, sorted."""
     by_path: dict[str, list[str]] = defaultdict(list)
 
     def walk(key: str, value: Any, path: str) -> None:
@@ -119,7 +120,7 @@ def _flat(form: Form) -> dict[str, list[str]]:
 
 
 def difference(expected: Form, actual: Form, limit: int = 60) -> list[str]:
-    """Return the lines of a diff: `-` is what a run without the fault has, `+` what this one has."""
+    """Return the lines of a diff: `-` is from a run without the fault, `+` from this run."""
     lines: list[str] = []
     for name in sorted(expected.keys() | actual.keys()):
         before, after = expected.get(name, ()), actual.get(name, ())
@@ -134,7 +135,7 @@ def difference(expected: Form, actual: Form, limit: int = 60) -> list[str]:
 
 
 def _differing(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Leave out the objects that both have."""
+    """Leave out the objects that occur on both sides."""
     old, new = list(before), list(after)
     for text in before:
         if text in new:

@@ -1,4 +1,4 @@
-"""Play one scenario, with or without a fault, and record the end of each step."""
+"""Plays one scenario, with or without a fault, and records the end of each step."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from kube.errors import ApiError
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
 PATIENCE = 25.0
-"""Seconds without a change after which a state that differs is the end: longer than the back-off after a few errors."""
+"""Seconds without a change after which a state that differs is considered final: longer than the back-off after a few
+errors."""
 LONGEST = 90.0
-"""Seconds after which a step with a fault that is never at rest is stuck."""
+"""Seconds after which a step with a fault counts as stuck if it does not come to rest."""
 ANSWERED = 30.0
-"""Seconds within which an operator that is ready must answer the webhooks."""
+"""Seconds within which an operator that is ready must respond to webhook calls."""
 
 
 class FaultVerdict(StrEnum):
@@ -59,8 +60,8 @@ BROKEN = frozenset({FaultVerdict.DIFFERENT, FaultVerdict.STUCK, FaultVerdict.LEF
 
 @dataclass(frozen=True)
 class Rest:
-    """The end of a step. `taken_down`: pods that were Ready and are gone; `seconds` since the act; `broken`: invariants
-    that do not hold; `writing`: whether the role still writes, though nothing changes."""
+    """The end of a step. `taken_down` is the number of pods that were Ready and are gone, `seconds` the time since the
+    act, `broken` the violated invariants. `writing`: the role still writes, although nothing changes."""
 
     form: normal_form.Form
     seconds: float
@@ -71,8 +72,8 @@ class Rest:
 
 @dataclass(frozen=True)
 class FaultlessRuns:
-    """The ends of a scenario without a fault, in each of several `runs` (step → its end). `rests` has what they have in
-    common: values that differ from one run to the other are `masked`."""
+    """The ends of each step of a scenario without a fault, in each of several `runs` (a run maps a step to its end).
+    `rests` has what all runs have in common: values that differ between runs are `masked`."""
 
     runs: Sequence[Mapping[str, Rest]]
     points: Sequence[FaultPoint]
@@ -87,7 +88,7 @@ class FaultlessRuns:
         object.__setattr__(self, "rests", {step: _common([run[step] for run in self.runs], masked) for step in steps})
 
     def says_the_same(self, other: FaultlessRuns) -> bool:
-        """Return whether both find the same ends different."""
+        """Return whether both have the same masked values and the same ends."""
 
         def judged(rest: Rest) -> tuple[object, ...]:
             return rest.form, rest.taken_down, rest.broken, rest.writing
@@ -109,8 +110,8 @@ def _common(rests: Sequence[Rest], masked: frozenset[str]) -> Rest:
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """The end of a plan. `lines` say what is different, and `place` in which step. `way` is true if the end is the same
-    and only what happened before it is different."""
+    """The result of a plan. `lines` say what differs, and `place` in which step. `way` is true if the end is the same,
+    and only what happened before it differs."""
 
     plan: FaultPlan
     verdict: FaultVerdict
@@ -119,7 +120,7 @@ class FaultOutcome:
     lines: tuple[str, ...] = ()
     way: bool = False
     history: History | None = None
-    """The history of a plan that did not end the same."""
+    """The history of a plan whose verdict is one of BROKEN."""
 
 
 _numbers = itertools.count(1)
@@ -133,7 +134,7 @@ def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> Faultles
 
 
 def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
-    """Play a scenario several times more without a fault. Raises NotAtRest."""
+    """Play a scenario `runs` more times without a fault. Raises NotAtRest."""
     return replace(course, runs=[*course.runs, *(_faultless(bed, scenario)[0] for _ in range(runs))])
 
 
@@ -210,7 +211,7 @@ def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan
             verdict, place = FaultVerdict.LEFT_BEHIND, "the deletion of the set"
             lines = [f"still there after {DELETED_WITHIN:g} s: {leftover}" for leftover in leftovers]
         if striking is None or not striking.struck:
-            verdict = FaultVerdict.NOT_STRUCK  # the fault is not the reason of any difference
+            verdict = FaultVerdict.NOT_STRUCK  # the fault does not explain any difference
         recorded = history.frozen() if verdict in BROKEN else None
     return FaultOutcome(plan, verdict, time.monotonic() - begin, place, tuple(lines), way, recorded)
 
@@ -242,7 +243,7 @@ def _ends(
 
 
 def _compared(bed: FaultTestbed, history: History, rest: Rest, mark: int) -> tuple[FaultVerdict, list[str]]:
-    """Compare the way to an end that is the same."""
+    """Compare what happened before an end that is the same."""
     lines = []
     if (taken_down := _taken_down(history, mark)) > rest.taken_down:
         lines.append(f"{taken_down} pods that had been Ready are gone; without the fault, {rest.taken_down}")
@@ -259,8 +260,8 @@ def _broken(bed: FaultTestbed, history: History) -> frozenset[str]:
 
 
 def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
-    """Perform the act of a step, and again while a webhook does not answer, as users would: an operator may be ready a
-    little before it serves them. Raises NotAtRest."""
+    """Perform the act of a step. Repeat it while a webhook does not respond, as users would: an operator may be ready
+    slightly before its webhooks are served. Raises NotAtRest."""
     attempts = Retrying(
         retry=retry_if_exception(_unanswered), wait=wait_fixed(0.2), stop=stop_after_delay(ANSWERED), reraise=True
     )
@@ -302,7 +303,8 @@ def _do(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history:
 def _with_images(
     bed: FaultTestbed, scenario: FaultScenario, history: History, images: Mapping[str, str]
 ) -> dict[str, object]:
-    """Return a merge patch: a list is replaced whole, so the patch has the stored one."""
+    """Return a merge patch with the complete stored list of cliques, because a merge patch replaces lists as a
+    whole."""
     stored = copy.deepcopy(history.view().get("podcliquesets", scenario.set_name))
     assert stored is not None, "the set was created"
     cliques = stored["spec"]["template"]["cliques"]
@@ -314,7 +316,7 @@ def _with_images(
 
 
 def _taken_down(history: History, mark: int) -> int:
-    """Return how many pods that were Ready are gone since a mark."""
+    """Return the number of pods that were Ready and have been deleted since a mark."""
     ready: set[str] = set()
     count = 0
     for record in history.records("pods"):

@@ -1,5 +1,5 @@
-"""The points at which a fault can strike: each write of a role, and each watch event that it receives, counted within a
-step."""
+"""The points at which a fault can strike: each write of a role, and each watch event that the role receives, counted
+within a step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ WRITE, EVENT = "write", "event"
 
 @dataclass(frozen=True, order=True)
 class FaultPoint:
-    """One write of the role in a step, or one watch event that it receives; the `occurrence`-th of its kind, from 1.
-
-    `what` is the verb of a write or the type of an event; `name` has `*` for what is generated. `fields` are those that
-    a merge patch sets. They say what a plan covers, and not which write it is: another run may write more at once.
-    """
+    """One write of the role in a step, or one watch event that the role receives. `occurrence` counts equal points,
+    from 1. `what` is the verb of a write or the type of an event; `name` has `*` for generated parts. `fields` are the
+    fields that a merge patch sets. They describe what a plan covers, but do not identify the write: in another run, the
+    write may set more fields."""
 
     step: str
     kind: str
@@ -55,14 +54,15 @@ class FaultPlan:
 
 
 class PointCounter:
-    """Gives each write and each event of a step its point."""
+    """Assigns points to the writes and events of a step."""
 
     def __init__(self, step: str, namespace: str) -> None:
         self._step, self._namespace = step, namespace
         self._counts: Counter[FaultPoint] = Counter()
 
     def of_write(self, call: Call, name: str, fields: tuple[str, ...] = ()) -> FaultPoint:
-        """Return the point of a write. `name`: that of the object, which the path of a creation does not have."""
+        """Return the point of a write. `name` is the name of the object, which the path of a creation does not
+        contain."""
         return replace(self._next(WRITE, call.verb, call.resource, call.subresource, name), fields=fields)
 
     def of_event(self, resource: str, event: WatchEvent) -> FaultPoint:

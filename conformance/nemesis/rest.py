@@ -14,9 +14,9 @@ LEARNT_REST = 8.0
 """Seconds without a change after which a step without a fault has ended: longer than the five seconds after which
 Grove's operator requeues unfinished work."""
 LIMIT = 60.0
-"""Seconds within which something without a fault must be at rest."""
+"""Seconds within which a set must be at rest if no fault is injected."""
 DELETED_WITHIN = 30.0
-"""Seconds within which a deleted set and all that belongs to it must be gone."""
+"""Seconds within which a deleted set and everything that belongs to it must be gone."""
 
 
 class NotAtRest(Exception):
@@ -24,16 +24,16 @@ class NotAtRest(Exception):
 
 
 class Abandoned(Exception):
-    """The plan was abandoned: its end is of no use any more."""
+    """The plan was abandoned, because its result is not needed any more."""
 
 
 def changing(history: History) -> tuple[str, ...]:
-    """Return the resources whose changes show that something is still going on."""
+    """Return the resources whose changes show that something is still happening."""
     return tuple(resource for resource in history.view().resources() if resource not in normal_form.IGNORED)
 
 
 def started(view: View) -> bool:
-    """Return whether no pod is still starting; one whose status a scenario holds may stay as it is."""
+    """Return whether every pod that has a node is Ready, apart from pods whose status the scenario holds."""
     return all(
         pods.ready(pod) or health.HOLD_STATUS in pod["metadata"].get("annotations", {})
         for pod in view.list("pods")
@@ -42,9 +42,9 @@ def started(view: View) -> bool:
 
 
 def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
-    """Wait until a step without a fault has ended: nothing changes for so many seconds, every pod that has a node
-    is Ready, and the set, if one is named, is available: an operator may pause for longer than that before it goes on.
-    Raises WaitTimeout."""
+    """Wait until a step without a fault has ended: nothing has changed for `seconds`, every pod that has a node is
+    Ready, and the set `set_name`, if given, is available. Availability is checked because an operator may pause for
+    longer than `seconds` before it goes on. Raises WaitTimeout."""
 
     def available(view: View) -> bool | Unmet:
         current = view.get("podcliquesets", set_name)
@@ -66,7 +66,7 @@ def learnt_rest(history: History, seconds: float, set_name: str = "") -> None:
 
 
 def waiting(view: View) -> list[str]:
-    """Return the objects that wait, and for what: pods that are gated, without a node or not Ready, and deletions."""
+    """Return the objects that wait, and what for: pods that are gated, without a node or not Ready, and deletions."""
     lines = []
     for pod in view.list("pods"):
         if gates := pod["spec"].get("schedulingGates"):
@@ -84,7 +84,7 @@ def waiting(view: View) -> list[str]:
 
 
 def delete_set(bed: FaultTestbed, history: History, set_name: str) -> list[str]:
-    """Delete a set. Return the objects that are still in its namespace after a while."""
+    """Delete a set. Return the objects that are still in its namespace after DELETED_WITHIN seconds."""
     bed.interfere(PointWatcher("clean", history.namespace))
     bed.api.delete("podcliquesets", history.namespace, [set_name])
 

@@ -29,7 +29,7 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class About:
-    """The judged implementation and its parameters. `settings` are the parameters of the descriptor."""
+    """The judged implementation and how the run was started. `settings` are the parameters of the descriptor."""
 
     implementation: str
     version: str
@@ -41,7 +41,7 @@ class About:
 
 
 def header(kind: str, about: About) -> Report:
-    """Return the fields with which every report of this kind begins."""
+    """Return the fields with which every report of this kind starts."""
     return {
         "apiVersion": API_VERSION,
         "kind": kind,
@@ -115,12 +115,13 @@ def _tried(number: int, tried: PlanTrial) -> dict[str, Any]:
 
 
 def plan_file(number: int, plan: FaultPlan) -> str:
-    """Return the name of the file with which a finding is played again."""
+    """Return the name of the file with which a finding can be replayed."""
     return f"plans/{number:02}-{plan.scenario}-{plan.fault}.yaml"
 
 
 def write(folder: Path, document: Report, rows: dict[str, list[ChangeRow]]) -> None:
-    """Write the report, its page and the plans of its findings. `rows`: plan as text → both runs side by side."""
+    """Write the report, its page and the plans of its findings. `rows` maps a plan (as text) to both runs side by
+    side."""
     documents.check(documents.Document(folder / "report.json", document, {}), SCHEMA)
     with disk.errors(location=str(folder), hint="free some space"):
         (folder / "plans").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Scenarios: acts of users on a set, as data (fixtures/nemesis/). A fault strikes in one step of one."""
+"""Scenarios: acts of users on a set, as data (fixtures/nemesis/). A fault strikes in one step of a scenario."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from conformance.grove import workloads
 
 SCHEMA = "scenario.schema.json"
 REST = 1.5
-"""Seconds without a change after which a step is at rest, unless it says more."""
+"""Seconds without a change after which a step is at rest, unless the step sets another value."""
 
 
 @dataclass(frozen=True)
 class ScenarioStep:
-    """One act. `quiet`: whether it only prepares, so that no fault strikes in it. `rest`: seconds without a change
-    after which it has ended: longer than anything that it waits for."""
+    """One act. `quiet`: the step only prepares others, so no fault strikes in it. `rest`: seconds without a change
+    after which the step has ended; it must exceed every delay within the step."""
 
     name: str
     act: str
@@ -30,8 +30,8 @@ class ScenarioStep:
 
 @dataclass(frozen=True)
 class FaultScenario:
-    """A set and its steps. `requires`: features without which it cannot be played. `earlier`: whether it begins with an
-    earlier version of the operator, until a step upgrades it."""
+    """A set and its steps. `requires` are the features without which the scenario cannot be played. `earlier`: the
+    scenario starts with an earlier version of the operator, which a step upgrades."""
 
     name: str
     text: str
@@ -50,7 +50,7 @@ ACTS = ("create", "patch", "image", "crash", "upgrade", "delete")
 
 
 def folder() -> Path:
-    """Return the folder of the scenarios."""
+    """Return the folder with the scenarios."""
     return data.folder("fixtures") / "nemesis"
 
 
@@ -60,7 +60,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> FaultScenario:
-    """Return a scenario. Raises UsageError for an unknown one."""
+    """Return a scenario. Raises UsageError for an unknown name."""
     if name not in names():
         raise UsageError(f"unknown scenario {name!r}", hint=documents.suggestion(name, names()))
     value = documents.read(folder() / f"{name}.yaml", folder() / SCHEMA).value

@@ -1,4 +1,4 @@
-"""Two runs of a scenario side by side: without the fault, and with it."""
+"""Two runs of a scenario side by side: one without the fault, and one with it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from conformance.nemesis import names
 from conformance.nemesis.normal_form import IGNORED
 
 MAX_ROWS = 40
-"""Maximum number of rows before and after the first deviation."""
+"""Maximum number of rows before, and from, the first deviation."""
 _NODE = re.compile(r" on \S+$")
 
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """One change of an object, `at` seconds after the run began."""
+    """One change of an object, `at` seconds after the start of the run."""
 
     at: float
     text: str
@@ -28,8 +28,8 @@ class ObjectChange:
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """A change that both runs have at this place, or that one of them has. `deviates`: whether the other run has it
-    nowhere, or less often; `first`: whether it is the first that does."""
+    """A change that occurs at this place in both runs, or in only one. `deviates`: the change occurs more often in this
+    run than in the other. `first`: this is the first row that deviates."""
 
     without: ObjectChange | None
     with_fault: ObjectChange | None
@@ -38,7 +38,8 @@ class ChangeRow:
 
 
 def changes(history: History) -> list[ObjectChange]:
-    """Return the changes of a run that show, with the names that every run has. Equal ones in a row are one."""
+    """Return the visible changes of a run, with names that do not depend on the run. Equal consecutive states of an
+    object count as one change."""
     records = [record for record in history.records() if record.resource not in IGNORED and record.namespace]
     begin = records[0].at if records else 0.0
     visible: list[ObjectChange] = []
@@ -53,7 +54,8 @@ def changes(history: History) -> list[ObjectChange]:
 
 
 def side_by_side(without: Sequence[ObjectChange], with_fault: Sequence[ObjectChange]) -> list[ChangeRow]:
-    """Return both runs aligned, around the first deviation. A change that only happens in another order is none."""
+    """Return both runs aligned, with the rows around the first deviation. A change that only occurs in a different
+    order is not a deviation."""
     texts = [change.text for change in without], [change.text for change in with_fault]
     extra = Counter(texts[0]) - Counter(texts[1]), Counter(texts[1]) - Counter(texts[0])
     rows: list[ChangeRow] = []

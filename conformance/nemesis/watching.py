@@ -1,4 +1,4 @@
-"""Count the points of a step while they pass through the proxy."""
+"""The points of a step, counted as they pass through the proxy."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class PointWatcher(Interference):
 
     @property
     def busy(self) -> bool:
-        """Return whether a fault is just being injected: the role may be down."""
+        """Return whether a fault is being injected at the moment, so that the role may be down."""
         return False
 
     def writes_within(self, seconds: float) -> int:
-        """Return how many writes there were in the last so many seconds."""
+        """Return the number of writes in the last `seconds`."""
         begin = time.monotonic() - seconds
         return sum(at > begin for at in reversed(self._written))
 
     async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
-        """Count a write of the namespace."""
+        """Count a write in the namespace."""
         assert request.call is not None
         if request.call.namespace != self.namespace:
             return await send(request)
@@ -52,7 +52,7 @@ class PointWatcher(Interference):
         return await self.strike_write(point, request, send)
 
     async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
-        """Count an event of the namespace."""
+        """Count an event in the namespace."""
         assert watch.call is not None
         if event.namespace != self.namespace or event.type == "BOOKMARK":
             await deliver(event)
@@ -62,16 +62,16 @@ class PointWatcher(Interference):
         await self.strike_event(point, watch, event, deliver)
 
     async def strike_write(self, point: FaultPoint, request: ProxyRequest, send: Send) -> ProxyReply:
-        """Answer a write of the namespace."""
+        """Respond to a write in the namespace."""
         return await send(request)
 
     async def strike_event(self, point: FaultPoint, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
-        """Deliver an event of the namespace, or not."""
+        """Deliver an event in the namespace, or drop it."""
         await deliver(event)
 
 
 def _json(request: ProxyRequest) -> Mapping[str, Any]:
-    """Return the object that a request has sent; nothing if it is none."""
+    """Return the object in the body of a request; an empty mapping if there is none."""
     if not request.body.startswith(b"{"):
         return {}
     try:
@@ -82,7 +82,7 @@ def _json(request: ProxyRequest) -> Mapping[str, Any]:
 
 
 def _name(request: ProxyRequest, body: Mapping[str, Any]) -> str:
-    """Return the name of the object that is written."""
+    """Return the name of the object that the request writes."""
     assert request.call is not None
     if request.call.name or not body:
         return request.call.name
@@ -91,7 +91,7 @@ def _name(request: ProxyRequest, body: Mapping[str, Any]) -> str:
 
 
 def _fields(request: ProxyRequest, body: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
-    """Return the paths of the fields that a merge patch sets; a list is one field."""
+    """Return the paths of the fields that a merge patch sets. A list counts as one field."""
     assert request.call is not None
     if request.call.verb != "patch":
         return ()

@@ -1,1 +1,2 @@
-"""Changes of a set in any order and number: its end must depend only on the last desired state."""
+"""Changes of a set in any order and number. The state in which the set ends must depend only on its last desired
+state."""

@@ -1,4 +1,4 @@
-"""The desired state of the set `kept`, and the changes of it."""
+"""The desired state of the set `kept`, and the changes of the desired state."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from conformance.grove import labels, workloads
 SET, CLIQUE, GROUP = "kept", "kept-0-a", "kept-0-g"
 VALUES = {"groupsMinAvailable": 1, "aloneMinAvailable": 1, "members": 1, "membersMinAvailable": 1}
 CLIQUES = ("a", "b", "c")
-"""The cliques of the set: `a` stands alone, `b` and `c` are those of the group `g`."""
+"""The cliques of the set: `a` is standalone, `b` and `c` belong to the scaling group `g`."""
 
 
 @dataclass(frozen=True)
 class Desired:
-    """The desired state: replicas of the set, pods of its clique a, replicas of its group g, and versions of the images
-    of a, b and c. The two in the middle are those of replica 0 of the set; other replicas follow the template."""
+    """The desired state: the replicas of the set, the pods of its clique `a`, the replicas of its group `g`, and the
+    image versions of `a`, `b` and `c`. `pods` and `groups` apply to replica 0 of the set; other replicas follow the
+    template."""
 
     replicas: int = 1
     pods: int = 2
@@ -32,9 +33,9 @@ TEMPLATE = Desired()
 
 @dataclass(frozen=True)
 class SetChange:
-    """One change. `what`: scale-set, scale-clique, scale-group, image (of the clique `part`), recreate, lose-pod (of
-    the clique `part`) or restart (of the operator). `rests`: whether nothing else is done until it has had its effect.
-    """
+    """One change. `what` is scale-set, scale-clique, scale-group, image (of the clique `part`), recreate, lose-pod (of
+    the clique `part`) or restart (of the operator). `rests`: the next change is made only when this change has had its
+    effect."""
 
     what: str
     part: str = ""
@@ -64,7 +65,7 @@ def after(desired: Desired, change: SetChange) -> Desired:
 
 
 def after_all(changes: Iterable[SetChange]) -> Desired:
-    """Return the desired state in the end."""
+    """Return the desired state after all changes."""
     desired = TEMPLATE
     for change in changes:
         desired = after(desired, change)
@@ -72,14 +73,14 @@ def after_all(changes: Iterable[SetChange]) -> Desired:
 
 
 def straight(desired: Desired) -> list[SetChange]:
-    """Return the changes that lead to a state from a set that was created with its images and replicas."""
+    """Return the changes that lead to a state from a set that was created with the state's images and replicas."""
     sizes = [SetChange("scale-clique", value=desired.pods), SetChange("scale-group", value=desired.groups)]
     present = (TEMPLATE.pods, TEMPLATE.groups)
     return [change for change, size in zip(sizes, present, strict=True) if change.value != size]
 
 
 def manifest(desired: Desired) -> dict[str, Any]:
-    """Return the set, with the desired images and replicas."""
+    """Return the set with the desired images and replicas."""
     document = workloads.load("kept", {**VALUES, "setName": SET, "replicas": desired.replicas})
     document["spec"]["template"]["cliques"] = cliques(desired, document["spec"]["template"]["cliques"])
     return document
@@ -95,7 +96,7 @@ def cliques(desired: Desired, stored: Sequence[dict[str, Any]]) -> list[dict[str
 
 
 def image(clique: str, version: int) -> str:
-    """Return the image of a version."""
+    """Return the image of a clique in this version."""
     return f"registry.example/{clique}:{version}"
 
 
@@ -139,5 +140,5 @@ def _image_patch(clique: str, version: int) -> str:
 
 
 def lost(part: str) -> str:
-    """Return the PodClique whose pod is lost."""
+    """Return the name of the PodClique whose pod is lost."""
     return CLIQUE if part == "a" else f"{GROUP}-0-{part}"

@@ -1,4 +1,4 @@
-"""Sequences of changes: the usual ones, and generated ones."""
+"""Sequences of changes: a fixed list, and generated sequences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conformance.nemesis.changes.desired import TEMPLATE, Desired, SetChange, after
 
 MAX_CHANGES = 5
-"""Maximum number of changes in a row."""
+"""Maximum number of changes in a sequence."""
 FIRST = (
     SetChange("image", "a", 2),
     SetChange("scale-clique", value=3),
@@ -21,7 +21,7 @@ FIRST = (
     SetChange("scale-clique", value=1),
     SetChange("scale-group", value=1),
 )
-"""Changes of a new set, one of each kind first."""
+"""Changes of a new set, starting with one of each kind."""
 ORIGINAL_SIZES = {
     "image": 1,
     "scale-clique": TEMPLATE.pods,
@@ -31,8 +31,8 @@ ORIGINAL_SIZES = {
 
 
 def usual() -> Iterator[list[SetChange]]:
-    """Return the sequences that are played first: each change reverted, followed by an update or by a new set of the
-    same name, made twice, and reverted at once."""
+    """Return the sequences that are played first: each change reverted, followed by an update, followed by the
+    recreation of the set, made twice, reverted immediately, and immediately followed by each change of another kind."""
     for change in FIRST:
         yield [change, _reverted(change)]
     update = FIRST[0]
@@ -55,7 +55,7 @@ def _reverted(change: SetChange) -> SetChange:
 
 @st.composite
 def generated(draw: st.DrawFn) -> list[SetChange]:
-    """Draw changes, each of which changes the desired state or disturbs."""
+    """Draw changes, each of which changes the desired state or is a disturbance."""
     desired, changes = TEMPLATE, list[SetChange]()
     for _ in range(draw(st.integers(2, MAX_CHANGES))):
         change = draw(st.sampled_from(list(_possible(desired))))

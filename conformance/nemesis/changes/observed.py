@@ -1,7 +1,7 @@
-"""The state of a set at rest that users see, independent of the changes that led to it.
+"""The state of a set at rest as users see it, independent of the changes that led to it.
 
-Left out is all that may depend on those changes: times, generations, epochs and names of gangs, the report of the last
-update, and the indices that pods have after a scale-in: no document says which ones stay (SCALE-012).
+Everything that may depend on those changes is left out: times, generations, epochs and names of gangs, the report of
+the last update, and the indices of pods after a scale-in, because no document says which indices remain (SCALE-012).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.grove.fields import items, label, name, number, text, uid
 from conformance.history.view import View
 
 Observed = Mapping[str, Any]
-"""`resource/name` → the fields of it that are compared."""
+"""Maps `resource/name` to the fields of the object that are compared."""
 _COUNTS = frozenset(
     {"replicas", "readyReplicas", "scheduledReplicas", "scheduleGatedReplicas", "availableReplicas", "updatedReplicas"}
 )
@@ -65,7 +65,8 @@ def _conditions(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _passing(kind: str) -> bool:
-    """Return whether a condition depends on the changes before. One about updates exists only after one."""
+    """Return whether a condition depends on previous changes. The conditions about updates exist only after an
+    update."""
     return "Update" in kind or "InProgress" in kind
 
 
@@ -101,7 +102,8 @@ def _orphans(view: View, namespace: str) -> Iterator[str]:
 
 
 def difference(expected: Observed, actual: Observed) -> list[str]:
-    """Return the differences, a line each: `-` is the end of the straight way, `+` that of the changes."""
+    """Return the differences as lines: `-` is the end of a set that was brought directly to the desired state, `+` is
+    the end after the changes."""
     old, new = ([line for key, value in state.items() for line in _lines(key, value)] for state in (expected, actual))
     lines = difflib.unified_diff(old, new, lineterm="", n=0)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -1,4 +1,4 @@
-"""Make changes of a set on a real cluster, and compare the state in which it ends."""
+"""Changes of a set on a real cluster, and a comparison of the state in which the set ends."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from conformance.testing.predicates import pods_of
 from kube.errors import ApiError
 
 REST = 1.5
-"""Seconds without a change after which a change has had its effect."""
+"""Seconds without a change after which a change counts as having had its effect."""
 PATIENCE = 15.0
-"""Seconds without a change after which a set that differs is not waited for any longer."""
+"""Seconds without a change after which a difference is considered final."""
 _numbers = itertools.count(1)
 
 
 class ChangeRunner:
-    """Plays sequences of changes, and remembers their ends."""
+    """Plays sequences of changes, and remembers the results."""
 
     def __init__(self, bed: FaultTestbed) -> None:
         self._bed = bed
@@ -34,15 +34,15 @@ class ChangeRunner:
         """Number of sequences that were played."""
 
     def differs(self, changes: Sequence[SetChange]) -> list[str]:
-        """Return the differences of the end of the changes from that of the straight way; empty if there are none.
-        Raises NotAtRest if the straight way has no end."""
+        """Return the differences between the end after the changes and the end of a set that was brought directly to
+        the desired state; an empty list if there are none. Raises NotAtRest if the latter set does not come to rest."""
         key = tuple(changes)
         if key not in self._differences:
             self._differences[key] = self.play_again(changes)
         return self._differences[key]
 
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
-        """Play changes, also if they were played before. Raises NotAtRest."""
+        """Play changes even if they have been played before. Raises NotAtRest."""
         goal = desired.after_all(changes)
         if goal not in self._ends:
             self._ends[goal] = self._straight(goal)
@@ -50,7 +50,7 @@ class ChangeRunner:
         return self._play(changes, self._ends[goal])
 
     def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
-        """Return the differences of the end of changes that were played; None if they were not."""
+        """Return the differences after changes that have been played; None if they have not."""
         return self._differences.get(tuple(changes))
 
     def _straight(self, goal: Desired) -> Observed:
@@ -116,14 +116,14 @@ class ChangeRunner:
 
 
 def _exists(view: View, resource: str, object_name: str) -> bool:
-    """Return whether an object exists that belongs to the present set."""
+    """Return whether an object exists that belongs to the current set."""
     item = view.get(resource, object_name)
     owner = at(item, "metadata", "ownerReferences", 0, "uid")
     return item is not None and not terminating(item) and owner == uid(view.get("podcliquesets", SET))
 
 
 def _rest(history: History, seconds: float) -> None:
-    """Wait until nothing changes. Raises NotAtRest."""
+    """Wait until nothing changes any more. Raises NotAtRest."""
     try:
         history.quiet(seconds, LIMIT, resources=changing(history))
         while not started(history.view()):
@@ -141,7 +141,7 @@ def _learnt(history: History) -> None:
 
 
 def _compared(history: History, end: Observed) -> list[str]:
-    """Return the differences of a set at rest from `end`; empty once there are none."""
+    """Return the differences between a set at rest and `end`, or an empty list as soon as there are none."""
     lines = [""]
     for calm in (REST, PATIENCE):
         try:

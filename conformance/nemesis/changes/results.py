@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 
 def report(about: About, deviations: Sequence[Divergence], played: int, seed: int, complete: bool) -> Document:
-    """Return the report of a search. `played`: how many sequences."""
+    """Return the report of a search. `played` is the number of played sequences."""
     return {
         **header(REPORT_KIND, about),
         "seed": seed,
@@ -49,7 +49,7 @@ def _deviation(deviation: Divergence) -> Document:
 
 
 def file_of(number: int) -> str:
-    """Return the name of the file with which a finding is played again."""
+    """Return the name of the file with which a finding can be replayed."""
     return f"changes/{number:02}.yaml"
 
 
@@ -72,7 +72,7 @@ def page(document: Document, findings: Iterable[Divergence]) -> str:
 
 
 def text(document: Document, changes: Sequence[SetChange]) -> str:
-    """Return the file of a finding: the input of a replay, and in comments the kubectl commands."""
+    """Return the file of a finding: the input of a replay, with the kubectl commands as comments."""
     value = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -90,10 +90,10 @@ def read(path: Path) -> Document:
 
 
 def changes_of(document: Document) -> list[SetChange]:
-    """Return the changes of a file."""
+    """Return the changes in the file of a finding."""
     return msgspec.convert(document["changes"], list[SetChange])
 
 
 def is_one(path: Path) -> bool:
-    """Return whether a file is that of changes, and not of a plan. Raises UsageError if it cannot be read."""
+    """Return whether a file contains changes and not a plan. Raises UsageError if the file cannot be read."""
     return documents.parse(path).value.get("kind") == KIND

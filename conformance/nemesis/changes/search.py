@@ -1,4 +1,4 @@
-"""Search for changes after which a set ends elsewhere, and reduce them to few."""
+"""A search for changes after which a set ends in a wrong state, and the reduction of such changes to few."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from conformance.nemesis.changes.generated import generated, usual
 from conformance.nemesis.changes.playing import ChangeRunner
 
 REPLAYS = 3
-"""Number of times that changes must end elsewhere before they count as a finding."""
+"""The number of times that a set must end in a wrong state before its changes count as a finding."""
 EXAMPLES = 100_000
-"""A number that is never reached: the time ends a search."""
+"""Practically unlimited: a search ends when its time is up."""
 
 
 class TimeIsUp(BaseException):
-    """Ends a search, also one with a finding. Hypothesis would take an Exception for a failed example."""
+    """Ends a search, even one with a finding. Hypothesis would treat a subclass of Exception as a failed example."""
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """Changes after which a set ended elsewhere, `bad` of `played` times. `lines` are the difference."""
+    """Changes after which a set ended in a wrong state, in `bad` of `played` plays. `lines` are the differences."""
 
     changes: tuple[SetChange, ...]
     lines: tuple[str, ...]
@@ -35,14 +35,14 @@ class Divergence:
 
     @property
     def finding(self) -> bool:
-        """Return whether it counts: it ended elsewhere each time."""
+        """Return whether the set ended in a wrong state every time, so that the changes are a finding."""
         return self.bad == self.played
 
 
 @dataclass
 class Search:
-    """Searches until the `clock` is past `end`, or only until the `first` finding. `report` is called before changes
-    are played."""
+    """Searches until the `clock` is past `end`, or only until the first finding if `first` is set. `report` is called
+    before changes are played."""
 
     player: ChangeRunner
     end: float
@@ -52,7 +52,8 @@ class Search:
     clock: Callable[[], float] = time.monotonic
 
     def run(self, seed: int) -> None:
-        """Find one deviation after the other. Raises NotAtRest if a set does not come to rest on the straight way."""
+        """Find one deviation after the other. Raises NotAtRest if a set that was brought directly to the desired state
+        does not come to rest."""
         numbers = random.Random(seed)
         try:
             for changes in usual():
@@ -85,7 +86,7 @@ class Search:
             if (differences := self.player.played_differences(changes)) is None:
                 if self.clock() > self.end:
                     if failed:
-                        return False  # what was found is not made smaller any more
+                        return False  # stop shrinking what was found
                     raise TimeIsUp
                 self.report(changes)
                 differences = self.player.differs(changes)
@@ -113,6 +114,7 @@ class Search:
 
 
 def contains(changes: Sequence[SetChange], part: Sequence[SetChange]) -> bool:
-    """Return whether the kinds of changes of a part are among others, in their order: these add nothing new."""
+    """Return whether `changes` contain the kinds of changes of `part`, in the same order. Such changes show nothing
+    new."""
     rest = iter((change.what, change.part) for change in changes)
     return all((change.what, change.part) in rest for change in part)

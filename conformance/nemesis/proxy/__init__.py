@@ -1,1 +1,1 @@
-"""A proxy between the processes of one role and the API server, which can interfere with single writes and events."""
+"""A proxy between the processes of one role and the API server. It can interfere with individual writes and events."""

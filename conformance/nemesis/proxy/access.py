@@ -1,4 +1,4 @@
-"""Access to the proxy for the processes of a role: a kubeconfig of their own, and the certificate that it names."""
+"""Access to the proxy for the processes of a role: a separate kubeconfig, and the certificate to which it refers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.implementation.certificates import Certificates
 
 
 def server_side(certificates: Certificates, clients: bytes) -> ssl.SSLContext:
-    """Return the TLS of the proxy. `clients`: the authority of the cluster (PEM), which has signed the certificates
-    of all clients."""
+    """Return the proxy's TLS context. `clients` is the cluster's certificate authority (PEM), which has signed the
+    certificates of all clients."""
     folder = certificates.ensure()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=clients.decode())
     context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
@@ -24,7 +24,8 @@ def server_side(certificates: Certificates, clients: bytes) -> ssl.SSLContext:
 
 
 def kubeconfig(original: Path, path: Path, server: str, certificates: Certificates) -> Path:
-    """Write the kubeconfig of a role (0600) with another server, whose certificate is of `certificates`."""
+    """Write the kubeconfig of a role (mode 0600) for another server, whose certificate is signed by the authority of
+    `certificates`."""
     document = yaml.safe_load(original.read_text(encoding="utf-8"))
     authority = (certificates.ensure() / "ca.crt").read_bytes()
     for entry in document["clusters"]:

@@ -1,4 +1,4 @@
-"""The meaning of a request to the API server: its verb and object, by the rules of Kubernetes' own paths."""
+"""The meaning of a request to the API server: its verb and object, according to the path conventions of Kubernetes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _TRUE = frozenset({"1", "true"})
 
 @dataclass(frozen=True)
 class Call:
-    """A request about a resource. `resource` is `plural.group`, or the plural alone for the core group; `namespace` and
-    `name` are empty where the path has none."""
+    """A request for a resource. `resource` is `plural.group`, or only the plural for the core group. `namespace` and
+    `name` are empty if the path has none."""
 
     verb: str
     resource: str
@@ -21,16 +21,16 @@ class Call:
     name: str = ""
     subresource: str = ""
     dry: bool = False
-    """Whether it is a dry run."""
+    """Whether the request is a dry run."""
 
     @property
     def writes(self) -> bool:
-        """Return whether it changes a stored object. Reviews are created, but not stored."""
+        """Return whether the request changes a stored object. Reviews are created but not stored."""
         return self.verb in WRITES and not self.dry and not self.resource.endswith("reviews." + _group(self.resource))
 
 
 def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
-    """Return the call of a request; None for one that is about no resource, as /healthz and discovery are."""
+    """Return the call of a request; None if the request is not for a resource, such as /healthz and discovery."""
     parts = [part for part in path.split("/") if part]
     match parts:
         case ["api", _, *rest]:
@@ -42,7 +42,7 @@ def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
     if not rest:
         return None
     namespace = ""
-    # A namespace is an object of its own as well: /namespaces/x and its subresources are about the namespace.
+    # A namespace is also an object itself: /namespaces/x and its subresources refer to the namespace.
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = rest[0], *([*rest[1:3], "", ""])[:2]

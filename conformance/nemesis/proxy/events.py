@@ -1,7 +1,8 @@
-"""The subject of an event of a watch: its type and the metadata of its object, from JSON or protobuf.
+"""The type of a watch event and the metadata of its object, decoded from JSON or protobuf.
 
-Of protobuf only the needed fields are read: the fields of WatchEvent, RawExtension, Unknown and ObjectMeta by their
-numbers, which Kubernetes never changes (generated.proto of apimachinery). Every object has its ObjectMeta in field 1.
+From protobuf, only the required fields are decoded: fields of WatchEvent, RawExtension, Unknown and ObjectMeta, by
+their numbers, which Kubernetes never changes (generated.proto of apimachinery). Every object has its ObjectMeta in
+field 1.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LENGTH = 4
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """An event of a watch. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; `raw` is the frame as it was sent."""
+    """A watch event. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; `raw` is the frame as it was sent."""
 
     type: str
     name: str
@@ -48,7 +49,8 @@ _decode = msgspec.json.Decoder(_Watched).decode
 
 
 def read(frame: bytes, content_type: str) -> WatchEvent:
-    """Return the event in one frame of a watch. A frame that cannot be read is an event without a name."""
+    """Return the event in one frame of a watch. A frame that cannot be decoded becomes an event without a type or
+    name."""
     try:
         if content_type.startswith(PROTOBUF):
             return _of_protobuf(frame)
@@ -71,7 +73,8 @@ def _of_protobuf(frame: bytes) -> WatchEvent:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and content of each field with a length; skip numbers. Raises ValueError, IndexError."""
+    """Yield the number and content of each length-delimited field; skip fields that are numbers. Raises ValueError,
+    IndexError."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

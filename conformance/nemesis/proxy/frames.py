@@ -1,5 +1,5 @@
-"""Cut the body of a watch into its events, without changing a byte of them: lines of JSON, or protobuf messages, each
-after its length in four bytes."""
+"""Splits the body of a watch into its events, without changing a byte of them. The events are lines of JSON, or
+protobuf messages that are each preceded by their length in four bytes."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Cutter(ABC):
         return frames
 
     def rest(self) -> bytes:
-        """Return the bytes after the last whole event."""
+        """Return the bytes after the last complete event."""
         return bytes(self._rest)
 
     @abstractmethod
     def _end(self) -> int:
-        """Return the length of the first event; 0 if it is not whole yet."""
+        """Return the length of the first event; 0 if it is not complete yet."""
 
 
 class Lines(Cutter):
-    """JSON: an event a line."""
+    """JSON: one event per line."""
 
     def _end(self) -> int:
         return self._rest.find(b"\n") + 1
 
 
 class Messages(Cutter):
-    """Protobuf: the length of an event, big endian, then the event."""
+    """Protobuf: the length of an event (big endian), followed by the event."""
 
     def _end(self) -> int:
         if len(self._rest) < _LENGTH:

@@ -21,7 +21,8 @@ from kube import config
 
 @contextmanager
 def in_front(cluster: Cluster, role: Role, loop: Loop) -> Iterator[tuple[Proxy, ClusterFacts]]:
-    """Start a proxy in `loop`. Yield it with the facts of the cluster, by which the role talks to the proxy."""
+    """Start a proxy in `loop`. Yield it and the facts of the cluster, in which the kubeconfig of the role leads to the
+    proxy."""
     folder = cluster.directory / "nemesis"
     certificates = Certificates(folder / "certificates")
     original = kubeconfigs.role(cluster, role)

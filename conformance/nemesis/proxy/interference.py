@@ -1,4 +1,4 @@
-"""Interference with the requests and events that pass through a proxy. The default is to change nothing."""
+"""Interference with the requests and events that pass through a proxy. By default nothing is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.nemesis.proxy.events import WatchEvent
 
 
 class Cut(Exception):
-    """Close the connection of the client without an answer, or in the middle of one."""
+    """Close the client's connection without a response, or in the middle of a response."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ProxyRequest:
 
 @dataclass(frozen=True)
 class ProxyReply:
-    """An answer to a request."""
+    """A response to a request."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -38,23 +38,24 @@ Send = Callable[[ProxyRequest], Awaitable[ProxyReply]]
 """Sends a request to the API server."""
 
 Deliver = Callable[[WatchEvent], Awaitable[None]]
-"""Gives an event to the client."""
+"""Delivers an event to the client."""
 
 
 class Interference:
-    """Sees every write, every read and every event of the processes of one role; the base class lets all pass.
+    """Receives every write, every read and every event of one role's processes. The base class lets everything pass.
 
-    Its methods are called in the event loop of the proxy. Each may raise Cut.
+    The methods are called in the event loop of the proxy. Each of them may raise Cut.
     """
 
     async def write(self, request: ProxyRequest, send: Send) -> ProxyReply:
-        """Answer a write."""
+        """Respond to a write."""
         return await send(request)
 
     async def read(self, request: ProxyRequest) -> ProxyRequest | ProxyReply:
-        """Return the request that is sent to the API server for a get, a list or a watch, or an answer instead."""
+        """Return the request that is sent to the API server for a get, a list or a watch, or return a response
+        instead."""
         return request
 
     async def event(self, watch: ProxyRequest, event: WatchEvent, deliver: Deliver) -> None:
-        """Deliver an event of a watch, or not."""
+        """Deliver an event of a watch, or drop it."""
         await deliver(event)

@@ -1,7 +1,7 @@
-"""The proxy of one role: TLS and HTTP/1.1 towards its processes, and their own identity towards the API server.
+"""The proxy of one role: TLS and HTTP/1.1 towards the role's processes, and the role's identity towards the API server.
 
-Writes are read whole, both the request and the answer. The events of a watch are passed on one by one. Everything else
-is a stream of bytes.
+Requests and responses of writes are read completely before they are passed on. The events of a watch are passed on one
+by one. Everything else is passed on as a stream of bytes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from kube.config import Connection
 
 HOST = "127.0.0.1"
 SHUTDOWN = 0.1
-"""Seconds that requests have to end when the proxy ends. Zero would mean no limit to aiohttp."""
+"""Seconds that requests have to finish when the proxy ends. For aiohttp, zero would mean no limit."""
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
 )
-"""Headers that belong to one connection, and the host, which is that of the API server."""
+"""Headers that apply to one connection, and the Host header, whose value must be the host of the API server."""
 
 
 class Proxy:
     """Listens on loopback while it is entered, inside one event loop. `interference` may be replaced at any time.
 
-    Clients must have a certificate of the cluster (`tls` asks for one), since the proxy has the rights of the
-    role.
+    Clients must have a certificate of the cluster (`tls` demands one), because the proxy has the rights of the role.
     """
 
     def __init__(self, upstream: Connection, tls: ssl.SSLContext, port: int) -> None:
@@ -56,7 +55,7 @@ class Proxy:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
-        # A watch ends with its client, or the watches of each process that is killed would be left behind.
+        # End a watch together with its client: otherwise the watches of every killed process would remain.
         server = web.Server(self._answer, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=SHUTDOWN)
         await self._runner.setup()
@@ -72,12 +71,12 @@ class Proxy:
             writing.cancel()
         await asyncio.gather(*self._writing, return_exceptions=True)
         if self._session is not None:
-            await self._session.close()  # first: no watch has anything to pass on any more
+            await self._session.close()  # first, because then no watch has anything left to pass on
         if self._runner is not None:
             await self._runner.cleanup()
 
     def cut(self) -> None:
-        """Close all connections, as a broken network does."""
+        """Abort all connections, as a broken network does."""
         for request in list(self._open.values()):
             _abort(request)
 
@@ -89,18 +88,18 @@ class Proxy:
             try:
                 return await self._pass(received, request)
             except aiohttp.ClientError as error:
-                # The API server itself has closed the connection, and so do we.
+                # The API server itself has closed the connection, so the proxy does the same.
                 raise Cut(str(error)) from error
         except Cut:
             _abort(received)
-            return web.Response(status=502)  # the client has gone away
+            return web.Response(status=502)  # the client has already disconnected
         finally:
             del self._open[id(received)]
 
     async def _pass(self, received: web.BaseRequest, request: ProxyRequest) -> web.StreamResponse:
         call = request.call
         if call is not None and call.writes:
-            # A request that was sent is completed, whether or not the client still waits for the answer.
+            # A request that has been sent is completed even if the client does not wait for the response any more.
             writing = asyncio.ensure_future(self.interference.write(request, self._send))
             self._writing.add(writing)
             writing.add_done_callback(self._written)
@@ -128,7 +127,7 @@ class Proxy:
     def _written(self, writing: asyncio.Future[ProxyReply]) -> None:
         self._writing.discard(writing)
         if not writing.cancelled():
-            writing.exception()  # a client that is gone does not ask for it
+            writing.exception()  # mark the exception as retrieved: a client that is gone does not retrieve it
 
     async def _watch(self, request: ProxyRequest, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
         async def deliver(event: events.WatchEvent) -> None:
@@ -170,7 +169,7 @@ async def _read(received: web.BaseRequest) -> ProxyRequest:
     url = received.rel_url
     path, query = url.raw_path, url.raw_query_string
     call = calls.read(received.method, url.path, dict(parse_qsl(query)))
-    body = await received.content.read()  # unlike received.read(), of any length
+    body = await received.content.read()  # unlike received.read(), without a limit on the length
     return ProxyRequest(call, received.method, path, query, received.headers, body)
 
 
@@ -183,7 +182,7 @@ def _passed_on(headers: Mapping[str, str]) -> CIMultiDict[str]:
 
 
 def _without(headers: Mapping[str, str], names: frozenset[str]) -> CIMultiDict[str]:
-    """Return a copy; a header that was sent several times stays so."""
+    """Return a copy. A header that was sent several times keeps all its values."""
     return CIMultiDict((key, value) for key, value in headers.items() if key.lower() not in names)
 
 
