@@ -1,7 +1,7 @@
-"""`python -m mutants.combine`: make one answer of the result files of shards.
+"""`python -m mutants.combine`: combine the result files of shards into one result.
 
-The answer is yes if every mutant was killed, every requirement that catches one has passed without a mutant, and
-nothing else went wrong, all with the code of this checkout. A mutant that no file has is as bad as a survivor.
+The result is positive if every mutant was killed, every requirement that catches a mutant has passed without a mutant,
+and nothing else went wrong, all with the code of this checkout. A mutant that is in no file counts like a survivor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(
     files: Annotated[list[Path], typer.Argument(help="Result files of shards, or folders with them.")],
     to: Annotated[Path | None, typer.Option(help="Also write all outcomes to this file.")] = None,
 ) -> None:
-    """Combine the results of shards; exit with 1 if a mutant is missing, has survived, or was not judged."""
+    """Combine the results of shards; exit with 1 if a mutant is missing, has survived, or has no verdict."""
     try:
         result_files = {path: results.read(path) for path in _files(files)}
     except results.UnreadableError as error:
@@ -46,8 +46,8 @@ def _files(given: Iterable[Path]) -> list[Path]:
 
 
 def without_repeats(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Return the outcomes, those that stand in several files once. A run without a verdict does not count beside one
-    that has one."""
+    """Return the outcomes without duplicates from several files. An outcome without a verdict is dropped if the same
+    trial also has one with a verdict."""
     unique: dict[tuple[str, str, tuple[str, ...], str], Outcome] = {}
     for outcome in outcomes:
         unique.setdefault((outcome.kind, outcome.name, outcome.ids, outcome.outcome), outcome)
@@ -58,14 +58,15 @@ def without_repeats(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def foreign(files: Mapping[Path, Results], code: str) -> Iterator[str]:
-    """Yield a line for each file that is about other code."""
+    """Yield a line for each file that was made with other code."""
     for path, content in files.items():
         if content.code != code:
             yield f"{path}: was made with other code than this checkout's: prove that shard again"
 
 
 def problems(outcomes: Sequence[Outcome], mutants: Mapping[str, Mutant]) -> Iterator[str]:
-    """Yield a line for each outcome that is wrong, each mutant without one, and what passed without no mutant."""
+    """Yield a line for each wrong outcome, one for each mutant without an outcome, and one with the claimed
+    requirements that have not passed without a mutant."""
     for outcome in outcomes:
         if not outcome.right:
             yield f"{outcome.outcome} {outcome.name}: {outcome.reason}"

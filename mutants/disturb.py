@@ -1,4 +1,4 @@
-"""`python -m mutants.disturb`: prove that `nemesis` finds each mutant that is right as long as nothing fails."""
+"""`python -m mutants.disturb`: prove that `nemesis` finds each mutant that misbehaves only when something fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main(
     mutant: Annotated[list[str] | None, typer.Option(help="Prove only this mutant (repeatable).")] = None,
     budget: Annotated[str, typer.Option(help="The time for each.")] = "10m",
 ) -> None:
-    """Prove all, one after the other."""
+    """Prove the mutants one after the other."""
     workdir = Path(tempfile.mkdtemp(prefix="disturbed-"))
     chosen = FRAGILE.named(mutant or list(FRAGILE.all()))
     words = [_prove(chosen_mutant, workdir, budget) for chosen_mutant in chosen]

@@ -1,8 +1,9 @@
-"""`make variants`: prove that the suite lets every permitted difference through.
+"""`make variants`: prove that the suite passes every permitted difference.
 
-All variants that can be armed at once judge the whole suite together; the others run alone on what they name. So does,
-after a requirement has failed in a run of many, each variant that could be what failed it. A variant whose replacement
-was never called, or never made a difference, is an error: then it has shown nothing.
+All variants that can be armed at once run together against the whole suite; each other variant runs alone on the
+requirements that it names. If a requirement fails in the combined run, each variant that could be the cause also runs
+alone. A variant whose replacement was never called, or never made a difference, is an error, because its run has shown
+nothing.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def main(
         typer.Option("--quick", help="Only what can be armed at once on the usual cluster, and what that names first."),
     ] = False,
 ) -> None:
-    """Prove all variants: together on the whole suite, and alone where they cannot be armed with the others."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that no run goes on without it
+    """Prove all variants: together on the whole suite, and alone if they cannot be armed with the others."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that no run outlives this process
     variants = list(VARIANTS.all().values())
     combined = trials.together(variants, whole=not quick)
     proofs = at_once([trial for trial in combined if not quick or trial.bench is trials.USUAL])
@@ -47,7 +48,7 @@ def main(
 
 
 def at_once(combined: Sequence[Trial]) -> list[Proof]:
-    """Run trials of many variants one after the other, and show what each has found."""
+    """Run combined trials one after the other, and print what each has found."""
     proofs = []
     workdir = Path(tempfile.mkdtemp(prefix="variants-"))
     for trial in combined:
@@ -59,7 +60,8 @@ def at_once(combined: Sequence[Trial]) -> list[Proof]:
 
 
 def suspected(proof: Proof, variants: Sequence[Variant]) -> list[Variant]:
-    """Return the variants that may be why requirements failed in a run of many: those that name one, or else all."""
+    """Return the variants that may have caused the failures of a combined run: those that name a failed requirement, or
+    else all."""
     if not proof.wrong:
         return []
     armed = [variant for variant in variants if variant.name in proof.trial.switches]

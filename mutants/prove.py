@@ -1,11 +1,12 @@
 """`make mutants`: prove that the suite catches each mutant.
 
-Each mutant is armed in turn and the suite, as its own command, runs just the requirements that the mutant names. A
-mutant that one of them does not catch is a survivor, and the exit code is 1. A mutant whose replacement was not called
-in its run is an error, whatever the run says. The reference without any mutant has to pass under the same conditions:
-otherwise a failure would prove nothing. `--variant NAME` shows that a permitted difference passes alone what it names.
+For each mutant, the suite runs as a separate command with that mutant armed, on only the requirements that the mutant
+names. If one of those requirements does not catch it, the mutant is a survivor, and the exit code is 1. A mutant whose
+replacement was not called in its run is an error, regardless of the run's result. The reference without any mutant must
+pass under the same conditions; otherwise a failure would prove nothing. `--variant NAME` shows that a variant alone
+passes the requirements that it names.
 
-Each shard keeps its outcomes in a file (`mutants.results`). One that was killed goes on where it was.
+Each shard stores its outcomes in a file (`mutants.results`). A shard that was killed continues where it stopped.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from reference_impl.extensions import UnknownNameError
 T = TypeVar("T", bound=Switch)
 
 COUNT_SECONDS = 30.0
-"""Seconds between counts of proofs where there is no terminal for a progress bar."""
+"""Seconds between printed counts of proofs when there is no terminal for a progress bar."""
 
 
 def main(
@@ -59,8 +60,9 @@ def main(
     permitted = _named(VARIANTS, just or [])[part]
     parallel = parallel or runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
     planned = [*map(Trial.of_variant, permitted), *map(Trial.of_mutant, chosen)]
-    # The controls run among the others: they show that nothing fails under their conditions. They take longer than the
-    # whole selection, which goes without: the same requirements have passed in a proof of everything.
+    # The controls run alongside the other trials and show that nothing fails under the same conditions. The selection
+    # has no controls: they would take longer than the whole selection, and the same requirements pass when everything
+    # is proved.
     for bench in trials.BENCHES:
         bench_mutants = [mutant for mutant in chosen if trials.bench(mutant.caught_by) is bench]
         planned += [] if selection else trials.controls(bench_mutants, parallel)
@@ -85,7 +87,7 @@ def main(
 
 
 def _earlier_results(file: Path | None, anew: bool) -> Results:
-    """Return the results of an interrupted run of the same shard with the same code."""
+    """Return the results of an interrupted run of the same shard with the same code, or empty results."""
     if file is None or anew:
         return Results(results.code())
     try:
@@ -115,7 +117,7 @@ def _named(catalog: Catalog[T], names: Sequence[str]) -> list[T]:
 def prove(
     planned: Sequence[Trial], parallel: int, bench: Bench, keep: Callable[[Proof], None] = lambda proof: None
 ) -> list[Proof]:
-    """Run trials of one bench on lanes, longest first; keep and show each proof when it is there."""
+    """Run the trials of one bench on lanes, longest first; keep and print each proof as soon as it is done."""
     if not planned:
         return []
     workdir = Path(tempfile.mkdtemp(prefix="mutants-"))
@@ -147,7 +149,7 @@ def prove(
 
 
 def with_progress(futures: Sequence[Future[Proof]], console: Console, every: float = COUNT_SECONDS) -> Iterator[Proof]:
-    """Yield proofs as they come, with a progress bar on a terminal, and elsewhere a count now and then."""
+    """Yield proofs as they complete, with a progress bar on a terminal, or else a printed count from time to time."""
     columns = (TextColumn("proofs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console) if console.is_terminal else None
     with bar or contextlib.nullcontext():
@@ -163,7 +165,7 @@ def with_progress(futures: Sequence[Future[Proof]], console: Console, every: flo
 
 
 def lines(proof: Proof) -> str:
-    """Return a proof as text: one line, and the mistakes below it."""
+    """Return a proof as text: one line, followed by what is wrong with it."""
     trial = proof.trial
     claimed = f"{len(trial.ids)} requirements" if trial.kind == "reference" else ", ".join(trial.ids)
     text = [f"{proof.word:11}{trial.name:26}{proof.seconds:5.0f} s  {claimed}: {trial.text}"]

@@ -1,7 +1,7 @@
 """Mutants and variants by name.
 
-Both replace code of the running process (`mutants.replacement`), so that the right code knows nothing of them. The
-options `--mutant NAME` and `--variant NAME` of the operator and the scheduler arm them; `grove-reference mutants` and
+Both replace code of the running process (`mutants.replacement`), so the correct code does not mention them. The options
+`--mutant NAME` and `--variant NAME` of the operator and the scheduler arm them; `grove-reference mutants` and
 `grove-reference variants` list them.
 """
 
@@ -24,14 +24,14 @@ Apply = Callable[[], None]
 
 @dataclass(frozen=True)
 class Switch:
-    """A deliberate difference of one process from the reference as it is: a mutant or a variant."""
+    """A deliberate difference of one process from the unchanged reference: a mutant or a variant."""
 
     name: str
     role: Role
     text: str
     """A description of the behavior of the process, in one sentence without a subject."""
     apply: Apply
-    """Called once at start; changes the process."""
+    """Called once at process start; replaces code of the process."""
 
 
 @dataclass(frozen=True)
@@ -40,63 +40,66 @@ class Mutant(Switch):
 
     caught_by: tuple[str, ...]
     blocks: tuple[str, ...] = ()
-    """Requirements that are judged in part before a test ends early, and so must not pass."""
+    """Requirements that are judged only in part because a test ends early, and so must not pass."""
 
 
 @dataclass(frozen=True)
 class Variant(Switch):
-    """A permitted difference, and the requirements that must pass nevertheless: an overstrict check would fail them."""
+    """A permitted difference, and the requirements that must pass nevertheless, although an overly strict check would
+    fail them."""
 
     passes: tuple[str, ...]
     time_scale: float | None = None
-    """Time scale of its proof, if that of mutants is too short for what it does."""
+    """The time scale of its proof, if the time scale of mutants is too short for what the variant does."""
     profiles: tuple[str, ...] = ()
-    """Profiles that must let it through as a whole, beside the requirements that it names."""
+    """Profiles that must pass as a whole, in addition to the requirements that the variant names."""
     exempt: tuple[str, ...] = ()
-    """Requirements about what is different on purpose, which may fail."""
+    """Requirements about the deliberate difference, which may fail."""
     conflict: str = ""
-    """The reason why it cannot be armed together with all others; empty if it can."""
+    """The reason why the variant cannot be armed together with all others; empty if it can."""
 
 
 CHANGES = "changes"
-"""No scenario, but changes of a set."""
+"""Stands in place of a scenario for mutants that changes of a set reveal."""
 
 
 @dataclass(frozen=True)
 class Fragile(Switch):
-    """A mutant that is right as long as nothing fails, and the plans of `nemesis` that find it. With CHANGES for the
-    scenario, it depends on what was wanted before, and `nemesis change` finds it."""
+    """A mutant that misbehaves only when something fails, and the plan with which `nemesis` finds it.
+
+    If the scenario is CHANGES, the behavior depends on what was desired earlier, and `nemesis change` finds the mutant.
+    """
 
     scenario: str
     faults: tuple[str, ...]
     at: str = ""
-    """A part of the text of the points at which it is found; empty for all."""
+    """A part of the text of the points at which the mutant is found; empty for all points."""
 
 
 AnySwitch = TypeVar("AnySwitch", bound=Switch)
 
 
 class Catalog(Generic[AnySwitch]):
-    """The switches that the modules of a package register. It is an extension of the reference."""
+    """The switches that the modules of a package register. A catalog is an extension of the reference."""
 
     def __init__(self, word: str, package: str, neighbor: Catalog[Any] | None = None) -> None:
-        """`neighbor`: another catalog, whose switches can be armed by name as well."""
+        """`neighbor`: another catalog whose switches can also be armed by name."""
         self.word, self._package, self._neighbor = word, package, neighbor
         self._switches: dict[str, AnySwitch] = {}
 
     def add(self, switch: AnySwitch) -> None:
-        """Register a switch. Its name must be new."""
+        """Register a switch. Its name must not be in use."""
         assert switch.name not in self._switches, switch.name
         self._switches[switch.name] = switch
 
     def all(self) -> dict[str, AnySwitch]:
-        """Return all switches by name. Imports the modules that register them."""
+        """Import the modules that register switches, and return all switches by name."""
         for module in pkgutil.iter_modules(import_module(self._package).__path__):
             import_module(f"{self._package}.{module.name}")
         return dict(self._switches)
 
     def named(self, names: Iterable[str]) -> list[AnySwitch]:
-        """Return the switches of these names. Raises UnknownNameError."""
+        """Return the switches with these names. Raises UnknownNameError."""
         switches = self.all() | (self._neighbor.all() if self._neighbor else {})
         for name in names:
             if name not in switches:
@@ -105,7 +108,8 @@ class Catalog(Generic[AnySwitch]):
         return [switches[name] for name in names]
 
     def arm(self, names: Iterable[str], role: Role) -> None:
-        """Apply the named switches of this role. Those of the other role are left alone: one option serves both."""
+        """Apply the named switches of this role. Switches of the other role are ignored, because one option serves both
+        roles."""
         for switch in self.named(list(names)):
             if switch.role == role:
                 with noted_as(switch.name):
@@ -125,19 +129,19 @@ VARIANTS = Catalog[Variant]("variant", "mutants.variants")
 
 
 def caught() -> dict[str, list[str]]:
-    """Return each requirement that catches mutants, with their names. `grove-conformance explain` shows them."""
+    """Return requirement id → the names of the mutants that it catches. `grove-conformance explain` shows them."""
     return _claims()["mutants"]
 
 
 def permitted() -> dict[str, list[str]]:
-    """Return each requirement that variants pass, with their names. `grove-conformance explain` shows them."""
+    """Return requirement id → the names of the variants that must pass it. `grove-conformance explain` shows them."""
     return _claims()["variants"]
 
 
 def _claims() -> dict[str, dict[str, list[str]]]:
-    """Return what `caught` and `permitted` return, by `mutants` and `variants`.
+    """Return the results of `caught` and `permitted` under the keys `mutants` and `variants`.
 
-    They are kept in the user's cache, since importing all mutants takes a second.
+    The results are stored in the user's cache, because importing all mutants takes a second.
     """
     sources = "".join(path.read_text("utf-8") for path in sorted(Path(__file__).parent.rglob("*.py")))
     key = document_cache.key(sources, "claims")
@@ -160,7 +164,7 @@ def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, li
 
 
 def mutant(name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()) -> Callable[[Apply], Apply]:
-    """Register the function as a mutant. `caught_by` and `blocks` are requirement ids, see `Mutant`."""
+    """Register the function as a mutant. `caught_by` and `blocks` are requirement ids; see `Mutant`."""
 
     def register(apply: Apply) -> Apply:
         MUTANTS.add(Mutant(name, role, text, apply, caught_by, blocks))
@@ -179,7 +183,7 @@ def variant(
     exempt: tuple[str, ...] = (),
     conflict: str = "",
 ) -> Callable[[Apply], Apply]:
-    """Register the function as a variant. `passes` and `exempt` are requirement ids, see `Variant`."""
+    """Register the function as a variant. `passes` and `exempt` are requirement ids; see `Variant`."""
 
     def register(apply: Apply) -> Apply:
         VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt, conflict))
@@ -189,7 +193,7 @@ def variant(
 
 
 def fragile(name: str, role: Role, text: str, scenario: str, *faults: str, at: str = "") -> Callable[[Apply], Apply]:
-    """Register the function as a mutant that is wrong only where something fails, see `Fragile`."""
+    """Register the function as a mutant that misbehaves only when something fails; see `Fragile`."""
 
     def register(apply: Apply) -> Apply:
         FRAGILE.add(Fragile(name, role, text, apply, scenario, faults, at))

@@ -1,9 +1,9 @@
-"""Replace code of the running process, and note whether the replacement is called, and whether it made a difference.
+"""Replacement of code in the running process, with notes on whether a replacement was called and made a difference.
 
-A mutant whose replacement is never called proves nothing: the suite has judged the reference as it is. Each
-replacement therefore appends a line to the file that the environment variable `GROVE_MUTANT_CALLS` names, one when it
-is put in place and one when it is first called; `alter` one more when a result is first another than it would have
-been. `prove` reads the file after the run. Without the variable nothing is written.
+A mutant whose replacement is never called proves nothing: the suite has judged the unchanged reference. Each
+replacement therefore appends lines to the file named by the environment variable `GROVE_MUTANT_CALLS`: one when it is
+put in place, and one when it is first called. `alter` appends another line when a result first differs from the
+original one. `prove` reads the file after the run. Without the variable, nothing is written.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 CALLS = "GROVE_MUTANT_CALLS"
-"""The environment variable that names the file of notes."""
+"""The environment variable that names the file for the notes."""
 _REPLACED, _CALLED, _ALTERS, _ALTERED = "replaced", "called", "alters", "altered"
 
 _armed = ""
-"""The mutant or variant that is being armed, for the notes of its replacements."""
+"""The mutant or variant that is being armed, for the notes about its replacements."""
 
 
 @contextlib.contextmanager
 def noted_as(name: str) -> Iterator[None]:
-    """Note replacements that are put in place meanwhile as those of this mutant or variant."""
+    """Attribute the replacements that are put in place inside the block to this mutant or variant."""
     global _armed
     _armed = name
     try:
@@ -38,8 +38,9 @@ def noted_as(name: str) -> Iterator[None]:
 def replace(target: Any, name: str, wrong: Any) -> None:
     """Replace a function, method or property.
 
-    Raises AttributeError if there is none of that name, and TypeError if `wrong` cannot be called like the original. So
-    a mutant neither becomes a no-op nor a crash, which any check would see, when the code moves.
+    Raises AttributeError if `target` has no such attribute, and TypeError if `wrong` cannot be called like the
+    original. When the code changes, a mutant therefore becomes neither a no-op nor a crash, which any check would
+    notice.
     """
     right = getattr(target, name)
     called = wrong.__get__(None, target) if isinstance(wrong, classmethod | staticmethod) else wrong
@@ -51,9 +52,11 @@ def replace(target: Any, name: str, wrong: Any) -> None:
 
 
 def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
-    """Let a function or method, which may be a coroutine function, return `change(result, *arguments)`. Several changes
-    of one function follow each other. `change` must return a new value, not change the result in place: that it is ever
-    another one is part of what a run has to show."""
+    """Make a function or method, which may be a coroutine function, return `change(result, *arguments)`.
+
+    Several changes of one function are applied in sequence. `change` must return a new value instead of changing the
+    result in place, because a run has to show that the value ever differs.
+    """
     right = getattr(target, name)
     full_name = _named(target, name)
     note = _noted_once(_ALTERED, full_name)
@@ -77,13 +80,15 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
 
 
 def replace_unnoted(target: Any, name: str, wrong: Any) -> None:
-    """Replace a function or method that a run need not call: another replacement of the mutant shows first."""
+    """Replace a function or method that a run need not call, because another replacement of the same mutant takes
+    effect before it."""
     getattr(target, name)
     setattr(target, name, wrong)
 
 
 def replace_data(target: Any, name: str, wrong: Any, *, read_by: tuple[Any, str]) -> None:
-    """Replace a constant. Reads of data cannot be noted, so it counts as called when the function `read_by` is called.
+    """Replace a constant. Reads of data cannot be noted, so the constant counts as used when the function `read_by` is
+    called.
 
     `read_by` is the owner of the function and its name. Raises TypeError if that function does not name the constant.
     """
@@ -96,13 +101,13 @@ def replace_data(target: Any, name: str, wrong: Any, *, read_by: tuple[Any, str]
 
 
 def note_calls(owner: Any, name: str) -> None:
-    """Note the calls of a function that is kept, because it uses what a mutant changes in place."""
+    """Note calls of a function that is not replaced, because it uses data that a mutant changes in place."""
     setattr(owner, name, _noted(inspect.getattr_static(owner, name), _named(owner, name)))
 
 
 def uncalled(file: Path) -> set[str] | None:
-    """Return the replacements that were put in place and never called, or never made a difference, or None if nothing
-    was replaced at all."""
+    """Return the replacements that were put in place but never called or never made a difference; None if nothing was
+    replaced."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     noted: dict[str, set[str]] = {word: set() for word in (_REPLACED, _CALLED, _ALTERS, _ALTERED)}
     for line in lines:
@@ -119,7 +124,7 @@ def _named(target: Any, name: str) -> str:
 
 
 def _noted(wrong: Any, name: str) -> Any:
-    """Return `wrong` so that its first call is noted."""
+    """Return `wrong` wrapped so that its first call is noted."""
     if isinstance(wrong, property):
         assert wrong.fget is not None
         return property(_noted(wrong.fget, name), wrong.fset, wrong.fdel)
@@ -143,7 +148,7 @@ def _noting(wrong: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _noted_once(word: str, name: str) -> Callable[[], None]:
-    """Return a function that notes the word when it is first called."""
+    """Return a function that writes a note with `word` when it is first called."""
     pending_words = [word]
 
     def note() -> None:

@@ -1,7 +1,7 @@
-"""The result file of a shard of `make mutants` with the outcome of each trial, written while the shard still runs.
+"""The result file of a `make mutants` shard, with the outcome of each trial; it is written while the shard runs.
 
-Proofs take hours by hand or in a matrix of jobs. A shard that was killed goes on where it was, as long as the code is
-the same; `mutants.combine` makes one answer of all shards.
+Proofs take hours, whether started by hand or in a matrix of jobs. A shard that was killed continues where it stopped,
+as long as the code is the same; `mutants.combine` combines all shards into one result.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ SCHEMA = Path(__file__).with_name("results.schema.json")
 FOLDER = PROJECT / "reports" / "mutants"
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "MutantResults"
 CODE = ("conformance", "reference_impl", "kube", "mutants", "fixtures", "kwok-profiles")
-"""The folders that decide what a proof shows."""
+"""The folders whose contents decide what a proof shows."""
 NO_VERDICT = "NO VERDICT"
 RIGHT = frozenset({"killed", "passed"})
 
 
 class UnreadableError(Exception):
-    """A file is not a result file. The message is one line with the mistake and its place."""
+    """A file is not a result file. The message is one line that says what is wrong and where."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a trial. `outcome` is the word of its proof, `reason` says why it is not the right one."""
+    """The result of a trial. `outcome` is the word of its proof; `reason` explains a wrong outcome."""
 
     kind: str
     name: str
@@ -64,7 +64,7 @@ class Outcome:
 
 @dataclass
 class Results:
-    """The outcomes of one file, and the digest of the code that they are about."""
+    """The outcomes of one file, and the digest of the code that they were obtained with."""
 
     code: str
     outcomes: list[Outcome] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Results:
         return next((outcome for outcome in outcomes if outcome.outcome != NO_VERDICT), None)
 
     def add(self, outcome: Outcome) -> None:
-        """Add an outcome. It takes the place of one that had no verdict."""
+        """Add an outcome, in place of an earlier one of the same trial without a verdict."""
         same = (outcome.kind, outcome.name, outcome.ids)
         self.outcomes = [
             earlier
@@ -85,7 +85,7 @@ class Results:
         self.outcomes.append(outcome)
 
     def write(self, path: Path) -> None:
-        """Write the file completely or not at all: a process that is killed meanwhile leaves the former one."""
+        """Write the file atomically: if the process is killed meanwhile, the previous file remains."""
         lines = [f"apiVersion: {API_VERSION}", f"kind: {KIND}", f"code: {self.code}", "outcomes:"]
         lines += [f"- {json.dumps(asdict(outcome), ensure_ascii=False)}" for outcome in self.outcomes]  # JSON is YAML
         if not self.outcomes:
@@ -124,7 +124,7 @@ def read(path: Path) -> Results:
 
 @cache
 def code(project: Path = PROJECT) -> str:
-    """Return one digest of all sources and data of a checkout that decide about proofs."""
+    """Return one digest of all sources and data of a checkout that affect proofs."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in CODE for path in (project / folder).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -134,7 +134,7 @@ def code(project: Path = PROJECT) -> str:
 
 
 def summary(outcomes: Iterable[Outcome]) -> str:
-    """Return the counts of outcomes in one line."""
+    """Return the number of outcomes of each kind in one line."""
     listed: Sequence[Outcome] = list(outcomes)
     words = Counter((outcome.kind, outcome.outcome) for outcome in listed)
     variants = sum(outcome.kind == "variant" for outcome in listed)

@@ -1,4 +1,5 @@
-"""Run the suite against one mutant, one variant or the reference as it is, and compare the outcome with the trial."""
+"""Runs of the suite against a mutant, a variant or the unchanged reference, and the comparison of their outcome with
+the trial."""
 
 from __future__ import annotations
 
@@ -22,19 +23,21 @@ from mutants import replacement
 from mutants.trials import USUAL, Bench, Trial
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-"""Forks the runs from a process that has imported and collected the suite, which would take a third of their CPU."""
+"""Forks the runs from a process that has already imported and collected the suite, which would take a third of a run's
+CPU time."""
 FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 
 WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
 
 NO_VERDICT = (None, 2, 3)
-"""Exit codes of runs without a verdict: killed, interrupted, and a failure of the suite or its cluster."""
+"""Exit codes of runs without a verdict: killed (None), interrupted, or a failure of the suite or its cluster."""
 
 LANES_PER_CORE = 2
-"""Runs per core. Half of a run is waiting, but more runs at a time are too slow to tell delays apart."""
+"""Runs per core. A run spends half of its time waiting, but more runs at a time would be too slow to tell delays
+apart."""
 
 LANE_MEMORY = 2 * 2**30
-"""Bytes that the cluster of a lane may need in the end; the API server has most of them."""
+"""Bytes of memory that a lane's cluster may need at the end; the API server uses most of them."""
 
 
 def lanes(cores: int, memory: int) -> int:
@@ -44,17 +47,17 @@ def lanes(cores: int, memory: int) -> int:
 
 @dataclass(frozen=True)
 class Proof:
-    """The result of the run of a trial."""
+    """The result of a trial's run."""
 
     trial: Trial
     wrong: dict[str, str]
-    """Requirements that should have had another outcome, with the one that they had."""
+    """Requirement id → its actual outcome, for requirements that should have had another outcome."""
     uncalled: tuple[str, ...]
-    """Replacements that were never called: then the run proves nothing."""
+    """Replacements that were never called, in which case the run proves nothing."""
     seconds: float
     detail: str
     judged: bool = True
-    """Whether the run ended with a verdict, and was not stopped by the suite, its cluster or a user."""
+    """Whether the run ended with a verdict, rather than being stopped by the suite, its cluster or a user."""
 
     @property
     def right(self) -> bool:
@@ -63,7 +66,7 @@ class Proof:
 
     @property
     def word(self) -> str:
-        """The outcome in one word or two."""
+        """The outcome in one or two words."""
         if not self.judged:
             return "NO VERDICT"
         if self.uncalled:
@@ -72,7 +75,7 @@ class Proof:
 
 
 class Lanes:
-    """Clusters on which runs follow each other: bringing one up for each trial would cost as much again."""
+    """Clusters that are each used for many runs, because starting a cluster for each trial would double the cost."""
 
     def __init__(self, count: int, bench: Bench = USUAL) -> None:
         self._bench = bench
@@ -94,7 +97,7 @@ class Lanes:
             list(pool.map(lambda name: _conformance("cluster", "down", name), self._names))
 
     def _start_cluster(self, name: str) -> str:
-        """Return the kubeconfig of a new cluster, which the command prints as `export KUBECONFIG=…`."""
+        """Start a cluster and return its kubeconfig, which the command prints as `export KUBECONFIG=…`."""
         done = _conformance("cluster", "up", name, "--owner", str(os.getpid()), *self._bench.cluster)
         if done.returncode:
             raise RuntimeError(f"cluster {name} did not start (exit code {done.returncode}): {done.stderr}")
@@ -107,7 +110,7 @@ def _conformance(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _run(arguments: Sequence[str], output: Path, calls: Path, exit_code: Connection) -> None:
-    """`python -m conformance` in a process of its own that has imported it already; sends its exit code."""
+    """Run `python -m conformance` in a separate process that has already imported it, and send its exit code."""
     with output.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -121,22 +124,22 @@ def _run(arguments: Sequence[str], output: Path, calls: Path, exit_code: Connect
 
 
 def run(trial: Trial, workdir: Path, kubeconfig: str = "") -> Proof:
-    """Run a trial on an existing cluster, or on clusters of its own."""
+    """Run a trial on an existing cluster, or on clusters that the run starts itself."""
     begin = time.monotonic()
     folder = workdir / f"{trial.kind}-{trial.name}"
     output, calls = workdir / f"{folder.name}.log", workdir / f"{folder.name}.calls"
-    # `Process.exitcode` is not to be relied on: a process that another lane starts reaps those that have ended, and the
-    # lane that waits for one of them is too late for its exit code.
+    # `Process.exitcode` is unreliable: when another lane starts a process, it reaps the processes that have ended, and
+    # the lane that waits for one of them may miss its exit code.
     received, sent = FORKSERVER.Pipe(duplex=False)
     process = FORKSERVER.Process(target=_run, args=(_arguments(trial, folder, kubeconfig), output, calls, sent))
     process.start()
     sent.close()
     try:
         exit_code: int | None = received.recv()
-    except EOFError:  # it was killed
+    except EOFError:  # the process was killed
         exit_code = None
     except BaseException:
-        process.terminate()  # it clears up what it has started
+        process.terminate()  # the process cleans up what it has started
         raise
     finally:
         process.join()
@@ -157,20 +160,21 @@ def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
         arguments += ["--fail-fast"]
     if trial.profiles or trial.whole:
         return [*arguments, *(word for profile in trial.profiles for word in ("--profile", profile))]
-    # A variant alone shows its difference where it is exempt, perhaps nowhere else.
+    # A variant that runs alone may show its difference only in the requirements from which it is exempt.
     played = trial.ids if trial.armed else (*trial.ids, *trial.exempt)
     return [*arguments, *(word for identity in played for word in ("--id", identity))]
 
 
 def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int | None) -> dict[str, str]:
-    """Return the requirements whose outcome is not that of the trial."""
+    """Return the requirements whose outcome is not the one that the trial requires."""
     outcomes = {entry["id"]: entry["outcome"] for entry in requirements}
     wrong = {i: outcomes.get(i, "not in the report") for i in trial.ids if outcomes.get(i) != trial.right(i)}
     if trial.kind != "mutant":
-        # A failure of any requirement counts here; in whole profiles, so does a requirement that was not judged.
+        # A failure of any requirement counts here; in whole profiles, so does a requirement that could not be judged.
         bad = ("failed", "blocked") if trial.profiles or trial.whole else ("failed",)
         return wrong | {i: outcome for i, outcome in outcomes.items() if outcome in bad and i not in trial.exempt}
-    # A SHOULD or a seed decides no verdict: if nothing else was selected, the run is partial, or has judged nothing.
+    # A SHOULD or a seed does not decide the verdict: if nothing else was selected, the run is partial or has judged
+    # nothing.
     trial_requirements = [entry for entry in requirements if entry["id"] in trial.ids]
     decides = any(entry["level"] == "MUST" and not entry.get("seed") for entry in trial_requirements)
     codes = (1,) if decides else (1, 5, 6)

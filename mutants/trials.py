@@ -1,4 +1,4 @@
-"""Trials: which runs of the suite prove what, and in which order they start."""
+"""Trials: which run of the suite proves what, and the order in which runs start."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import yaml
 from mutants.registry import Mutant, Variant
 
 TIME_SCALE = "0.25"
-"""Waits for what a broken implementation never does are cut short."""
+"""Shortens waits for things that a broken implementation never does."""
 
 INVARIANT = "INV"
-"""The area of requirements that every test judges."""
+"""The prefix of the requirements that are judged in every test."""
 
 SECONDS = Path(__file__).parent.parent / "reports" / "mutants.json"
-"""The duration of the last run of each trial."""
+"""The file with the duration of each trial's last run."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Bench:
 
 USUAL = Bench("reference")
 WORKLOAD_API = Bench("reference-workload-api", ("--kubernetes", "1.37", "--features", "workload-api"))
-"""For requirements that are judged on kube-scheduler (docs/workload-api.md)."""
+"""For requirements that are judged with kube-scheduler (docs/workload-api.md)."""
 
 
 NAMES = Bench("reference-names")
-"""For requirements of the earlier line of Grove's contract, which the reference as it is does not follow."""
+"""For requirements of the contract's earlier release line, which the default reference does not follow."""
 OF_NAMES = frozenset({"CORE-032", "CORE-033", "RES-051"})
 KAI = Bench("reference-kai")
-"""For requirements about the topology resources of schedulers, which need the back-end of one."""
+"""For requirements about schedulers' topology resources, which need the back-end of such a scheduler."""
 OF_KAI = frozenset({"TOPO-052", "TOPO-053"})
 BENCHES = (USUAL, NAMES, KAI, WORKLOAD_API)
 
@@ -57,7 +57,7 @@ def bench(ids: Iterable[str]) -> Bench:
 
 @dataclass(frozen=True)
 class Trial:
-    """A run of the suite: against what, on which requirements, and which outcome each of them must have."""
+    """A run of the suite: what it judges, on which requirements, and which outcome each requirement must have."""
 
     kind: Literal["mutant", "variant", "reference"]
     name: str
@@ -65,15 +65,15 @@ class Trial:
     ids: tuple[str, ...]
     time_scale: str = TIME_SCALE
     blocked: tuple[str, ...] = ()
-    """The ids that a test which ends early must leave without a verdict."""
+    """Requirements that a test which ends early must leave without a verdict."""
     profiles: tuple[str, ...] = ()
-    """Profiles that are run as a whole; none of their requirements may be open, either."""
+    """Profiles that run as a whole; none of their requirements may be left without a verdict."""
     exempt: tuple[str, ...] = ()
     """Requirements whose outcome does not matter."""
     armed: tuple[str, ...] = ()
-    """The switches that are armed, if not just the one that it is named after."""
+    """The armed switches, if they are not just the one that the trial is named after."""
     whole: bool = False
-    """Whether all requirements are judged, on clusters of the run's own."""
+    """Whether all requirements are judged, on clusters that the run starts itself."""
 
     def right(self, identity: str) -> str:
         """Return the outcome that a requirement must have."""
@@ -106,15 +106,16 @@ class Trial:
 
 
 def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
-    """Return a trial for each bench in which all variants are armed at once that can be: on what each names first, or,
-    if `whole`, on everything."""
+    """Return one trial per bench in which all compatible variants are armed together: on the first requirement that
+    each names or, with `whole`, on all requirements."""
     listed = [variant for variant in variants if not variant.conflict]
     casts = [(target, [variant for variant in listed if bench(variant.passes) is target]) for target in BENCHES]
     return [_at_once(cast, target, whole) for target, cast in casts if cast]
 
 
 def _at_once(cast: Sequence[Variant], on: Bench, whole: bool) -> Trial:
-    """Return the trial of variants that are armed together. What one of them is exempt from, no other one can pass."""
+    """Return the trial of variants that are armed together. If one variant is exempt from a requirement, no other
+    variant has to pass it."""
     exempt = {id for variant in cast for id in variant.exempt}
     passes = [[id for id in variant.passes if id not in exempt] for variant in cast]
     return Trial(
@@ -130,10 +131,10 @@ def _at_once(cast: Sequence[Variant], on: Bench, whole: bool) -> Trial:
 
 
 def controls(chosen: Sequence[Mutant], runs: int) -> list[Trial]:
-    """Return at most `runs` trials without a mutant, with all requirements that the chosen ones claim.
+    """Return at most `runs` trials without a mutant that cover all requirements claimed by the chosen mutants.
 
-    An area of requirement ids stays in one run, since tests are shared within it; the runs get about as many ids each.
-    Invariants are judged in all of them, and would select nearly every test by themselves.
+    An area of requirement ids stays in one run, because its tests share scenes; the runs get about the same number of
+    ids. Invariants are judged in all runs; selecting them would by itself select nearly every test.
     """
     areas: dict[str, list[str]] = {}
     for identity in sorted({identity for mutant in chosen for identity in (*mutant.caught_by, *mutant.blocks)}):
@@ -161,13 +162,14 @@ def selection() -> list[str]:
 
 
 def longest_first(trials: Iterable[Trial], file: Path = SECONDS) -> list[Trial]:
-    """Sort trials so that no long one runs alone at the end: controls, then what never ran, then by the last time."""
+    """Sort trials so that no long one runs alone at the end: controls first, then trials that never ran, then the
+    longest first."""
     last_seconds = _seconds(file)
     return sorted(trials, key=lambda trial: (trial.kind != "reference", -last_seconds.get(_key(trial), float("inf"))))
 
 
 def remember(took: Iterable[tuple[Trial, float]], file: Path = SECONDS) -> None:
-    """Keep how long trials took, for the order of the next call."""
+    """Store how long trials took, to order those of the next run."""
     all_seconds = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in took}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(all_seconds, indent=1, sort_keys=True), encoding="utf-8")
@@ -180,5 +182,5 @@ def _key(trial: Trial) -> str:
 def _seconds(file: Path) -> dict[str, float]:
     try:
         return dict(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError):  # never written, or half of it: the order is a matter of speed alone
+    except (OSError, ValueError):  # missing or incomplete: only the speed depends on the order
         return {}

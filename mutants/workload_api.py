@@ -1,7 +1,8 @@
-"""Wrong and permitted differences of the back-end for gangs on kube-scheduler (docs/workload-api.md).
+"""Wrong and permitted differences of the Workload API back-end (docs/workload-api.md).
 
-`CAUGHT_BY` and `PASSES` say which requirements judge a difference; it is registered as a mutant or variant as soon as
-there is one. `tests/mutants/test_workload_api_mutants.py` shows without a cluster that each changes what it says.
+`CAUGHT_BY` and `PASSES` say which requirements judge a difference; a difference is registered as a mutant or variant if
+they name any. `tests/mutants/test_workload_api_mutants.py` shows without a cluster that each difference changes what it
+claims to change.
 """
 
 from __future__ import annotations
@@ -62,19 +63,20 @@ PASSES: dict[str, tuple[str, ...]] = {
     "wl-own-labels-only": (*_MAPPING, "WAPI-083", "WAPI-087"),
     "wl-objects-late": (*_MAPPING, "WAPI-080", "WAPI-083", "WAPI-088"),
 }
-"""Name of a variant → requirements that must pass nevertheless."""
+"""Name of a variant → requirements that must pass despite it."""
 SETTINGS: dict[str, dict[str, Any]] = {
-    # Pods above a minimum that are there from the start can take the nodes of other minimums (WL-SH14).
+    # Pods above a gang's minimum that exist from the start can take the nodes of other gangs' minimums (WL-SH14).
     "wl-extras-at-once": {"exempt": ("WAPI-082",)},
     "wl-lost-pods-together": {"conflict": "wl-one-child-once-placed replaces the same function"},
 }
-"""Name of a variant → what else it is registered with."""
+"""Name of a variant → additional arguments of its registration."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of the operator from the reference. `text` says what it does; `caught_by` are tests in
-    tests/reference/workload_api that fail with it: `module:function`, `#n` for row n of its parameters."""
+    """A difference of the operator from the reference. `text` says what it does. `caught_by` names tests in
+    tests/reference/workload_api that fail with it, as `module:function` or `module:function#n` for row n of its
+    parameters."""
 
     name: str
     text: str
@@ -107,7 +109,7 @@ PERMITTED = Differences(PASSES, variant)
 
 
 def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) -> None:
-    """Change the objects of each gang before they are compared with those that exist."""
+    """Change the desired objects of each gang before they are compared with the existing ones."""
     right = manifests.desired
 
     def desired(
@@ -119,10 +121,10 @@ def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) 
 
 
 def extras_at_once() -> None:
-    """Create pods above the minimum together with the others, as the text has it."""
+    """Create pods above the minimum together with the minimum, as the proposal has it (WL-HD7)."""
     replace(standing, "most_pods", lambda now, least, pods, mode: None)
 
 
 def lost_pods_together() -> None:
-    """Require all children again before a lost pod is replaced, as the text has it."""
+    """Require all children again before a lost pod is replaced, as the proposal has it."""
     replace(standing, "required_groups", lambda now, mode: None)

@@ -1,1 +1,1 @@
-"""Mutants that are right as long as nothing fails: for `nemesis`, which has to find them."""
+"""Mutants that misbehave only when something fails, which `nemesis` has to find."""

@@ -1,4 +1,4 @@
-"""Operators that keep state in the process that only the API server may keep."""
+"""Operators that keep state in memory that belongs in the API server alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference_impl.control.podgang import GangReconciler
 from reference_impl.control.writer import Writer
 
 _seen_uids: set[str] = set()
-"""The uids of objects whose creation this process has watched."""
+"""The UIDs of objects whose creation this process has seen in a watch."""
 
 
 def _learn() -> None:

@@ -22,7 +22,7 @@ def _failed_keys_dropped() -> None:
 
 
 def _swallowed(name: str, swallow: Any) -> None:
-    """Let a method of Writer ignore an error."""
+    """Make a method of Writer ignore the errors for which `swallow` is true."""
     right = getattr(Writer, name)
 
     async def swallowing(self: Writer, *arguments: Any, **named: Any) -> Any:

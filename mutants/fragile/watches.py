@@ -1,4 +1,4 @@
-"""Operators that trust a watch more than it promises."""
+"""Operators that rely on more than a watch guarantees."""
 
 from __future__ import annotations
 

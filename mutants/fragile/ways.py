@@ -1,5 +1,5 @@
-"""Operators that are right on the straight way, also where something fails, and depend on what was wanted before: for
-`nemesis change`."""
+"""Operators that behave correctly even when something fails, as long as the desired state changes only once; their
+behavior depends on what was desired earlier. `nemesis change` finds them."""
 
 from __future__ import annotations
 

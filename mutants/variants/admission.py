@@ -1,4 +1,4 @@
-"""Variants of admission's answers."""
+"""Variants of admission responses."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _null_container_completed() -> None:
 # -- messages of refusals ----------------------------------------------------------------------------------------------
 
 UNKNOWN_BINDING = 'ClusterTopologyBinding "'
-"""A part of the message about a binding that does not exist."""
+"""The part of the message that names a missing binding."""
 
 
 @variant(

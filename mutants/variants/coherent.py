@@ -1,4 +1,4 @@
-"""Variants of coherent updates where the proposal is open or ambiguous."""
+"""Variants of coherent updates where the proposal leaves a choice or is ambiguous."""
 
 from __future__ import annotations
 

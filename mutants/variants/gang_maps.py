@@ -1,4 +1,4 @@
-"""Variants of PodGangMaps where the contract is open, or releases differ."""
+"""Variants of PodGangMaps where the contract leaves a choice or releases differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of PodGangs and of the gates of their pods."""
+"""Variants of PodGangs and of the scheduling gates of their pods."""
 
 from __future__ import annotations
 

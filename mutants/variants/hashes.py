@@ -1,4 +1,4 @@
-"""Variants of template hashes where the documents leave them open."""
+"""Variants of template hashes where the documents leave a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants for sets whose objects would have one name: rejected, or accepted and reported."""
+"""Variants for sets in which two objects would have the same name: such sets are rejected, or accepted and reported."""
 
 from __future__ import annotations
 

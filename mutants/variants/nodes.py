@@ -1,4 +1,4 @@
-"""Variants of an operator's reactions to a node that is cordoned or drained."""
+"""Variants of an operator's reactions to a cordoned or drained node."""
 
 from __future__ import annotations
 

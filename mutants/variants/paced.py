@@ -1,4 +1,4 @@
-"""Variants of the times at which the operator works."""
+"""Variants of when the operator works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import pods
 
 EVERY, FOR = 20.0, 5.0
-"""Seconds between two working periods, and the duration of one."""
+"""Seconds from the start of one working period to the next, and the length of a working period."""
 DELAY_SECONDS = 12.0
 """Seconds before a set is reconciled for the first time."""
 

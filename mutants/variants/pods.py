@@ -126,7 +126,7 @@ def _cliques_with_preparation() -> None:
 
 
 def _typed(value: Any) -> Any:
-    """Return a value without empty lists and the delay of probes that have none."""
+    """Return a value without empty lists and without a probe's initialDelaySeconds of 0."""
     if isinstance(value, dict):
         return {
             key: _typed(item)

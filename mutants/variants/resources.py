@@ -1,4 +1,4 @@
-"""Variants of secondary resources, and of foreign changes that cliques and scaling groups keep."""
+"""Variants of secondary resources, and of other clients' changes that PodCliques and scaling groups keep."""
 
 from __future__ import annotations
 

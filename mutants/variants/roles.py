@@ -1,4 +1,4 @@
-"""A variant of the Role of a set: the same permissions, written otherwise."""
+"""A variant of a set's Role: the same permissions, written as other rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Variants of the gang scheduler: other words, order, scores and choices among equals, and less that it knows."""
+"""Variants of the gang scheduler: other messages, order, scores and choices among equals, and features that it
+lacks."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def _events_of_another_reason() -> None:
 )
 def _gangs_without_events() -> None:
     async def post_event(self: GangScheduler, item: PodGang, note: str, reason: str = "") -> None:
-        """Post nothing."""
+        """Do nothing."""
 
     replace(GangScheduler, "_post_event", post_event)
 

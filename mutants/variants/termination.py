@@ -1,4 +1,4 @@
-"""Variants of gang termination."""
+"""Variants of gang termination: its conditions, scope and causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of the translation of topology constraints into gangs, and of the reports of a set about them."""
+"""Variants of how topology constraints become constraints of gangs, and of a set's condition about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of updates per component."""
+"""Variants of per-component updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of upgrades."""
+"""Variants of operator upgrades."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference_impl.runtime import configuration
 from reference_impl.runtime.clock import now
 
 NEWEST = ("legacy-0.36", "canonical-0.36")
-"""Hashes of operators that are built with the newest libraries."""
+"""Hash schemes of operators that are built with the latest libraries."""
 
 
 @variant(

@@ -1,4 +1,4 @@
-"""Variants of the back-end for gangs on kube-scheduler: other names, order, counts after placement, and modes."""
+"""Variants of the Workload API back-end: other names, order, minimums after placement, and modes."""
 
 from __future__ import annotations
 
