@@ -1,6 +1,6 @@
-"""A MUST rests on no place of a document that another requirement quotes as a contradiction.
+"""Finds MUSTs that rest on a place in a document which another requirement quotes as a contradiction.
 
-Where public documents disagree, what all of them say is a MUST, and the rest a SHOULD that quotes both sides.
+Where public documents disagree, what all of them say is a MUST, and the rest is a SHOULD that quotes both sides.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from conformance.suite.registry.requirement import Level, Requirement
 
 
 def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str]]:
-    """Yield each MUST that a document contradicts, or that quotes what contradicts another requirement, by its place or
-    by its words, each with the problem."""
+    """Yield each MUST that a document contradicts, and each that quotes the place or the words of a contradiction to
+    another requirement, together with a message."""
     requirements = list(entries)
     contradictions = [(quotation, entry.id) for entry in requirements for quotation in entry.basis.contradictions]
     for entry in requirements:
@@ -30,7 +30,7 @@ def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str
 
 
 def _same(one: Quotation, other: Quotation) -> bool:
-    """Return whether two quotations are of one place, or one has the words of the other."""
+    """Return whether two quotations are from the same place, or one has the words of the other."""
     if one.document != other.document:
         return False
     return one.place == other.place or (bool(one.words) and (one.words in other.words or other.words in one.words))

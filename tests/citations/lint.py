@@ -1,8 +1,8 @@
-"""`make lint`: what the repository cites is in the repository.
+"""`make lint`: checks that what the repository cites exists in the repository.
 
-Checked are ids of the specification and of requirements, sections of our documents that are named by number or title,
-relative links with their anchors, the sources of requirements, the states of public documents, MUSTs that rest on
-what contradicts another requirement, and sentences that oblige no actor.
+It checks ids of the specification and of requirements, sections of this project's documents that are named by number or
+title, relative links with their anchors, the sources of requirements, the states of public documents, MUSTs that rest
+on what contradicts another requirement, and sentences that do not oblige an actor.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tests.citations import conflicts, sentences, states
 
 SUFFIXES = (".py", ".md", ".yaml", ".json", ".toml", ".go")
 NO_SOURCES = {"reports", "pins"}
-"""Folders of outputs, and of the lists of other projects' modules."""
+"""Folders that are not checked: outputs, and lists of other projects' modules."""
 
 DOCUMENT = r"(?P<document>[\w./-]+\.md)`?,?[\s#/]+sections?[\s#/]+"
 NAMED_SECTION = re.compile(DOCUMENT + r'(?P<sections>"[^"\n]+"|[A-E]?\.?\d[\d.]*(?:(?:,|\s+and|\s+to)\s+\d[\d.]*)*)?')
 LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 DOCUMENTS = "conformance/suite/registry/documents.yaml"
 MEMO = re.compile(r"\b(?:MUST|SHOULD|MAY|COMPAT|compat)\b|Texts?:|not verified")
-"""Words of working notes, which a reason does not contain."""
+"""Words of working notes, which the reason of a requirement must not contain."""
 PUBLIC = re.compile(r"GREP-\d+|KEP-\d{4}")
 """The name of one of upstream's public documents."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A citation that leads nowhere."""
+    """A citation that does not resolve, or a requirement that breaks a rule."""
 
     place: str
     description: str
@@ -47,7 +47,7 @@ class Problem:
 
 
 def problems(root: Path = data.PROJECT) -> list[Problem]:
-    """All citations of the repository that lead nowhere."""
+    """Return all problems of the repository's citations and requirements."""
     row_ids = set(specification.load()) | set(requirement.load().requirements) | set(requirement.load().retired)
     ids = specification.pattern(specification.load())
     result = [*_twice(root), *sources(requirement.load(), set(specification.load()))]
@@ -64,20 +64,21 @@ def problems(root: Path = data.PROJECT) -> list[Problem]:
 
 
 def files(root: Path) -> list[Path]:
-    """The files that people write: no outputs, nothing hidden."""
+    """Return the files that people write, without outputs and hidden files."""
     return sorted(path for path in _below(root) if path.suffix in SUFFIXES or path.name == "Makefile")
 
 
 def unknown_ids(place: str, text: str, ids: re.Pattern[str], row_ids: set[str]) -> Iterator[Problem]:
-    """Yield a problem for each id of the form of the specification that has no row."""
+    """Yield a problem for each text that has the form of a specification id but no row."""
     for match in ids.finditer(text):
         if match[0] not in row_ids and not PUBLIC.fullmatch(match[0]):
             yield Problem(_at(place, text, match), f"unknown id {match[0]}", _nearest(match[0], row_ids))
 
 
 def sections(place: str, text: str, document: Callable[[str], str | None]) -> Iterator[Problem]:
-    """Sections that a text names, `objects.md, section 4.5` or `design.md, section "Verdicts"`, and that its document
-    does not have. `document` gives the text of a document by its name, None for one that is not ours."""
+    """Yield a problem for each section that a text names, as in `objects.md, section 4.5` or `design.md, section
+    "Verdicts"`, and that its document does not have. `document` returns a document's text by its name, or None if it is
+    not this project's."""
     for match in NAMED_SECTION.finditer(text):
         at, content = _at(place, text, match), document(match["document"])
         if content is None:
@@ -95,7 +96,7 @@ def sections(place: str, text: str, document: Callable[[str], str | None]) -> It
 
 
 def links(place: str, text: str, path: Path) -> Iterator[Problem]:
-    """Relative links of a page to files or anchors that do not exist."""
+    """Yield a problem for each relative link of a page to a file or an anchor that does not exist."""
     for match in LINK.finditer(_without_code(text)):
         target, _, anchor = match["target"].partition("#")
         if re.match(r"[a-z]+:", target):
@@ -110,7 +111,8 @@ def links(place: str, text: str, path: Path) -> Iterator[Problem]:
 
 
 def tables(place: str, text: str) -> Iterator[Problem]:
-    """Rows of tables with more or fewer cells than the heading: a page shows them without their end."""
+    """Yield a problem for each table row with more or fewer cells than the heading, because a rendered page drops extra
+    cells."""
     width = 0
     for number, line in enumerate(re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines(), 1):
         cells = len(re.findall(r"(?<!\\)\|", line)) - 1
@@ -124,7 +126,8 @@ def tables(place: str, text: str) -> Iterator[Problem]:
 
 
 def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]:
-    """Requirements that rest on nothing, or on what has no row."""
+    """Yield a problem for each requirement that rests on no row of the specification, and for each source without a
+    row."""
     for entry in registry.requirements.values():
         at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         if rows.isdisjoint(entry.source):
@@ -135,7 +138,8 @@ def sources(registry: requirement.Registry, rows: set[str]) -> Iterator[Problem]
 
 
 def authority(registry: requirement.Registry, documents: Mapping[str, basis.PublicDocument]) -> Iterator[Problem]:
-    """Documents that claim what upstream's threads and commits do not confirm, and MUSTs that no document carries."""
+    """Yield a problem for each claim of a document that upstream's threads and commits do not confirm, and for each
+    MUST that no document supports."""
     for problem in states.documents(documents.values(), states.listed()):
         yield Problem(DOCUMENTS, problem, "correct it, or tests/citations/states.yaml after a look at upstream")
     for entry in states.unsupported(registry, documents):
@@ -144,14 +148,15 @@ def authority(registry: requirement.Registry, documents: Mapping[str, basis.Publ
 
 
 def disagreements(registry: requirement.Registry) -> Iterator[Problem]:
-    """MUSTs about which documents disagree."""
+    """Yield a problem for each MUST about which documents disagree."""
     for entry, problem in conflicts.contested(registry.requirements.values()):
         at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         yield Problem(at, problem, "make what documents disagree on a SHOULD, or quote what carries the MUST alone")
 
 
 def memos(registry: requirement.Registry) -> Iterator[Problem]:
-    """Reasons that weigh levels or propose other sentences: a reason says why it was decided so."""
+    """Yield a problem for each reason that discusses levels or proposes other sentences instead of saying why the
+    decision was made."""
     for entry in registry.requirements.values():
         if note := MEMO.search(entry.basis.reason):
             at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
@@ -159,7 +164,7 @@ def memos(registry: requirement.Registry) -> Iterator[Problem]:
 
 
 def subjects(registry: requirement.Registry) -> Iterator[Problem]:
-    """Requirements with a MUST or SHOULD that obliges no actor."""
+    """Yield a problem for each MUST or SHOULD that does not oblige an actor."""
     for entry in registry.requirements.values():
         at = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
         for problem in sentences.problems(entry):
@@ -168,12 +173,12 @@ def subjects(registry: requirement.Registry) -> Iterator[Problem]:
 
 @functools.cache
 def anchors(text: str) -> frozenset[str]:
-    """The anchors of a page: those that it writes, and those that GitHub makes of its headings."""
+    """Return the anchors of a page: explicit ones, and those that GitHub generates from headings."""
     return frozenset(specification.ANCHOR.findall(text)) | {name for name in heading_anchors(text) if name}
 
 
 def heading_anchors(text: str) -> list[str]:
-    """Return for each line the anchor that GitHub makes of it; empty for lines that are no heading."""
+    """Return for each line the anchor that GitHub generates from it; empty for lines that are not headings."""
     used = set(specification.ANCHOR.findall(text))
     names = []
     for line in re.sub(r"^```.*?^```", _blank, text, flags=re.M | re.S).splitlines():
@@ -219,7 +224,7 @@ def _document(root: Path, citing: Path, name: str) -> str | None:
 
 @functools.cache
 def _headings(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Titles and numbers of the headings of a page."""
+    """Return the titles and the numbers of a page's headings."""
     titles = [re.sub(r"<[^>]*>", "", title) for title in _titles(text)]
     numbers = [re.match(r"(?:Part )?([A-E]\.\d+|[A-E](?=\.)|\d+(?:\.\d+)?)", title) for title in titles]
     return frozenset(titles), frozenset(number[1] for number in numbers if number)
@@ -230,7 +235,7 @@ def _titles(text: str) -> list[str]:
 
 
 def _without_code(text: str) -> str:
-    """The text with blanks for its blocks of code, so that places stay."""
+    """Return the text with its code replaced by blanks, so that positions stay the same."""
     return re.sub(r"^```.*?^```|`[^`\n]*`", _blank, text, flags=re.M | re.S)
 
 
@@ -248,7 +253,7 @@ def _nearest(wrong: str, candidates: Iterable[str]) -> str:
 
 
 def main(root: Path = data.PROJECT) -> int:
-    """Print the problems, one a line. 1 if there are any."""
+    """Print the problems, one per line, and return 1 if there are any."""
     unresolved = problems(root)
     for problem in unresolved:
         sys.stderr.write(f"{problem}\n")

@@ -1,8 +1,9 @@
 """Look up each quotation of the requirements in the document that it names.
 
 `python -m tests.citations.quotations CLONES`, where CLONES is a folder with clones of the documents' repositories, each
-at `<owner>/<name>`. What is not in a repository (web pages, descriptions of pull requests) is counted only. With
-`--anchors`, it also writes where the words stand, so that links lead there: to the heading above them, or to the line.
+at `<owner>/<name>`. Quotations from documents that are not in a repository (web pages, descriptions of pull requests)
+are only counted. With `--anchors`, the program also stores an anchor for each quoted place, so that links lead to the
+heading above the words or to their line.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _MARKUP = re.compile(r"^\s*(?:(?://|#|\*|>|\|)+ ?)+", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """Return words only: without the marks of comments, tables and emphasis, in lower case."""
+    """Return the words of a text in lower case, without the marks of comments, tables and emphasis."""
     return re.sub(r"[\s`*_|]+", " ", _MARKUP.sub(" ", text)).strip().lower()
 
 
 @cache
 def text_of(clones: Path, link: str) -> str | None:
-    """Return the text of a document, None if no clone has it."""
+    """Return the text of a document, or None if no clone has it."""
     match = IN_REPOSITORY.fullmatch(link)
     if match is None or not (clone := clones / match["repository"]).exists():
         return None
@@ -39,13 +40,14 @@ def text_of(clones: Path, link: str) -> str | None:
 
 @cache
 def words(clones: Path, link: str) -> str | None:
-    """Return the plain text of a document, None if no clone has it."""
+    """Return the plain text of a document, or None if no clone has it."""
     text = text_of(clones, link)
     return None if text is None else plain(text)
 
 
 def anchor(text: str, quoted: str, *, headings: bool) -> str:
-    """Return the anchor of the heading above some words of a document, or of their line; empty if there is none."""
+    """Return the anchor of the heading above the quoted words, or of the line with the words; empty if there is
+    none."""
     lines = [plain(line) for line in text.splitlines()]
     start = " ".join(line for line in lines if line).find(plain(quoted))
     if start < 0:
@@ -60,8 +62,8 @@ def anchor(text: str, quoted: str, *, headings: bool) -> str:
 
 
 def anchors(clones: Path) -> dict[str, dict[str, str]]:
-    """Return the anchor of each place that is quoted, by document: where the first of its words stand. Those of
-    documents without a clone stay as they are."""
+    """Return the anchor of each quoted place by document: where the first quotation from that place is found. A
+    document without a clone keeps its stored anchors."""
     by_document: dict[str, dict[str, str]] = {}
     stored = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
     for entry in requirement.load().requirements.values():
@@ -81,7 +83,8 @@ def anchors(clones: Path) -> dict[str, dict[str, str]]:
 
 
 def missing(clones: Path) -> tuple[list[str], int, int]:
-    """Return the quotations that their documents do not have, how many were looked up, and how many were not."""
+    """Return the quotations that their documents do not contain, the number of quotations that were looked up, and the
+    number of those that were not."""
     wrong, checked, unchecked = [], 0, 0
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):

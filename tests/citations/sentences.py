@@ -1,7 +1,7 @@
-"""`make lint`: who owes what a requirement asks for.
+"""`make lint`: checks that each requirement says who has to meet it.
 
-"Nothing MUST be deleted" permits deleting (RFC 2119), and a sentence about an object leaves open who owes what it asks
-for. So the subject of each MUST and SHOULD is an actor that the roles of the requirement bind.
+"Nothing MUST be deleted" permits deletion (RFC 2119), and a sentence about an object leaves open who has to act. So the
+subject of each MUST and SHOULD has to be an actor that is bound by the requirement's roles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ ACTORS = {
     "operator": ("operator", "admission", "authorizer", "API server", "init container"),
     "gang-scheduler": ("scheduler", "gang scheduler", "API server", "control plane"),
 }
-"""By role: the programs that do what a requirement asks for. The API server serves the CRDs of an operator."""
+"""The actors that each role binds. The API server is an actor for the operator role because it serves the operator's
+CRDs."""
 
 MODAL = re.compile(r"\b(?:MUST|SHOULD)\b")
 _CLAUSE = r"(?:^|, |: |\b(?:and|but|or|then) )"
@@ -24,7 +25,7 @@ _COORDINATED = re.compile(r"(?:,|\b(?:and|but|or)(?: then)?) $")
 
 
 def problems(entry: Requirement) -> Iterator[str]:
-    """Yield what is wrong with the subjects of a requirement's MUST and SHOULD, one sentence each."""
+    """Yield a message for each MUST or SHOULD of a requirement that has a wrong subject."""
     for sentence in re.split(r"(?<=[.;]) ", entry.text):
         named = False
         for modal in MODAL.finditer(sentence):
@@ -38,8 +39,8 @@ def problems(entry: Requirement) -> Iterator[str]:
 
 
 def _subject(roles: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of text that ends with an actor as subject: at the beginning of a clause, and with at most a
-    relative clause behind it."""
+    """Return a pattern for text that ends with an actor as its subject: the actor starts a clause, and only a relative
+    clause may follow it."""
     names = "|".join(sorted({actor for role in roles for actor in ACTORS[role]}))
     actor = rf"(?:(?:the|an?|another) (?:{names})|admission)"
     relative = r"(?: that (?:(?!,| and (?:the|an?|each|every|its) ).)*)?"

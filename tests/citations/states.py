@@ -1,7 +1,8 @@
-"""`make lint`: the states and commits of public documents are those that their repositories have.
+"""`make lint`: compares the states and commits of public documents with those in upstream's repositories.
 
-`states.yaml` lists what `git log` and the threads say. A document that claims another state, another commit or none is
-a problem, and so is a MUST that rests on what upstream has closed, reverted or not published.
+`states.yaml` lists what `git log` and the threads report. A document that claims a different state, a different commit
+or no commit is a problem, and so is a MUST that rests on a document which upstream has closed, reverted or not
+published.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 FILE = Path(__file__).with_name("states.yaml")
 UNKNOWN = "unknown"
-"""The commit of a merged thread that no clone at hand has."""
+"""The commit of a merged thread if no available clone has it."""
 THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
 FILE_AT = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
 
@@ -28,13 +29,13 @@ Listed = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 @functools.cache
 def listed() -> Listed:
-    """Return the known states of threads and days of commits."""
+    """Return the known states of threads and dates of commits."""
     read: Any = yaml.safe_load(FILE.read_text("utf-8"))
     return read  # type: ignore[no-any-return]
 
 
 def documents(entries: Iterable[PublicDocument], known_states: Listed) -> Iterator[str]:
-    """Yield what documents claim that the list does not confirm."""
+    """Yield a message for each claim of a document that the list does not confirm."""
     for entry in entries:
         for problem in _thread(entry, known_states["threads"]):
             yield f"{entry.id}: {problem}"
@@ -43,7 +44,7 @@ def documents(entries: Iterable[PublicDocument], known_states: Listed) -> Iterat
 
 
 def unsupported(registry: Registry, by_id: Mapping[str, PublicDocument]) -> list[Requirement]:
-    """Return the MUSTs that no document carries. What is still open carries them as a seed only."""
+    """Return the MUSTs that no document supports. An open document supports a MUST only if the MUST has a seed."""
     must = [entry for entry in registry.requirements.values() if entry.level is Level.MUST]
     return [entry for entry in must if not _carried(entry, by_id)]
 
@@ -56,7 +57,7 @@ def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
 
 
 def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield what a document claims of the thread that decides its state."""
+    """Yield a message for each claim of a document that the thread which decides its state does not confirm."""
     link = THREAD.match(entry.link)
     name = entry.thread or (f"{link[1]}#{link[2]}" if link else "")
     if not name:
@@ -77,7 +78,7 @@ def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield what a document claims of its commit."""
+    """Yield a message for each claim of a document about its commit that the list does not confirm."""
     if (file := FILE_AT.match(entry.link)) and not (entry.commit and file[1].startswith(entry.commit)):
         yield f"has commit {entry.commit or 'none'}, and its link {file[1]}"
     threaded = bool(entry.thread or THREAD.match(entry.link))

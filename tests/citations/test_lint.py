@@ -1,4 +1,4 @@
-"""Everything that is cited in the repository is in the repository; and what is not is found."""
+"""Tests that everything the repository cites exists in the repository, and that the lint finds what does not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_citation_of_the_repository_resolves() -> None:
 
 
 def test_a_bad_citation_in_the_repository_is_found(tmp_path: Path) -> None:
-    """A wrong id in a comment, as `make lint` would print it."""
+    """A wrong id in a comment is reported as `make lint` prints it."""
     wrong = f"OBJ-{9999}"
     (tmp_path / "code.py").write_text(f"x = 1\n# as {wrong} says; OBJ-401 and CORE-001 are right\n")
     (problem,) = lint.problems(tmp_path)

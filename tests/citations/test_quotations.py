@@ -1,4 +1,4 @@
-"""Quotations are looked up in clones of the documents' repositories: one that is not there is found."""
+"""Tests that quotations are looked up in clones of the documents' repositories, and that a wrong one is found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.citations import quotations
 
 @pytest.mark.parametrize("present", [True, False])
 def test_a_quotation_that_its_document_does_not_have_is_found(tmp_path: Path, present: bool) -> None:
-    """A clone with one document, in which one requirement's words are split over two lines of a comment."""
+    """The clone has one document, in which the words that a requirement quotes span two lines of a comment."""
     entry = requirement.load().get("GANG-002")
     first = entry.basis.quotations[0]
     place = quotations.IN_REPOSITORY.fullmatch(basis.load_documents()[first.document].link)

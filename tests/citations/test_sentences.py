@@ -1,4 +1,4 @@
-"""Each MUST and SHOULD has an actor as its subject, and no negated one."""
+"""Tests that the subject of each MUST and SHOULD is an actor, and is not negated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from conformance.suite.registry import requirement
 from tests.citations import lint, sentences
 
 ENTRY = requirement.load().get("GANG-010")
-"""A requirement on operators."""
+"""A requirement for operators."""
 
 
 def test_every_requirement_names_its_actor() -> None:
-    """`make lint` finds the same."""
+    """`make lint` makes the same check."""
     registry = requirement.load()
     assert [problem for entry in registry.requirements.values() for problem in sentences.problems(entry)] == []
 
@@ -60,7 +60,7 @@ def test_a_negated_subject_permits_what_it_seems_to_forbid(text: str) -> None:
     ],
 )
 def test_a_subject_that_is_no_actor_is_found(text: str) -> None:
-    """The scheduler is none where operators are judged."""
+    """The scheduler is not an actor in a requirement for operators."""
     problems = list(sentences.problems(replace(ENTRY, text=text)))
     assert [problem.partition(":")[0] for problem in problems] == ["the subject is no actor"]
 

@@ -1,4 +1,4 @@
-"""The lint of public documents finds wrong states and commits, and MUSTs that no document carries."""
+"""Tests that the lint of public documents finds wrong states and commits, and MUSTs that no document supports."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_open_proposal_carries_a_must_as_a_seed_only() -> None:
 
 
 def test_facts_of_upstream() -> None:
-    """Documents that were once marked wrongly have the state that the history of their repository shows."""
+    """Documents that once had a wrong state have the state that their repository's history shows."""
     documents = basis.load_documents()
     pull = documents["pull-566"]
     assert (pull.state, pull.commit, pull.reverted_by) == (DocumentState.REVERTED, "94a0105c", "21c24c67")
