@@ -1,4 +1,5 @@
-"""Attacks as data (attacks.yaml), and runs of them: the reference with a hostile program beside a process of it."""
+"""Attacks as data (attacks.yaml), and runs of them: the reference, with a hostile program alongside one of its
+processes."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from conformance.data import PROJECT
 HERE = Path(__file__).parent
 REFERENCE = PROJECT / "fixtures" / "implementations" / "reference.yaml"
 LOOK_EVERY = 0.1
-"""Seconds between two looks at the memory of the processes."""
+"""Seconds between two checks of the processes' memory."""
 
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An attack, and what a run must say of it. attacks.schema.json describes the fields."""
+    """An attack, and what a run must report about it. attacks.schema.json describes the fields."""
 
     name: str
     tries: str
@@ -51,7 +52,7 @@ def attacks() -> list[Attack]:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The result of a run. `memory` is the peak of its largest Python process in MiB."""
+    """The result of a run under attack. `memory` is the peak memory of its largest Python process in MiB."""
 
     exit: int
     terminal: str
@@ -61,19 +62,20 @@ class Attacked:
 
     @property
     def report(self) -> dict[str, Any] | None:
-        """Return the report; None if there is none."""
+        """Return the report, or None if there is none."""
         path = next(self.folder.glob("reports/*/report.yaml"), None)
         return yaml.safe_load(path.read_text()) if path else None
 
     def contains(self, text: str) -> list[str]:
-        """Return the files of the run that contain the text, and the terminal."""
+        """Return the report files that contain the text, and the word "terminal" if the terminal output contains it."""
         files = [path for path in self.folder.glob("reports/**/*") if path.is_file() and not path.is_symlink()]
         containing = [str(path) for path in files if text.encode() in path.read_bytes()]
         return containing + ["terminal"] * (text in self.terminal)
 
 
 def descriptor(attack: Attack, folder: Path) -> Path:
-    """Write the descriptor of the reference with the hostile program in front of a process."""
+    """Write a descriptor of the reference that starts one of its processes through the hostile program, and return its
+    path."""
     text = REFERENCE.read_text().replace("${here}", str(REFERENCE.parent))
     patched = _patched(yaml.safe_load(text), attack.descriptor)
     process = patched["processes"][attack.role]
@@ -85,7 +87,7 @@ def descriptor(attack: Attack, folder: Path) -> Path:
 
 
 def run(attack: Attack, folder: Path) -> Attacked:
-    """Run the suite on an attack. Raises TimeoutError if it takes too long."""
+    """Run the suite on an attack. Raises TimeoutError if the run takes longer than `attack.seconds`."""
     command = [sys.executable, "-m", "conformance", "run", "--implementation", str(descriptor(attack, folder))]
     command += [f"--set={name}={value}" for name, value in attack.set.items()]
     command += [*attack.select, f"--workers={attack.workers}", f"--report-dir={folder / 'reports'}"]
@@ -117,8 +119,8 @@ def _patched(value: Any, patch: Any) -> Any:
 
 
 def _memory(pid: int) -> float:
-    """Return the peak in MiB of the largest Python process at or below this one: those of the harness, and the hostile
-    program itself."""
+    """Return the peak memory in MiB of the largest Python process among this process and its descendants, which are
+    those of the harness and the hostile program itself."""
     maximum = 0
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]

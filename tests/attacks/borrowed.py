@@ -1,4 +1,4 @@
-"""Modes that act with credentials of the cluster's components, and ways to get them."""
+"""Modes that act with credentials of cluster components, and ways to obtain such credentials."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ COLLECTOR = "generic-garbage-collector"
 
 
 def token(kubeconfig: Path) -> str:
-    """Ask for a token of the garbage collector."""
+    """Request a token of the garbage collector's service account."""
     return str(json.loads(send(kubeconfig, "POST", f"{ACCOUNTS}/{COLLECTOR}/token", {"spec": {}}))["status"]["token"])
 
 
 def stored_token(kubeconfig: Path) -> str:
-    """Apply a Secret that gets a token of the garbage collector, and return the token."""
+    """Apply a Secret to which the control plane adds a token of the garbage collector, and return the token."""
     about = {"name": "hostile", "annotations": {"kubernetes.io/service-account.name": COLLECTOR}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "kubernetes.io/service-account-token"}
     path, data = "/api/v1/namespaces/kube-system/secrets/hostile", dict[str, str]()
@@ -56,12 +56,12 @@ def stored_token(kubeconfig: Path) -> str:
 
 
 def bearer(kubeconfig: Path, token: str) -> config.Connection:
-    """Return the connection of a client that has a token."""
+    """Return the connection of a client that authenticates with a token."""
     return config.Connection(config.load(kubeconfig).server, anonymous(kubeconfig), lambda: f"Bearer {token}")
 
 
 def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> None:
-    """Delete nodes of tests as a component."""
+    """Delete nodes of tests again and again, with the credentials of a cluster component."""
     while True:
         for name in nodes_of_tests(kubeconfig):
             with contextlib.suppress(ApiError):
@@ -69,7 +69,7 @@ def delete_nodes_of_tests(kubeconfig: Path, component: config.Connection) -> Non
 
 
 def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
-    """Mark each new pod Ready, long before it starts."""
+    """Mark each new pod Ready, long before the pod starts."""
 
     def forged(pod: Any) -> None:
         conditions = pod["status"].get("conditions", [])
@@ -85,32 +85,33 @@ def forge(kubeconfig: Path, component: Path | config.Connection) -> None:
 
 @mode
 def forge_readiness(kubeconfig: Path, folder: Path) -> None:
-    """Mark each new pod Ready, as the operator."""
+    """Mark each new pod Ready with the operator's own credentials."""
     forge(kubeconfig, kubeconfig)
 
 
 @mode
 def forge_readiness_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
-    """Mark each new pod Ready, with a token of the garbage collector that an applied Secret has yielded."""
+    """Mark each new pod Ready with a token of the garbage collector from an applied Secret."""
     forge(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
 
 
 @mode
 def delete_nodes_as_a_controller(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with a token that was asked for."""
+    """Delete nodes of tests with a requested token of the garbage collector."""
     delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, token(kubeconfig)))
 
 
 @mode
 def delete_nodes_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with the token of an applied Secret."""
+    """Delete nodes of tests with a token of the garbage collector from an applied Secret."""
     delete_nodes_of_tests(kubeconfig, bearer(kubeconfig, stored_token(kubeconfig)))
 
 
 @mode
 def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with a token that the audit log seems to have as one of the components: a policy has the
-    prefix of the API server's own annotations, and annotates requests for tokens before it does."""
+    """Delete nodes of tests with a token that, according to the audit log, was issued to a cluster component. The
+    annotations of a policy have the same prefix as the API server's own, and the policy annotates token requests before
+    the API server does."""
     name, version = "authentication.kubernetes.io", "admissionregistration.k8s.io/v1"
     tokens = {
         "apiGroups": [""],
@@ -135,7 +136,7 @@ def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None
     stolen = token(kubeconfig)
     claims = stolen.split(".")[1]
     annotate(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["jti"])
-    # A controller whose account is gone asks for another token, for its work in the next namespace.
+    # A controller whose service account is deleted requests another token for its work in the next namespace.
     send(kubeconfig, "DELETE", f"{ACCOUNTS}/root-ca-cert-publisher")
     send(kubeconfig, "POST", "/api/v1/namespaces", {"metadata": {"name": "hostile"}})
     wait_until(lambda: json.loads(send(kubeconfig, "GET", "/api/v1/namespaces/hostile/configmaps"))["items"])
@@ -144,7 +145,7 @@ def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None
 
 @mode
 def delete_nodes_with_a_certificate(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests with a certificate for the user of the components, once it is signed."""
+    """Delete nodes of tests with a client certificate for the user of the cluster components, once it is signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, users.COMPONENT)])
     request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())

@@ -1,7 +1,7 @@
-"""A hostile implementation: runs a command, such as an operator of the reference, and does mischief beside it.
+"""A hostile implementation: runs a command, such as the reference's operator, and attacks the run alongside it.
 
 `python hostile.py MODE KUBECONFIG FOLDER -- COMMAND…`. FOLDER is the working folder of the run, with its reports in
-`reports/`: a program on the same machine can find it. Each mode is a function of these two.
+`reports/`; a program on the same machine can find it. Each mode is a function of KUBECONFIG and FOLDER.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from tests.attacks.means import (
 
 
 def supervisor() -> psutil.Process:
-    """Return the process of the suite that has started this one: its leader's parent."""
+    """Return the suite's process that started this program: the parent of the process group's leader."""
     return psutil.Process(os.getpgrp()).parent() or psutil.Process()
 
 
 def log() -> Path:
-    """Return the file that has the output of this process."""
+    """Return the file to which this program's output is written."""
     return Path("/proc/self/fd/1").readlink()
 
 
@@ -55,12 +55,12 @@ NAMESPACES = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]
 
 @mode
 def nothing(kubeconfig: Path, folder: Path) -> None:
-    """Do nothing: the command alone is what is judged."""
+    """Do nothing, so that only the command is judged."""
 
 
 @mode
 def hang_namespaces(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, let each new namespace wait for a webhook that never answers."""
+    """After a failure, make each new namespace wait for a webhook that never responds."""
     listening = socket.create_server(("127.0.0.1", 0))
     hook = {
         "name": "hang.hostile.example",
@@ -102,7 +102,7 @@ def deny_deletions(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def interrupt_run(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, interrupt the process that reports, as a user does with Ctrl-C."""
+    """After a failure, interrupt the process that writes the report, as Ctrl-C does."""
     worker = supervisor().parent()
     controller = worker.parent() if worker is not None else None
     wait_until(lambda: failed(folder))
@@ -112,7 +112,7 @@ def interrupt_run(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def kill_worker(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, kill the worker of the suite that has started this program."""
+    """After a failure, kill the suite's worker that started this program."""
     parent = supervisor().parent()
     wait_until(lambda: failed(folder))
     if parent is not None:
@@ -121,7 +121,7 @@ def kill_worker(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def log_is_a_folder(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, put a folder in place of the log of this program."""
+    """After a failure, replace this program's log with a folder."""
     path = log()
     wait_until(lambda: failed(folder))
     path.unlink()
@@ -130,7 +130,7 @@ def log_is_a_folder(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def log_is_endless(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, put a link to a device without an end in place of the log of this program."""
+    """After a failure, replace this program's log with a link to an endless device."""
     path = log()
     wait_until(lambda: failed(folder))
     path.unlink()
@@ -139,7 +139,7 @@ def log_is_endless(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
-    """Stop the process of the suite that is to end this program, and never continue it."""
+    """Suspend the suite's process that has to end this program, and never resume it."""
     parent = supervisor()
     wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     parent.suspend()
@@ -147,7 +147,7 @@ def stop_supervisor(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def kill_supervisor(kubeconfig: Path, folder: Path) -> None:
-    """Kill the process of the suite that is to end this program, and this program with it."""
+    """Kill the suite's process that has to end this program."""
     parent = supervisor()
     wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     parent.kill()
@@ -155,7 +155,7 @@ def kill_supervisor(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def log_is_a_pipe(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, put a pipe without a writer in place of the log of this program."""
+    """After a failure, replace this program's log with a pipe that has no writer."""
     path = log()
     wait_until(lambda: failed(folder))
     path.unlink()
@@ -175,7 +175,7 @@ def rewrite_ledger(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def cut_audit_log(kubeconfig: Path, folder: Path) -> None:
-    """Empty the audit log of the API server."""
+    """Truncate the audit log of the API server."""
     [path] = kubeconfig.parents[1].rglob("audit.log")
     wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
     os.truncate(path, 0)
@@ -183,14 +183,15 @@ def cut_audit_log(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def rewrite_kubeconfig(kubeconfig: Path, folder: Path) -> None:
-    """Let the kubeconfig of the suite lead to nowhere, before the suite records anything."""
+    """Make the suite's kubeconfig point to an unused port, before the suite records anything."""
     path = kubeconfig.with_name(users.SUITE)
     path.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", path.read_text()))
 
 
 @mode
 def junk_in_files(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, write what is no event into the ledger, and put other things in place of files of the run."""
+    """After a failure, write junk into the ledger and run.json, and create a pipe and a folder where the run expects
+    files."""
     [ledger] = folder.glob("reports/*/ledger/run.jsonl")
     wait_until(lambda: failed(folder))
     with ledger.open("a") as file:
@@ -202,7 +203,7 @@ def junk_in_files(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def remove_folder(kubeconfig: Path, folder: Path) -> None:
-    """After a failure, remove the folder of the run."""
+    """After a failure, delete the folder of the run."""
     wait_until(lambda: failed(folder))
     for path in folder.glob("reports/*"):
         shutil.rmtree(path, ignore_errors=True)
@@ -210,14 +211,14 @@ def remove_folder(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def flood(kubeconfig: Path, folder: Path) -> None:
-    """Write gigabytes without a newline."""
+    """Write gigabytes of output without a newline."""
     for _ in range(4 << 10):
         os.write(1, b"x" * (1 << 20))
 
 
 @mode
 def drip(kubeconfig: Path, folder: Path) -> None:
-    """Answer at the port DRIP with a line that never ends."""
+    """Respond on the port DRIP with a status line that never ends."""
     with socket.create_server(("127.0.0.1", int(os.environ["DRIP"]))) as server:
         while True:
             connection, _ = server.accept()
@@ -230,7 +231,7 @@ def drip(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def nest_deep(kubeconfig: Path, folder: Path) -> None:
-    """Let the managed fields of each pod be so deep that no decoder of Python reads them."""
+    """Nest the managed fields of each pod so deeply that no Python decoder can read them."""
     nested: set[str] = set()
     levels = 1_200
     fields = '{"f:a":' * levels + "{}" + "}" * levels
@@ -250,13 +251,13 @@ def nest_deep(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def say_much_of_a(kubeconfig: Path, folder: Path) -> None:
-    """Write a line that some regular expressions take exponential time on."""
+    """Write a line for which some regular expressions take exponential time."""
     os.write(1, b"a" * 60 + b"!\n")
 
 
 @mode
 def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
-    """Print the kubeconfig, and in JSON, and in base64."""
+    """Print the kubeconfig as it is, in JSON and in base64."""
     content = kubeconfig.read_bytes()
     os.write(
         1, b"\n".join((content, json.dumps({"config": content.decode()}).encode(), base64.b64encode(content), b""))
@@ -264,14 +265,14 @@ def print_kubeconfig(kubeconfig: Path, folder: Path) -> None:
 
 
 def own_key(kubeconfig: Path) -> bytes:
-    """Return the private key of this program, in PEM."""
+    """Return this program's private key in PEM."""
     [key] = re.findall(r"client-key-data: (\S+)", kubeconfig.read_text())
     return base64.b64decode(key)
 
 
 @mode
 def print_key_with_prefixes(kubeconfig: Path, folder: Path) -> None:
-    """Print the private key as a logger does, line by line, and in hexadecimal, and in base64."""
+    """Print the private key line by line with a prefix, as a logger does, and also in hexadecimal and in base64."""
     key = own_key(kubeconfig)
     lines = b"".join(b"key: " + line + b"\n" for line in key.splitlines())
     der = base64.b64decode(b"".join(key.splitlines()[1:-1]))
@@ -287,7 +288,7 @@ def print_key_in_pieces(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
-    """Remove all webhook configurations, which were installed before this program was started."""
+    """Delete all webhook configurations, which were installed before this program was started."""
     for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         for configuration in json.loads(send(kubeconfig, "GET", f"{ADMISSION}/{plural}"))["items"]:
             send(kubeconfig, "DELETE", f"{ADMISSION}/{plural}/{configuration['metadata']['name']}")
@@ -295,7 +296,7 @@ def remove_webhooks(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def delete_nodes(kubeconfig: Path, folder: Path) -> None:
-    """Delete nodes of tests under a user agent of the suite, impersonating a component of the cluster."""
+    """Delete nodes of tests with a user agent of the suite, while impersonating a cluster component."""
     component = {"Impersonate-User": "kwok-admin", "Impersonate-Group": "system:masters"}
     while True:
         for name in nodes_of_tests(kubeconfig):
@@ -316,7 +317,7 @@ def own_nodes(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def grow_nodes(kubeconfig: Path, folder: Path) -> None:
-    """Let each node of a test offer a hundred GPUs, so that what is placed on it always fits."""
+    """Give each node of a test a hundred GPUs, so that every placement fits."""
 
     def grown(node: Any) -> None:
         amounts = {**node["status"]["allocatable"], "nvidia.com/gpu": "100"}
@@ -328,7 +329,7 @@ def grow_nodes(kubeconfig: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Run the command in this process, and the mode in a child of it."""
+    """Run the command in this process, and the mode in a child process."""
     name, kubeconfig, folder, _, *command = sys.argv[1:]
     if os.fork() == 0:
         MODES[name](Path(kubeconfig), Path(folder))

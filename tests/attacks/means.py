@@ -1,4 +1,4 @@
-"""The means of the modes of hostile.py: requests, and looks at a run."""
+"""Helpers for the modes of hostile.py: requests to the API server, and checks of the run's ledgers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def send(
     agent: str = "hostile/1.0",
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Send a request to the API server and return the answer. Raises `kube.errors.ApiError`."""
+    """Send a request to the API server and return the body of the response. Raises `kube.errors.ApiError`."""
 
     async def sent() -> bytes:
         async with Client.from_kubeconfig(kubeconfig, user_agent=agent) as client:
@@ -50,14 +50,14 @@ def send(
 
 
 def anonymous(kubeconfig: Path) -> ssl.SSLContext:
-    """Return the TLS of a client without a certificate."""
+    """Return the TLS context of a client without a certificate."""
     [cluster] = yaml.safe_load(kubeconfig.read_text())["clusters"]
     authority = base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
     return ssl.create_default_context(cadata=authority)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 240) -> None:
-    """Return once the condition holds."""
+    """Block until the condition holds, or for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -74,13 +74,13 @@ def ledger_contains(folder: Path, words: str) -> bool:
 
 
 def patch(kubeconfig: Path | config.Connection, path: str, body: Any) -> None:
-    """Apply a JSON merge patch; an object that has changed or gone is left alone."""
+    """Apply a JSON merge patch. Errors are ignored, because the object may have been changed or deleted."""
     with contextlib.suppress(ApiError):
         send(kubeconfig, "PATCH", path, body, content_type=MERGE_PATCH)
 
 
 def for_each_object(kubeconfig: Path, path: str, action: Callable[[Any], None]) -> None:
-    """Look at all objects of a list again and again, until the suite ends this program."""
+    """Call an action for each object of a list, again and again, until the suite ends this program."""
     while True:
         with contextlib.suppress(ApiError, OSError):
             for item in json.loads(send(kubeconfig, "GET", path))["items"]:
@@ -89,7 +89,7 @@ def for_each_object(kubeconfig: Path, path: str, action: Callable[[Any], None]) 
 
 
 def nodes_of_tests(kubeconfig: Path) -> list[str]:
-    """Return the names of all nodes, once there are some."""
+    """Wait until there are nodes, and return the names of all nodes."""
     names: list[str] = []
 
     def is_present() -> bool:

@@ -1,9 +1,9 @@
-"""Play a run on an overloaded machine whose API servers stop now and then: nothing may be blamed on the implementation.
+"""Run the suite on an overloaded machine whose API servers stop at times: nothing may be blamed on the implementation.
 
 `python -m tests.attacks.overload [--loops 8] [--outages 5] [--seconds 20] [--within 480] -- run …` starts
-`grove-conformance run …` beside busy loops. It stops the API server of a cluster of that run, for some seconds, at
-random moments of the time that the run is expected to take. It ends with 0 if the run has a verdict without a failed
-requirement, or ends without one; with 1 if a requirement has failed, or is blocked by the implementation.
+`grove-conformance run …` alongside busy loops. At random moments of the time that the run is expected to take, it stops
+the API server of one of the run's clusters for some seconds. The exit code is 0 if the run ends without a verdict, or
+with a verdict without a failed requirement. It is 1 if a requirement has failed or is blocked by the implementation.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from conformance.errors import Exit
 API_SERVER = "kube-apiserver"
 LOOK_EVERY = 1.0
 GRANTED = (Exit.CONFORMANT, Exit.HARNESS, Exit.PARTIAL)
-"""Permitted ends of a run with a conformant implementation."""
+"""Permitted exit codes of a run with a conformant implementation."""
 LOOP = "while True: pass"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command as the arguments say, and return the exit code."""
+    """Run the suite as the arguments say, and return the exit code."""
     options = _parsed(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the loops and the run would go on
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # otherwise the loops and the run would go on
     command = [sys.executable, "-m", "grove_conformance", *options.command]
     if "--report-dir" not in command:
         command += ["--report-dir", "reports"]
@@ -74,7 +74,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 def _stop_now_and_then(
     run: subprocess.Popen[bytes], moments: Sequence[float], seconds: float, chance: random.Random
 ) -> None:
-    """Stop an API server at each of these moments, counted from when the first one runs."""
+    """Stop an API server at each of these moments, in seconds since the first API server was running."""
     begin = None
     for moment in moments:
         while run.poll() is None and (begin is None or time.monotonic() < begin + moment or not _servers(run)):
@@ -103,7 +103,7 @@ def _servers(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 def _blamed(report: Path) -> list[str]:
-    """Return the requirements that have failed in a run."""
+    """Return the ids of the requirements that failed in a run."""
     document = yaml.safe_load(report.read_text(encoding="utf-8"))
     return [entry["id"] for entry in document["verdict"]["requirements"] if entry["outcome"] == "failed"]
 

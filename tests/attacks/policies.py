@@ -1,4 +1,4 @@
-"""Modes of hostile.py that have the API server change what others write, by an admission policy."""
+"""Modes of hostile.py in which an admission policy makes the API server change what other clients write."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ APPLY = "application/apply-patch+yaml"
 
 
 def rule(group: str, resource: str, *operations: str) -> dict[str, Any]:
-    """Return the rule of a policy for one resource."""
+    """Return a policy's rule for one resource."""
     return {"apiGroups": [group], "apiVersions": ["*"], "operations": list(operations), "resources": [resource]}
 
 
 def replacing(path: str, value: str) -> dict[str, Any]:
-    """Return the mutation that replaces a text."""
+    """Return a mutation that replaces the value at a path."""
     expression = f'[JSONPatch{{op: "replace", path: "{path}", value: "{value}"}}]'
     return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
 
 
 def adding(expression: str) -> dict[str, Any]:
-    """Return the mutation that adds fields."""
+    """Return a mutation that adds fields."""
     return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
 
 
@@ -37,7 +37,8 @@ def mutate(
     condition: str = "true",
     unseen: bool = False,
 ) -> None:
-    """Create a policy and its binding. `unseen`: by requests in YAML."""
+    """Create a policy and its binding. If `unseen`, apply them in YAML, which the API server does not write into its
+    audit log."""
     policy = {
         "matchConstraints": {"resourceRules": rules},
         "matchConditions": [{"name": "where", "expression": condition}],
@@ -58,7 +59,7 @@ def mutate(
 
 @mode
 def label_as_ours(kubeconfig: Path, folder: Path) -> None:
-    """Put the label of what the suite makes by hand on all pods and gangs."""
+    """Label all new pods and PodGangs as objects that the suite has created by hand."""
     rules = [rule("", "pods", "CREATE"), rule("scheduler.grove.io", "podgangs", "CREATE")]
     label = '{labels: {"conformance.grove.io/scenario": "hostile"}}'
     mutate(kubeconfig, rules, adding(f"Object{{metadata: Object.metadata{label}}}"))
@@ -66,13 +67,14 @@ def label_as_ours(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def grow_nodes_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
-    """Let each node offer a hundred GPUs, by a policy on what a kubelet says of its node."""
+    """Give each node a hundred GPUs, with a policy on the status updates that a kubelet sends for its node."""
     _grow(kubeconfig, unseen=False)
 
 
 @mode
 def grow_nodes_unseen(kubeconfig: Path, folder: Path) -> None:
-    """Grow nodes as by heartbeats, by requests that the API server cannot write into its audit log."""
+    """Give each node a hundred GPUs, with a policy created by requests that the API server cannot write into its audit
+    log."""
     _grow(kubeconfig, unseen=True)
 
 
@@ -84,7 +86,7 @@ def _grow(kubeconfig: Path, unseen: bool) -> None:
 
 @mode
 def ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
-    """Let each pod be Ready as soon as KWOK says anything of it, by a policy."""
+    """Mark each pod Ready as soon as KWOK updates the pod's status, with a policy."""
     ready = 'Object{status: Object.status{conditions: [Object.status.conditions{type: "Ready", status: "True"}]}}'
     kwok = f'request.userInfo.username == "{users.COMPONENT}"'
     mutate(kubeconfig, [rule("", "pods/status", "UPDATE")], adding(ready), kwok)
@@ -92,7 +94,7 @@ def ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def lengthen_delays(kubeconfig: Path, folder: Path) -> None:
-    """Let gangs be terminated later than their users ask for, by a policy on new sets."""
+    """Make gang termination later than users request, with a policy on new sets."""
     condition = "has(object.spec.template.terminationDelay)"
     rules = [rule("grove.io", "podcliquesets", "CREATE")]
     mutate(kubeconfig, rules, replacing("/spec/template/terminationDelay", "5s"), condition)

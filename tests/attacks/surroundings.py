@@ -1,6 +1,6 @@
-"""A verdict does not depend on what surrounds a run: time zone, locale, proxies, limits of the shell.
+"""Tests that a verdict does not depend on a run's environment: time zone, locale, proxies and limits of the shell.
 
-Each is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
+Each test is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHELLS = {"umask-000": "umask 000", "umask-077": "umask 077", "256-descriptors":
 
 
 def start(folder: Path, environment: dict[str, str], shell: str = ":", state: str = "state") -> subprocess.Popen[str]:
-    """Start a run of one requirement from a shell that has executed a command."""
+    """Start a run of one requirement from a shell that first executes the command `shell`."""
     command = [sys.executable, "-m", "conformance", "run", "--implementation", "reference", "--id", "CORE-006"]
     command += ["--workers", "1", "--report-dir", str(folder / "reports")]
     return subprocess.Popen(

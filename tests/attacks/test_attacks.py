@@ -1,4 +1,4 @@
-"""The attacks as data: `make attacks` runs them."""
+"""Tests of the attacks as data; `make attacks` runs the attacks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""No attack forges a pass, hides a failure, makes the harness large, or makes it wait beyond its limit.
+"""Tests that no attack forges a pass, hides a failure, or makes the harness exceed its memory limit or its time limit.
 
-Each is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
+Each test is a whole run on a cluster, so `make attacks` runs this file and `make test` does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.suite.remains import remains
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 MEMORY = 500
-"""MiB that a process of the harness may need."""
+"""MiB that a process of the harness may use."""
 
 
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.name)
