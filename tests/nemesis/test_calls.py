@@ -1,4 +1,4 @@
-"""The call of a request is read from its method and path alone."""
+"""Tests that a request's verb and object are read from its method, path and query alone."""
 
 from __future__ import annotations
 

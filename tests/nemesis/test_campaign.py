@@ -1,4 +1,4 @@
-"""Violations that occur now and then without a fault are no findings."""
+"""Tests that a violation which sometimes occurs without a fault is not a finding."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BY_ITSELF, BY_THE_FAULT = "INV-005 is broken", "INV-025 is broken"
 
 
 class Sometimes:
-    """An implementation that breaks one invariant by itself, as often as `now` says in the runs without a fault, and
-    always with one; another one by a fault at point b alone."""
+    """An implementation that breaks BY_ITSELF in every run with a fault, and in those runs without a fault for which
+    `now` yields True. It breaks BY_THE_FAULT only in runs with a fault at point b."""
 
     def __init__(self, now: list[bool], *, rests: bool = True) -> None:
         self.now: Iterator[bool] = iter(now)
@@ -52,7 +52,7 @@ class Sometimes:
 
 
 class Capricious(Sometimes):
-    """Breaks something else each time."""
+    """Breaks a different invariant in each run with a fault."""
 
     def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
         return FaultOutcome(plan, FaultVerdict.DIFFERENT, 1.0, "create", (f"INV-00{next(self.number)} is broken",))
@@ -61,7 +61,7 @@ class Capricious(Sometimes):
 
 
 class Early(Sometimes):
-    """Breaks something before the fault is injected."""
+    """Breaks an invariant before the fault is injected; the fault at point a is never injected."""
 
     def play(self, bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
         verdict = FaultVerdict.NOT_STRUCK if plan.point.name == "a" else FaultVerdict.DIFFERENT
@@ -69,7 +69,7 @@ class Early(Sometimes):
 
 
 class Lane:
-    """A bed on which nothing is played."""
+    """A testbed that runs nothing."""
 
     def restart(self) -> None:
         """Do nothing: there are no processes."""

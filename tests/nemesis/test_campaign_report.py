@@ -1,4 +1,4 @@
-"""The report of a campaign: what was tried, what counts as a finding, and how to play it again."""
+"""Tests of a campaign's report: what was tried, what counts as a finding, and how to replay a finding."""
 
 from __future__ import annotations
 

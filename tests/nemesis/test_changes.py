@@ -1,4 +1,5 @@
-"""Changes of a set: what is wanted in the end, what a person types, and the search for an end that differs."""
+"""Tests of changes to a set: the desired end state, the commands that a person types, and the search for a different
+end."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from conformance.nemesis.results import About
 
 
 class FakePlayer:
-    """Ends elsewhere after an image was changed and the set was recreated."""
+    """Ends in a different state after a restart followed by a change of an image; if not `stable`, only in every other
+    run."""
 
     def __init__(self, stable: bool = True) -> None:
         self.stable, self.played, self._differences = stable, 0, dict[tuple[SetChange, ...], list[str]]()
@@ -38,7 +40,8 @@ class FakePlayer:
 
 
 def searched(player: FakePlayer, plays: int, *, first: bool = False) -> list[Divergence]:
-    """Search by a clock that plays alone advance, so that the speed of the machine changes nothing."""
+    """Run a search whose clock advances only with each run of the player, so that the speed of the machine does not
+    matter."""
     search = Search(player, plays, lambda changes: None, first=first, clock=lambda: player.played)  # type: ignore[arg-type]
     search.run(1)
     return search.deviations

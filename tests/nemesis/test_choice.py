@@ -1,4 +1,4 @@
-"""Plans are played in an order that covers something new first."""
+"""Tests that plans run in an order that covers something new first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_patch_that_sets_another_field_comes_before_any_comes_twice() -> None:
 
     points = [patch(1, "status.a"), patch(2, "status.a"), patch(3, "status.a", "status.b.c"), patch(4, "status.b.c")]
     assert [plan.point.occurrence for plan in choice.plans("x", points, [KILLED])] == [1, 3, 2, 4]
-    assert patch(1) == points[0]  # a plan strikes at the write, with any values in this run
+    assert patch(1) == points[0]  # whatever fields the write sets in a run
 
 
 def test_a_fault_strikes_only_where_it_can() -> None:

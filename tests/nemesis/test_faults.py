@@ -1,4 +1,4 @@
-"""The effect of each fault on a write or an event, with fake processes and a fake API server."""
+"""Tests of each fault's effect on a write or an event, with fake processes and a fake API server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITE, EVENT = FaultPoint("s", "write", "create", "pods", "", "a"), FaultPoint("
 
 
 class Role:
-    """Notes what is done to the processes."""
+    """Records what is done to the processes."""
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -41,14 +41,14 @@ class Role:
 
 
 class Stage:
-    """A fault at a point, and what happened."""
+    """A fault at a point, and a log of what happened."""
 
     def __init__(self, fault: str, point: FaultPoint = WRITE) -> None:
         self.log: list[str] = []
         self.striking = FaultInjector("s", "n", FaultPlan("create", fault, point), Role(self.log), "100")
 
     async def write(self, name: str = "a") -> str:
-        """Write as the role does; return what it hears."""
+        """Send a write as the role does; return the status of the response, or "nothing" if the connection is cut."""
         try:
             reply = await self.striking.write(
                 request("POST", PODS, body=f'{{"metadata":{{"name":"{name}"}}}}'), self._send
@@ -58,7 +58,7 @@ class Stage:
         return str(reply.status)
 
     async def event(self, name: str = "a") -> str:
-        """Deliver an event of a watch; return what the role hears."""
+        """Deliver a watch event; return what the role sees."""
         try:
             await self.striking.event(
                 request("GET", PODS, "watch=1"), WatchEvent("ADDED", name, "n", "7", b""), self._deliver
@@ -169,7 +169,7 @@ def test_the_past_is_shown_for_a_while_from_the_first_request_after_the_restart(
         listed = request("GET", PODS, "resourceVersion=0")
         assert await stage.striking.read(listed) == listed
         await stage.write()
-        await asyncio.sleep(0.1)  # longer than the past is shown: what counts is when the role asks
+        await asyncio.sleep(0.1)  # longer than the past is shown; the time counts from the role's first request
         past = await stage.striking.read(listed)
         assert isinstance(past, ProxyRequest)
         assert parse_qs(past.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}

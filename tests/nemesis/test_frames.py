@@ -1,4 +1,4 @@
-"""A watch is cut into its events, in any pieces that the network delivers, and no byte changes."""
+"""Tests that a watch stream is cut into its events, however the network splits the stream, and that no byte changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def varint(value: int) -> bytes:
 
 
 def message(kind: str, metadata: bytes) -> bytes:
-    """Return a frame as an API server sends it: WatchEvent, RawExtension, Unknown, and an object with its metadata."""
+    """Return a Protobuf frame as an API server sends it: WatchEvent, RawExtension, Unknown, and an object with its
+    metadata."""
     pod = field(1, metadata) + field(2, b"\x08\x01spec without a reader"[:2])
     unknown = b"k8s\x00" + field(1, field(1, b"v1") + field(2, b"Pod")) + field(2, pod)
     event = field(1, kind.encode()) + field(2, field(1, unknown))

@@ -1,4 +1,5 @@
-"""The reference ends as usual under each fault; an operator that is right only as long as nothing fails does not."""
+"""Tests that the reference ends in its usual state under each fault, and that an operator which tolerates no fault is
+found."""
 
 from __future__ import annotations
 

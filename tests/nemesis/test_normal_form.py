@@ -1,4 +1,4 @@
-"""Two runs of one scenario have the same normal form, and what differs is shown."""
+"""Tests that two runs of a scenario have the same normal form, and that differences are shown."""
 
 from __future__ import annotations
 

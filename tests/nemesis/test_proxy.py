@@ -1,4 +1,4 @@
-"""The proxy passes everything on as it is, and lets one write or one event be interfered with."""
+"""Tests that the proxy passes everything on unchanged, except where an Interference changes a write or a watch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVENTS = [
 
 
 class Upstream:
-    """An API server that records its requests, and answers each watch with three events."""
+    """A fake API server that records its requests and sends three events on each watch."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []

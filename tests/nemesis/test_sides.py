@@ -1,4 +1,4 @@
-"""A comparison shows both runs side by side, from before the first deviation on."""
+"""Tests that a comparison shows both runs side by side and marks their first deviation."""
 
 from __future__ import annotations
 

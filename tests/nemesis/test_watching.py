@@ -1,4 +1,4 @@
-"""The points of a step know which fields their patches set."""
+"""Tests that the points of a step record which fields their patches set."""
 
 from __future__ import annotations
 
