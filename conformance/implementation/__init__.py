@@ -1,1 +1,1 @@
-"""Implementations under test: their YAML descriptors, and the drivers that start, stop and kill them."""
+"""Implementations under test: their YAML descriptors, and the drivers that start, stop and kill implementations."""

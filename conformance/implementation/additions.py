@@ -1,7 +1,7 @@
-"""Labels and annotations that a gang scheduler needs on its pods and PodGangs, for example a queue: the suite adds them
-to what it creates. An operator copies them from the set: those of pods from the templates of cliques, those of PodGangs
-from the set itself. What names the PodGang or PodClique of a pod is for pods that the suite creates itself: an operator
-that writes it does so by itself."""
+"""Labels and annotations that a gang scheduler needs on its pods and PodGangs, for example a queue. The suite adds them
+to the objects that it creates. An operator copies them from the set: the additions for pods from the clique templates,
+and the additions for PodGangs from the set itself. Additions that contain the name of a pod's PodGang or PodClique
+apply only to pods that the suite creates itself, because an operator that needs such labels writes them itself."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Object = dict[str, Any]
 
 
 def with_additions(descriptor: Descriptor, obj: Mapping[str, Any]) -> Object:
-    """Return a pod of the scheduler, a PodGang or a PodCliqueSet with what the descriptor adds; other objects as they
-    are. Values that an object has already are kept."""
+    """Return a pod of the scheduler, a PodGang or a PodCliqueSet with the additions of the descriptor; return other
+    objects unchanged. Values that an object already has are kept."""
     added = dict(obj)
     match obj.get("kind"):
         case "Pod" if (obj.get("spec") or {}).get("schedulerName") == descriptor.scheduler_name:
@@ -30,7 +30,8 @@ def with_additions(descriptor: Descriptor, obj: Mapping[str, Any]) -> Object:
 
 
 def _of_pod(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
-    """Return what is added to a pod, without what names a PodGang or PodClique that it does not have."""
+    """Return the additions for a pod. Additions that refer to a PodGang or PodClique are left out if the pod has
+    none."""
     metadata = pod.get("metadata")
     labels = (metadata.get("labels") if isinstance(metadata, Mapping) else None) or {}
     values = {name: labels[label] for name, label in placeholders.OF_PODS.items() if label in labels}
@@ -51,7 +52,7 @@ def _added(obj: Object, addition: Metadata) -> Object:
 
 
 def _of_templates(pcs: Object, addition: Metadata) -> Object:
-    """Return a set whose templates of cliques have the addition. A set that is not well-formed stays as it is."""
+    """Return a set whose clique templates have the additions. A set that is not well-formed is returned unchanged."""
     spec = pcs.get("spec")
     template = spec.get("template") if isinstance(spec, Mapping) else None
     cliques = template.get("cliques") if isinstance(template, Mapping) else None
@@ -62,7 +63,7 @@ def _of_templates(pcs: Object, addition: Metadata) -> Object:
 
 
 def _merged(holder: Mapping[str, Any], addition: Metadata) -> Object:
-    """Return a mapping with `labels` and `annotations`, completed."""
+    """Return a mapping whose `labels` and `annotations` are completed with the additions."""
     merged = dict(holder)
     for field, values in (("labels", addition.labels), ("annotations", addition.annotations)):
         if values:

@@ -10,13 +10,13 @@ from pathlib import Path
 from conformance import known_secrets, regular
 
 MAX_BYTES = 1 << 16
-"""Maximum bytes of a certificate."""
+"""Maximum number of bytes that are read of a certificate or key."""
 
 
 class Certificates:
     """`tls.crt`, `tls.key` and `ca.crt` (PEM) in `directory`, for 127.0.0.1, ::1 and localhost.
 
-    The key of the authority is never written: nothing else can be signed with it.
+    The authority's key is never written, so nothing else can be signed with it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -26,12 +26,12 @@ class Certificates:
         """Create the files unless they exist. Return the folder."""
         if not (self.directory / "ca.crt").exists():
             self._make()
-        with suppress(OSError):  # a program has removed it
+        with suppress(OSError):  # a program has removed the file
             known_secrets.learn_key(regular.OpenFile(self.directory / "tls.key").at(0, MAX_BYTES))
         return self.directory
 
     def bundle(self) -> str:
-        """Return the authority's certificate for `clientConfig.caBundle`: base64 of the PEM."""
+        """Return the authority's certificate for `clientConfig.caBundle`: the PEM text in base64."""
         return base64.b64encode(regular.OpenFile(self.ensure() / "ca.crt").at(0, MAX_BYTES)).decode()
 
     def _make(self) -> None:
@@ -45,7 +45,7 @@ class Certificates:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only this user can read (0600 from the beginning), completely or not at all."""
+    """Write a file that only this user can read (mode 0600 from the start), completely or not at all."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

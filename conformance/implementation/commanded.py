@@ -1,4 +1,4 @@
-"""A role of an implementation that runs already, which commands of the user stop and start."""
+"""A role of an implementation that is already running, and that commands of the user stop and start."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from conformance.implementation.role_process import NotStarted
 from conformance.implementation.values import ProcessLocation, Values
 
 SAID = 3
-"""Lines of a command's output that a message quotes."""
+"""The number of lines of a command's output that a message quotes."""
 
 
 class Commanded:
-    """A role that `control` of the descriptor stops and starts. It runs at first, and it is left running."""
+    """A role that the commands in the descriptor's `control` stop and start. The role runs at first, and is left
+    running."""
 
     def __init__(self, role: Role, descriptor: Descriptor, values: Values) -> None:
         self.role, self.name = role, str(role)
@@ -25,27 +26,27 @@ class Commanded:
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
-        """Have another version play the role: the same commands, with other parameters."""
+        """Let another version play the role, with the same commands but other parameters."""
         self.descriptor = descriptor
         self._control = descriptor.control[self.role]
 
     @property
     def alive(self) -> bool:
-        """Return whether it runs, as far as the commands tell."""
+        """Return whether the role runs, according to the commands that were called."""
         return self._runs
 
     @property
     def pids(self) -> dict[str, int]:
-        """Return nothing: its processes are not known."""
+        """Return an empty mapping: the processes of the role are not known."""
         return {}
 
     @property
     def logs(self) -> list[str]:
-        """Return the name of the log of its commands, if one was called."""
+        """Return the name of the log of the role's commands, if a command has been called."""
         return [self.name] if self._values.log(self.name).exists() else []
 
     def start(self) -> None:
-        """Call the command that starts it. Raises NotStarted."""
+        """Call the command that starts the role. Raises NotStarted."""
         try:
             self._call(self._control.start)
         except HarnessError as error:
@@ -53,26 +54,27 @@ class Commanded:
         self._runs = True
 
     def stop(self) -> None:
-        """Call the command that stops it, unless it is stopped. Raises HarnessError."""
+        """Call the command that stops the role, unless the role is stopped. Raises HarnessError."""
         self._end(self._control.stop)
 
     def kill(self) -> None:
-        """Call the command that kills it, or, without one, that which stops it. Raises HarnessError."""
+        """Call the command that kills the role, or the command that stops it if there is no such command. Raises
+        HarnessError."""
         self._end(self._control.kill or self._control.stop)
 
     def close(self) -> None:
-        """Leave it running, as it was found."""
+        """Leave the role running, as it was found."""
         if not self._runs:
             self.start()
 
     def detach(self) -> None:
-        """Do nothing: it is not of this process."""
+        """Do nothing: the role is not a child of this process."""
 
     def notice(self) -> None:
-        """Do nothing: that it ended by itself is not seen."""
+        """Do nothing: the suite cannot see that the role ended by itself."""
 
     def last_words(self, lines: int) -> str:
-        """Return nothing: its log is not known."""
+        """Return an empty text: the log of the role is not known."""
         return ""
 
     def _end(self, command: list[str]) -> None:
@@ -81,7 +83,7 @@ class Commanded:
             self._runs = False
 
     def _call(self, command: list[str]) -> None:
-        """Run a command to its end. Raises HarnessError with the end of its output."""
+        """Run a command to its end. Raises HarnessError with the last lines of the command's output."""
         place = ProcessLocation(self.role, self.role, self.role)
         words = [self._values.fill(place, self.descriptor, word) for word in command]
         log = self._values.log(self.name)

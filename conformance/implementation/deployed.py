@@ -1,5 +1,5 @@
-"""A role that a Deployment in the cluster plays: readiness by its availability, stops by its scale, logs and restarts
-through the API."""
+"""A role that is played by a Deployment in the cluster. The role is ready when the Deployment is available, is stopped
+by scaling, and its logs and restarts are read through the API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kube.resource import PODS, Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 DELETED_WITHIN = 60.0
-"""Seconds within which pods must be gone after a scale to nothing; their grace period is 30 s by default."""
+"""Seconds within which pods must be gone after a scale to zero. The default grace period of pods is 30 s."""
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -40,72 +40,73 @@ class Deployed:
         self.role, self.name = role, str(role)
         self._release, self._values, self._failures = release, values, failures
         self._replicas = 1
-        """The replicas that it has while it is not stopped."""
+        """The number of replicas that the Deployment has while the role is not stopped."""
         self._restarts: dict[str, int] = {}
-        """Restarts of each container that were noticed, by the uid of the pod and the name of the container."""
+        """The number of recorded restarts of each container, by the uid of the pod and the name of the container."""
         self._read: dict[str, int] = {}
-        """Bytes of the logs that were read, by the same keys."""
+        """The number of bytes of each container's log that have been read, by the same keys."""
         self._output: Output | None = None
-        """The lines that were read of logs; None before the first line."""
+        """The log lines that have been read; None before the first line."""
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
-        """Have another version play the role. It is deployed by `start`."""
+        """Let another version play the role. `start` deploys it."""
         self.descriptor = descriptor
         self._deployment = descriptor.deployments[self.role]
 
     def start(self) -> None:
-        """Deploy, restore the scale, and return when the Deployment is available. Raises NotStarted."""
+        """Deploy the role, restore its scale, and return when the Deployment is available. Raises NotStarted."""
         try:
             self._release.apply(self.descriptor)
             self._run(self._start)
         except NotStarted:
             raise
-        except (HarnessError, ApiError) as error:  # of the API server, from manifests
+        except (HarnessError, ApiError) as error:  # the API server rejects a manifest, for example
             raise NotStarted(self.role, "", self.descriptor.name, f"cannot be deployed: {error}") from error
 
     def stop(self) -> None:
-        """Scale to nothing, and return when the pods are gone."""
+        """Scale to zero, and return when the pods are gone."""
         self._end(grace=None)
 
     def kill(self) -> None:
-        """Delete the pods without a grace period, then scale to nothing: the other way round, the ReplicaSet controller
-        might end them gracefully first. A pod that it makes in between may live for a moment."""
+        """Delete the pods without a grace period, then scale to zero. In the opposite order, the ReplicaSet controller
+        might first end the pods gracefully. A pod that the ReplicaSet controller creates in between may live for a
+        moment."""
         self._end(grace=0)
 
     @property
     def alive(self) -> bool:
-        """Return whether this version is deployed, and at least one of its pods is available."""
+        """Return whether this version is deployed and at least one of its pods is available."""
         return self._release.current is self.descriptor and self._run(self._available)
 
     @property
     def pids(self) -> dict[str, int]:
-        """Return nothing: it has no processes on this machine that are known."""
+        """Return an empty mapping: the role has no known processes on this machine."""
         return {}
 
     @property
     def logs(self) -> list[str]:
-        """Return the names of its logs, after they were brought up to date."""
+        """Bring the log up to date and return its name."""
         self._run(self._collect)
         return [self.name]
 
     def last_words(self, lines: int) -> str:
-        """Return the last lines of its log as one line of text."""
+        """Return the last lines of the role's log as one line of text."""
         self._run(self._collect)
         log_lines = self._log_lines(lines)
         return f"the {self.role} is deployed, and its {TAIL}{log_lines}" if log_lines else ""
 
     def close(self) -> None:
-        """Do nothing: the deployer of the release removes it."""
+        """Do nothing: `Release.remove` removes the Deployment."""
 
     def detach(self) -> None:
-        """Do nothing: what is deployed outlives this process anyway."""
+        """Do nothing: deployed objects outlive this process anyway."""
 
     def notice(self) -> None:
-        """Record each restart of a container as a failure: it has ended by itself."""
+        """Record each restart of a container as a failure, because the container ended by itself."""
         self._run(self._notice)
 
-    # -- within --------------------------------------------------------------------------------------------------
+    # -- details -------------------------------------------------------------------------------------------------
 
     @property
     def _title(self) -> str:
@@ -152,11 +153,12 @@ class Deployed:
             await self._collect(client)
             problem = f"is not ready after {self._deployment.within:g} s: {lacks}{self._tail()}"
             raise self._not_started(problem, timed_out=True) from None
-        for pod in await self._pods(client):  # restarts on the way to readiness are its own affair
+        for pod in await self._pods(client):  # restarts before the role is ready do not count as failures
             self._restarts |= {key: count for key, count, _ in _containers(pod)}
 
     async def _lacks(self, client: Client) -> str:
-        """Return what an available Deployment would have; empty if it is available, and no old pod is left."""
+        """Return why the Deployment is not available or still has old pods; an empty text if it is available without
+        old pods."""
         deployment = await self._get(client)
         if deployment is None:
             return f"there is no {self._title}"
@@ -217,8 +219,8 @@ class Deployed:
                 self._restarts[key] = count
 
     async def _collect(self, client: Client) -> None:
-        """Append to the log what the containers have written since the last time. A cluster whose nodes keep no logs
-        has none."""
+        """Append to the log what the containers have written since the last call. On a cluster whose nodes keep no
+        logs, nothing is appended."""
         for pod in await self._pods(client):
             for key, _, _ in _containers(pod):
                 container = key.partition("/")[2]
@@ -247,13 +249,13 @@ class Deployed:
 
 
 async def _until(true: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:
-    """Poll until it is true. Raises RetryError."""
+    """Poll until `true` returns True. Raises RetryError."""
     await AsyncRetrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(within))(true)
 
 
 def _containers(pod: Object) -> list[tuple[str, int, int]]:
-    """Return a key, the number of restarts and the last exit code of each container that the status shows, as `Ended`
-    has it: containers that a signal has ended have 128 and its number."""
+    """Return a key, the number of restarts and the last exit code for each container in the pod's status. The code is
+    given as in `Ended`: a container that was ended by a signal has the status code 128 plus the signal's number."""
     result = []
     for status in pod.get("status", {}).get("containerStatuses") or []:
         code = ((status.get("lastState") or {}).get("terminated") or {}).get("exitCode", 0)
@@ -263,7 +265,7 @@ def _containers(pod: Object) -> list[tuple[str, int, int]]:
 
 
 def _complaint(pod: Object) -> str:
-    """Return why a pod is not Ready, as its status says it."""
+    """Return why a pod is not Ready, according to the pod's status."""
     for status in pod.get("status", {}).get("containerStatuses") or []:
         if waiting := (status.get("state") or {}).get("waiting"):
             words = " ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))

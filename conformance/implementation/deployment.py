@@ -1,4 +1,5 @@
-"""Start an implementation on a cluster: for the suite, for `scale`, or to outlive the command that starts it."""
+"""The start of an implementation on a cluster: for the suite, for `scale`, or so that it outlives the starting
+command."""
 
 from __future__ import annotations
 
@@ -26,15 +27,16 @@ from kube.resource import CRDS
 def load(
     name_or_path: str, settings: Mapping[str, str], *, options: tuple[str, str] = loading.OPTIONS
 ) -> tuple[Descriptor, Descriptor | None]:
-    """Load an implementation, and the one that supplies the roles that it does not play. Raises UsageError, which names
-    the `options` that gave both arguments."""
+    """Load an implementation, and the implementation that supplies the roles that the first does not play. Raises
+    UsageError, which names the `options` that gave both arguments."""
     judged = loading.load(name_or_path, settings, options=options)
     require_containers(judged)
     return judged, supplier_of(judged)
 
 
 def supplier_of(judged: Descriptor) -> Descriptor | None:
-    """The implementation that supplies the roles that `judged` does not play; None if it plays all."""
+    """Return the implementation that supplies the roles that `judged` does not play; None if `judged` plays all
+    roles."""
     if judged.roles == set(Role):
         return None
     options = (judged.document.location("suppliedBy"), judged.document.location("supplied"))
@@ -42,7 +44,7 @@ def supplier_of(judged: Descriptor) -> Descriptor | None:
 
 
 def require_containers(judged: Descriptor) -> None:
-    """Raise UsageError for an implementation that is deployed, where the nodes are fake and nothing would run in its
+    """Raise UsageError if the implementation is deployed into the cluster: on fake nodes, nothing would run in its
     pods."""
     if judged.start in DEPLOYED:
         raise UsageError(
@@ -53,7 +55,8 @@ def require_containers(judged: Descriptor) -> None:
 
 
 def require_crds(judged: Descriptor) -> None:
-    """Raise UsageError for an operator that does not bring the CRDs of Grove's kinds, where the cluster has none."""
+    """Raise UsageError for an operator whose descriptor does not install the CRDs of Grove, because a cluster of the
+    suite has none."""
     if Role.OPERATOR not in judged.roles:
         return
     files = judged.manifests("crds")
@@ -81,7 +84,7 @@ def facts_of(cluster: Cluster) -> ClusterFacts:
 
 
 def enforce(cluster: Cluster, chosen: Policies, report: ProgressReporter) -> None:
-    """Create the objects of policies, and return once admission policies are applied to requests. Raises
+    """Create the objects of the policies, and return once admission policies are applied to requests. Raises
     HarnessError."""
     manifests = [DesiredObject(manifest, path) for path, manifest in chosen.objects]
     groups = {manifest["spec"]["group"] for _, manifest in chosen.objects if manifest["kind"] == CRDS.kind}
@@ -96,10 +99,8 @@ def enforce(cluster: Cluster, chosen: Policies, report: ProgressReporter) -> Non
 
 
 def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, report: ProgressReporter) -> None:
-    """Install an implementation and start its processes, which end with the cluster. Return when they are ready.
-
-    Raises HarnessError.
-    """
+    """Install an implementation and start its processes, which end with the cluster. Return when the processes are
+    ready. Raises HarnessError."""
     driver = Driver(judged, facts_of(cluster), supplied)
     report(judged.name, "installing CRDs and webhooks")
     driver.install()
@@ -113,19 +114,19 @@ def start(cluster: Cluster, judged: Descriptor, supplied: Descriptor | None, rep
 
 
 def resume(cluster: Cluster, report: ProgressReporter) -> None:
-    """Start the dead components of a cluster and, if a role of its implementation has ended, all of its roles anew.
-    Raises UsageError, HarnessError."""
+    """Start the dead components of a cluster. If a role of the cluster's implementation has ended, restart all of its
+    roles. Raises UsageError, HarnessError."""
     cluster.start(report)
     if not all(process.alive() for process in cluster.record.roles.values()):
         _start_anew(cluster, report)
 
 
 def restore(cluster: Cluster, snapshot: str, report: ProgressReporter) -> None:
-    """Give a cluster the content of a snapshot, and start its implementation anew: what that remembers is of another
-    time. Raises UsageError, HarnessError."""
+    """Restore a cluster from a snapshot, and restart its implementation, whose memory does not match the restored
+    state. Raises UsageError, HarnessError."""
     snapshots.require(cluster, snapshot)
     if cluster.record.roles:
-        load(cluster.record.descriptor, cluster.record.settings)  # a mistake is said before anything is ended
+        load(cluster.record.descriptor, cluster.record.settings)  # reports mistakes before anything is ended
     _end_roles(cluster)
     snapshots.restore(cluster, snapshot, report)
     _start_anew(cluster, report)
@@ -138,14 +139,14 @@ def _start_anew(cluster: Cluster, report: ProgressReporter) -> None:
 
 
 def _end_roles(cluster: Cluster) -> None:
-    """Kill the processes of the implementation; their supervisors end what they have started."""
+    """Kill the processes of the implementation. Their supervisors end the processes' descendants."""
     for owner in cluster.record.roles.values():
         if owner.alive():
             processes.end_one(psutil.Process(owner.pid))
 
 
 def hand_over(driver: Driver, cluster: Cluster) -> None:
-    """Let the processes of an implementation outlive this one, until the cluster ends."""
+    """Let the processes of an implementation outlive this process, until the cluster ends."""
     judged = driver.descriptor
     driver.detach()
     pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}

@@ -1,6 +1,6 @@
 """The model of a descriptor: everything that the suite knows about an implementation.
 
-See docs/design.md, section "Implementations under test". `loading.load` creates one from a YAML file.
+See docs/design.md, section "Implementations under test". `loading.load` creates a descriptor from a YAML file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The signs that a process is ready; if both are given, both must hold. `within` is in seconds."""
+    """The signs that a process is ready. If both are given, both must hold. `within` is in seconds."""
 
     http: str | None = None
     log: str | None = None
@@ -41,7 +41,7 @@ class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`grace`: seconds between SIGTERM and SIGKILL."""
+    """How a process is stopped. `grace` is the number of seconds between SIGTERM and SIGKILL."""
 
     grace: float = 10.0
 
@@ -53,16 +53,17 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argv: list[str | list[str]]
     ready: Ready
     name: str = ""
-    """Its name within the role; empty for the only process of a role."""
+    """The name of the process within the role; empty for a role's only process."""
     env: dict[str, str] = {}
     inherit: list[str] = []
-    """Variables of the suite's environment that it gets besides the harmless ones (`inherited.py`)."""
+    """Variables of the suite's environment that the process inherits in addition to the harmless ones
+    (`inherited.py`)."""
     files: dict[str, str] = {}
     stop: Stop = Stop()
 
 
 class Helm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A release of a chart. `set` are values as texts; all strings may contain placeholders."""
+    """A Helm release. `set` maps value names to strings. All strings may contain placeholders."""
 
     chart: str
     release: str
@@ -72,7 +73,7 @@ class Helm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files, folders or globs; relative ones are relative to the folder of the descriptor."""
+    """Files, folders or globs. Relative paths are relative to the folder of the descriptor."""
 
     crds: list[str] = []
     objects: list[str] = []
@@ -87,7 +88,7 @@ Part = Literal["crds", "objects", "webhooks", "manifests"]
 
 
 class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The Deployment of a role. `within`: seconds until it must be available."""
+    """The Deployment of a role. `within` is the number of seconds until the Deployment must be available."""
 
     name: str
     namespace: str = "default"
@@ -95,20 +96,21 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Commands of the user that stop and start a role. `start` returns when it is ready. `within`: seconds that one may
-    take; `inherit` as that of a process. They get KUBECONFIG."""
+    """The user's commands that stop and start a role, with KUBECONFIG in their environment. `start` returns when the
+    role is ready. `within` is the number of seconds that a command may take; `inherit` has the same meaning as in a
+    process."""
 
     stop: list[str]
     start: list[str]
     kill: list[str] = []
-    """Ends it at once; without it, `stop` does."""
+    """Ends the role immediately. Without this command, `stop` is used."""
     inherit: list[str] = []
     within: float = 120.0
 
 
 Start = Literal["processes", "running", "manifests", "helm"]
 DEPLOYED: tuple[Start, ...] = ("manifests", "helm")
-"""The ways to start an implementation that need a cluster whose nodes run containers."""
+"""The ways of starting an implementation that need a cluster whose nodes run containers."""
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,7 +120,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     annotations: Mapping[str, str] = {}
 
     def filled(self, value: Callable[[str], str]) -> Metadata:
-        """Return the same with placeholders replaced in the values."""
+        """Return the metadata with the placeholders in the values replaced."""
 
         def expanded(texts: Mapping[str, str]) -> dict[str, str]:
             return {name: placeholders.expand(text, value) for name, text in texts.items()}
@@ -135,13 +137,14 @@ class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: datetime.date | None = None
 
     def expired(self, today: datetime.date) -> bool:
-        """Return whether the entry is stale on that day."""
+        """Return whether the entry has expired by this day."""
         return self.expires is not None and self.expires <= today
 
 
 class Upgrade(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An earlier version that this implementation upgrades: the same processes with other parameters. `about` describes
-    it; `libraries` is the version of the Kubernetes libraries with which it computed the hashes that it stored."""
+    """An earlier version from which this implementation can be upgraded: the same processes with other parameters.
+    `about` describes the version; `libraries` is the version of the Kubernetes libraries with which it computed the
+    hashes that it stored."""
 
     name: str
     about: str
@@ -164,48 +167,51 @@ class Descriptor:
     processes: Mapping[Role, tuple[Process, ...]]
     """The processes of each role, in the order in which they start."""
     deployments: Mapping[Role, Deployment]
-    """The Deployment of each role, if it is started by manifests or Helm."""
+    """The Deployment of each role, if the implementation is started by manifests or Helm."""
     control: Mapping[Role, Control]
-    """Commands that stop and start the roles of an implementation that runs already."""
+    """The commands that stop and start the roles of an implementation that is already running."""
     pods: Metadata
-    """Labels and annotations that the gang scheduler needs on the pods that it is to place."""
+    """Labels and annotations that the gang scheduler needs on the pods that it is to schedule."""
     podgangs: Metadata
     cluster_roles: Mapping[Role, str]
-    """The ClusterRole that the user of a role is bound to; `cluster-admin` if none is named."""
+    """The ClusterRole to which the user of a role is bound; `cluster-admin` for a role without an entry."""
     supplied: Mapping[str, str]
     """Parameters of the implementation that supplies the roles that this one does not play."""
     supplied_by: str
-    """Its name."""
+    """The name of the implementation that supplies the other roles."""
     record: tuple[str, ...]
-    """Further resources to record, as `plural.group`."""
+    """Additional resources to record, as `plural.group`."""
     lease: str
-    """The Lease by which its operators elect their leader."""
+    """The name of the Lease with which the implementation's operators elect their leader."""
     settle: float
-    """Seconds without a change after which the gang scheduler has nothing left to do; 0 if that is not declared."""
+    """Seconds without a change after which the gang scheduler has nothing left to do; 0 if this is not declared."""
     expected_failures: tuple[ExpectedFailure, ...]
     settings: Mapping[str, str]
     upgrades: tuple[Upgrade, ...]
     digest: str
-    """`sha256:` over the canonical JSON of the file. Comments, order and parameters do not count."""
+    """`sha256:` and the digest of the file as canonical JSON. Comments, the order of keys, and the values of parameters
+    have no influence."""
     contract: str = ""
-    """The line of Grove's contract, or the release, that it names; empty if its CRDs are to show the line."""
+    """The release line or the release of Grove's contract that the descriptor names; empty if the line follows from the
+    CRDs."""
     line: str = ""
-    """The line of Grove's contract that it follows (`discovery.completed`)."""
+    """The release line of Grove's contract that the implementation follows (`discovery.completed`)."""
     release: str = ""
-    """The release of Grove whose requirements it must meet."""
+    """The release of Grove whose requirements the implementation must meet."""
     discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Optional parts of the API that its CRDs serve (`discovery.completed`)."""
+    """Optional parts of the API that the implementation's CRDs serve (`discovery.completed`)."""
     predecessor: Descriptor | None = None
-    """Another implementation that this one takes over from, instead of an earlier version of itself."""
+    """Another implementation from which this one takes over, instead of from an earlier version of itself."""
 
     @property
     def is_kube_scheduler(self) -> bool:
-        """Return whether its gang scheduler can be the cluster's kube-scheduler: it brings none of its own."""
+        """Return whether the gang scheduler can be the cluster's kube-scheduler: the implementation starts no gang
+        scheduler itself, and the scheduler has the default name."""
         brought = any(parts.get(Role.GANG_SCHEDULER) for parts in (self.processes, self.deployments, self.control))
         return self.scheduler_name == DEFAULT_SCHEDULER and not brought
 
     def earlier(self, upgrade: Upgrade) -> Descriptor:
-        """Return the descriptor of the earlier version that an upgrade starts with."""
+        """Return the descriptor of the earlier version with which an upgrade starts."""
         if self.predecessor is not None:
             return self.predecessor
         changed = {
@@ -216,11 +222,11 @@ class Descriptor:
 
     @property
     def here(self) -> Path:
-        """Return the folder of the file."""
+        """Return the folder of the descriptor's file."""
         return self.document.path.absolute().parent
 
     def static(self, name: str) -> str | None:
-        """Return the value of a placeholder that needs no cluster; None for the others."""
+        """Return the value of a placeholder that needs no cluster; None for any other placeholder."""
         match name:
             case "python":
                 return sys.executable

@@ -1,4 +1,5 @@
-"""Features that an implementation serves beside those that its descriptor claims: read from its CRDs before a run."""
+"""Features that an implementation serves in addition to those that its descriptor claims, read from its CRDs before a
+run."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ AGENT = "grove-conformance/discovery"
 
 
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
-    """Return the descriptor with the features and optional parts of the API that its CRDs show and, if it plays the
-    operator, with its line of the contract and the release. `kubeconfig`: of an existing cluster, whose CRDs are read
-    where the descriptor brings none. Raises UsageError, HarnessError."""
-    if not judged.install.crds and not kubeconfig:  # nothing is known but what it says
+    """Return the descriptor completed with the features and optional parts of the API that the CRDs show and, if the
+    implementation plays the operator, with the release line and release of the contract. `kubeconfig` is that of an
+    existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError, HarnessError."""
+    if not judged.install.crds and not kubeconfig:  # only the descriptor is known
         return _of(judged, judged.contract or _line(judged, Served()))
     api = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
     line = _line(judged, api)
@@ -44,7 +45,7 @@ def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
 
 
 def _of(judged: Descriptor, contract: str) -> Descriptor:
-    """Return the descriptor with the line and the release of a contract, if it plays the operator."""
+    """Return the descriptor with the release line and the release of a contract, if it plays the operator."""
     if Role.OPERATOR not in judged.roles:
         return judged
     line, release = lines.of(contract)
@@ -52,7 +53,8 @@ def _of(judged: Descriptor, contract: str) -> Descriptor:
 
 
 def _line(judged: Descriptor, api: Served) -> str:
-    """Return the line that CRDs show. Those of a scheduler show none: its line is that of the operator beside it."""
+    """Return the release line that the CRDs show. It is empty for a scheduler, whose line is that of the operator that
+    it runs with."""
     if Role.OPERATOR not in judged.roles:
         return ""
     return lines.MAPS if api.by_epoch else lines.NAMES

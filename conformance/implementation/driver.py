@@ -1,7 +1,7 @@
-"""Install, start, stop, kill and restart one implementation on one cluster.
+"""Installs, starts, stops, kills and restarts one implementation on one cluster.
 
-Roles that it does not play are supplied by another descriptor (the reference), whose processes then use the
-implementation's scheduler name.
+Roles that the implementation does not play are supplied by another descriptor (the reference), whose processes then use
+the implementation's scheduler name.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["ClusterFacts", "Driver", "NotStarted", "ProcessFailure"]
 
 
 class Driver:
-    """The processes of one implementation on one cluster. Methods block; use from one thread.
+    """The processes of one implementation on one cluster. The methods block, and must be called from one thread.
 
-    `supplied` gives the processes of the roles that `descriptor` does not play. `installer` installs CRDs and webhook
-    configurations; `operators` starts other versions of the operator and a second one. Raises HarnessError if nobody
-    plays a role.
+    `supplied` provides the processes of the roles that `descriptor` does not play. `installer` installs CRDs and
+    webhook configurations; `operators` starts other versions of the operator, and a second operator. Raises
+    HarnessError if a role has no player.
     """
 
     def __init__(self, descriptor: Descriptor, cluster: ClusterFacts, supplied: Descriptor | None = None) -> None:
@@ -39,7 +39,7 @@ class Driver:
         """The objects that the judged implementation has deployed in the cluster."""
         self._failures: list[ProcessFailure] = []
         self.failures_at_start = 0
-        """Number of processes that had ended by themselves when `start` returned for the last time."""
+        """The number of processes that had ended by themselves when `start` last returned."""
         self._named: set[str] = {SECOND}
         """The names of processes that have, or may have, a log."""
         for role in Role:
@@ -69,7 +69,8 @@ class Driver:
         self.installer.install()
 
     def start(self, *roles: Role) -> None:
-        """Start the processes of these roles (all by default) unless they run, and return when they are ready.
+        """Start the processes of these roles (by default of all roles) that do not run, and return when the processes
+        are ready.
 
         Raises NotStarted with the end of the log, after ending what this call has started.
         """
@@ -77,10 +78,10 @@ class Driver:
         self.failures_at_start = len(self._failures)
 
     def stop(self, *roles: Role) -> None:
-        """Stop these roles. Without roles, end everything that the driver has started, including a second operator, and
-        remove what it has deployed; what ran before it runs again.
+        """Stop these roles. Without arguments, end everything that the driver has started, including a second operator,
+        and remove everything that it has deployed; a role that ran before the driver is left running.
 
-        It is no error if a process is not running.
+        A process that is not running is not an error.
         """
         for role in roles:
             if role in self._players:
@@ -91,40 +92,41 @@ class Driver:
             self._release.remove()
 
     def detach(self) -> None:
-        """Let the processes outlive this one, until the cluster ends them."""
+        """Let the processes outlive this process, until the cluster ends them."""
         for player in self._players.values():
             player.detach()
 
     def kill(self, role: Role) -> None:
-        """Send SIGKILL to the processes of a role and all that they have started."""
+        """Send SIGKILL to the processes of a role and to all of their descendants."""
         if role in self._players:
             self._players[role].kill()
 
     def restart(self, role: Role) -> None:
-        """Stop and start all processes of a role with the same ports, certificates and logs. Raises NotStarted."""
+        """Stop and start all processes of a role. Ports, certificates and logs stay the same. Raises NotStarted."""
         self.stop(role)
         self.start(role)
 
     def controls(self, role: Role) -> bool:
-        """Return whether the driver starts and stops a role; for `start: running` it does if `control` says how."""
+        """Return whether the driver can start and stop a role. With `start: running`, it can only if `control` has the
+        commands."""
         return role in self._players
 
     def alive(self, role: Role) -> bool:
-        """Return whether all processes of a role run. False for a role that the driver does not control."""
+        """Return whether all processes of a role are running. False for a role that the driver does not control."""
         return role in self._players and self._players[role].alive
 
     def pids(self, role: Role) -> dict[str, int]:
-        """Return the process ids of a role by the names of its processes: only of those that run."""
+        """Return the ids of the role's running processes, by the names of the processes."""
         return self._players[role].pids if role in self._players else {}
 
     def log(self, role: Role) -> Path:
-        """Return the log of a role with one process, which restarts append to. A role that the driver does not control
-        has none."""
+        """Return the log of a role with one process. A restarted process appends to the same log. A role that the
+        driver does not control has no log."""
         return self._values.log(role)
 
     def logs(self) -> dict[str, Path]:
-        """Return logs by the name of their process: those of the roles and of a second operator, also of one that is
-        gone."""
+        """Return the logs by the names of their processes: the logs of all roles and of a second operator, even if that
+        operator has been stopped."""
         for player in self._each_player():
             self._named |= set(player.logs)
         return {name: self._values.log(name) for name in sorted(self._named)}
@@ -135,7 +137,7 @@ class Driver:
         return "; ".join(words for player in judged if (words := player.last_words(lines)))
 
     def supplied_pages(self) -> list[str]:
-        """Return the ready pages of the roles that the judged implementation does not play."""
+        """Return the URLs of the readiness pages of the roles that the judged implementation does not play."""
         supplied = (player for role, player in self._players.items() if role not in self.descriptor.roles)
         processes = (
             process for player in supplied if isinstance(player, ProcessRunner) for process in player.processes
@@ -143,19 +145,20 @@ class Driver:
         return [process.page for process in processes if process.alive and process.page]
 
     def failures(self) -> tuple[ProcessFailure, ...]:
-        """Return every process so far that ended by itself, in the order in which that was noticed."""
+        """Return all processes that have ended by themselves so far, in the order in which this was noticed."""
         for player in self._each_player():
             player.notice()
         return tuple(self._failures)
 
     def player(self, role: Role) -> Descriptor:
-        """Return the descriptor that plays a role: the implementation's or the supplied one."""
+        """Return the descriptor that plays a role: the descriptor of the judged implementation or the supplied
+        descriptor."""
         if role in self._players:
             return self._players[role].descriptor
         return self.descriptor if role in self.descriptor.roles or self.supplied is None else self.supplied
 
     def _runner(self, role: Role, owner: Descriptor) -> RoleRunner | None:
-        """Return the player of a role in the way that a descriptor says; None if it cannot be stopped and started."""
+        """Return the runner that a descriptor requires for a role; None if the role cannot be stopped and started."""
         if role in owner.processes:
             return ProcessRunner(role, role, owner, self._values, self._failures)
         if role in owner.deployments:
@@ -163,7 +166,7 @@ class Driver:
         return Commanded(role, owner, self._values) if role in owner.control else None
 
     def _each_player(self) -> list[RoleRunner]:
-        """Return the players of the roles that the driver controls, and a second operator."""
+        """Return the runners of the roles that the driver controls, and of a second operator."""
         return [*self._players.values(), *([self.operators.second] if self.operators.second is not None else [])]
 
     def _operator(self, name: str, descriptor: Descriptor) -> RoleRunner:

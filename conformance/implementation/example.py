@@ -1,4 +1,4 @@
-"""The toy operator of docs/examples, for a folder of the user: a program in Go and its descriptor."""
+"""The toy operator of docs/examples, to be copied into the user's folder: a program in Go and its descriptor."""
 
 from __future__ import annotations
 

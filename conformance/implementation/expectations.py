@@ -1,5 +1,5 @@
-"""A file of expected failures beside a descriptor, for somebody else's descriptor or for a list that is made anew: what
-`report baseline` writes and `run --baseline` reads."""
+"""A file of expected failures, separate from a descriptor: for a descriptor that belongs to another team, or for a list
+that is generated repeatedly. `report baseline` writes such a file, and `run --baseline` reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTION = "--baseline"
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """The expected failures of a file, which has been read."""
+    """The expected failures that were read from a file."""
 
     document: Document
     implementation: str
@@ -49,8 +49,8 @@ def read(path: Path, option: str = OPTION) -> Baseline:
 
 
 def added(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descriptor:
-    """Return a descriptor with further expected failures, which replace its own of the same requirements. Raises
-    UsageError if they are those of another implementation."""
+    """Return a descriptor with additional expected failures, which replace the descriptor's own entries for the same
+    requirements. Raises UsageError if the baseline is for another implementation."""
     if baseline.implementation != judged.name:
         problem = f"has the failures of {baseline.implementation}, not of {judged.name}"
         hint = "give the file of this implementation, or correct its name there"

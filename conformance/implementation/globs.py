@@ -1,4 +1,5 @@
-"""The files that a pattern of a descriptor matches, unless it would have to look through half of the disk for them."""
+"""The files that a pattern in a descriptor matches. Patterns that would search a large part of the disk are
+rejected."""
 
 from __future__ import annotations
 
@@ -7,12 +8,12 @@ from itertools import takewhile
 from pathlib import Path
 
 LIMIT = 20_000
-"""Maximum number of files and folders below the fixed part of a pattern. A large repository has as many."""
+"""Maximum number of files and folders below the fixed part of a pattern. A large repository has about as many."""
 
 
 def files(pattern: Path) -> list[Path]:
-    """Return the files that match an absolute pattern, sorted. Raises OSError, or ValueError if there is too much to
-    look through."""
+    """Return the files that match an absolute pattern, sorted. Raises OSError, or ValueError if too many files would
+    have to be searched."""
     anchor, wild = Path(pattern.anchor), [bool(set(part) & set("*?[")) for part in pattern.parts]
     fixed = Path(*(part for part, _ in takewhile(lambda pair: not pair[1], zip(pattern.parts, wild, strict=True))))
     if ("**" in pattern.parts or sum(wild) > 1) and _large(fixed):

@@ -1,7 +1,8 @@
-"""Variables of the suite's environment that its programs of an implementation inherit: for finding files, for reaching
-the network, and for the language.
+"""Variables of the suite's environment that an implementation's programs inherit: variables for finding files, for
+reaching the network, and for the language.
 
-Everything else may be a secret of this machine or of its CI. A descriptor names what it needs beyond that (`inherit`).
+All other variables may be secrets of this machine or of its CI system. A descriptor names the additional variables that
+its programs need (`inherit`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ _HARMLESS = frozenset(
 )
 _FAMILIES = ("LC_", "PYTHON")
 FOREIGN = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE")
-"""Variables that would direct a client to another cluster: never inherited."""
+"""Variables that would direct a client to another cluster. They are never inherited."""
 
 
 def chosen(environment: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
-    """Return the variables that a program inherits. `named` are those of its descriptor."""
+    """Return the variables that a program inherits. `named` are the variables that its descriptor names."""
     return {
         name: value
         for name, value in environment.items()
@@ -29,7 +30,8 @@ def chosen(environment: Mapping[str, str], named: Collection[str]) -> dict[str, 
 
 
 def missed(environment: Mapping[str, str], given: Collection[str], output: str) -> str:
-    """Return a sentence about variables that a program was not given and that it speaks of; empty without one."""
+    """Return a note about variables that were not given to a program and that its output mentions; an empty text if
+    there are none."""
     words = set(re.findall(r"\w+", output))
     names = sorted(name for name in words & environment.keys() - set(given) - set(FOREIGN) if name.isupper())
     if not names:

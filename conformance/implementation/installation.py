@@ -1,6 +1,7 @@
-"""Install what an implementation needs in the API server before it starts: CRDs and webhook configurations.
+"""Installation of what an implementation needs in the API server before it starts: CRDs and webhook configurations.
 
-Both functions return only once the API server uses what was installed: a CRD is Established, a webhook is called.
+`install_crds` and `install_webhooks` return only once the API server uses what was installed: a CRD is Established, a
+webhook is called.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ Manifest = Mapping[str, Any]
 
 
 def text(path: Path) -> str:
-    """Return the text of a file of manifests. Raises UsageError."""
+    """Return the text of a file with manifests. Raises UsageError."""
     return bounded.text(path, bounded.MANIFESTS, display_path(path))
 
 
 @functools.lru_cache(maxsize=64)
 def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[Manifest, ...]:
-    """Return the objects of a YAML file with this text. Raises UsageError for invalid YAML, and for other kinds if
-    `kinds` are given.
+    """Return the objects in the text of a YAML file. Raises UsageError for invalid YAML and, if `kinds` are given, for
+    objects of other kinds.
 
-    What was read once is kept: a run needs the CRDs, which are long, to discover features and to install them.
+    Results are cached: a run needs the CRDs, which are long, both to discover features and to install them.
     """
     objects = documents.several(path, text)
     for manifest in objects:
@@ -71,10 +72,11 @@ def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[
 
 
 async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
-    """Apply the CRDs and wait until each is established (OBS-11: a process that starts earlier fails) and served.
+    """Apply the CRDs and wait until each of them is established (OBS-11: a process that starts earlier fails) and
+    served.
 
-    Raises HarnessError if one is rejected, or has a name that is taken, and ClusterTooSlow if the API server does not
-    establish and serve them in time: that is its work alone.
+    Raises HarnessError if a CRD is rejected or one of its names is taken, and ClusterTooSlow if the API server does not
+    establish and serve the CRDs in time, because only the API server is involved in that.
     """
     if not crds:
         return
@@ -93,7 +95,8 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
 
 
 def check_webhook(path: Path, configuration: Manifest) -> None:
-    """Raise UsageError unless each hook is a URL on loopback: the cluster has no pod network behind a Service."""
+    """Raise UsageError unless each hook is a URL on loopback: there is no pod network through which a Service could be
+    reached."""
     for hook in configuration.get("webhooks") or ():
         url = (hook.get("clientConfig") or {}).get("url")
         if not url or urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
@@ -107,11 +110,11 @@ def check_webhook(path: Path, configuration: Manifest) -> None:
 async def install_webhooks(
     client: Client, configurations: Sequence[Manifest], stale: Collection[tuple[str, str]] = (), run: str = ""
 ) -> None:
-    """Delete the `stale` configurations (kind and name), apply the others, and wait until the API server calls webhooks
-    that were configured after them. They have the label of a run, if one is given, also those that were there before:
-    from now on they call processes of the run.
+    """Delete the `stale` configurations (kind and name), apply the other configurations, and wait until the API server
+    calls webhooks that were configured after them. If a run is given, all configurations get its label, even those that
+    existed before: from now on they call processes of the run.
 
-    Raises HarnessError if one is rejected or the API server does not use them within 30 s.
+    Raises HarnessError if a configuration is rejected or the API server does not use the configurations within 30 s.
     """
     for kind, name in sorted(stale):
         await client.delete(WEBHOOKS[kind], None, name)
@@ -122,8 +125,8 @@ async def install_webhooks(
 
 
 async def _served(client: Client, crd: Manifest) -> None:
-    """Wait until an established CRD is served: for an instant the API server may answer 404, or 429 while its storage
-    starts."""
+    """Wait until an established CRD is served: for an instant the API server may respond with 404, or with 429 while
+    its storage starts."""
     spec = crd["spec"]
     collections = [
         Resource(spec["group"], version["name"], spec["names"]["plural"], "").path()
@@ -145,7 +148,8 @@ async def _served(client: Client, crd: Manifest) -> None:
 
 
 async def until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
-    """Poll, because there is nothing to watch. Raises ClusterTooSlow with the complaint when time is up."""
+    """Poll until `true` returns True, because there is nothing to watch. Raises ClusterTooSlow with the complaint when
+    the time is up."""
     try:
         await AsyncRetrying(
             retry=retry_if_not_result(bool),
@@ -157,11 +161,12 @@ async def until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
 
 
 async def _barrier(client: Client, kind: str, run: str) -> None:
-    """Wait until the API server uses all webhook configurations so far.
+    """Wait until the API server uses all webhook configurations that have been applied so far.
 
-    The API server learns them through a watch, in order. So one more configuration is created that rejects one dry-run
-    request of the suite, and deleted once it does: by then all earlier ones are in effect. It rejects because it points
-    to a port where nothing listens; its selector matches no other object.
+    The API server receives them through a watch, in order. Therefore one more configuration is created, which rejects a
+    dry-run request of the suite, and it is deleted once the request is rejected: by then all earlier configurations are
+    in effect. The request is rejected because the configuration points to a port on which nothing listens. Its selector
+    matches no other object.
     """
     mark = f"grove-conformance-{secrets.token_hex(4)}"
     hook = {
@@ -227,12 +232,12 @@ class _Crd(msgspec.Struct):
 
     @property
     def refused(self) -> bool:
-        """Return whether it cannot be established: another CRD has one of its names."""
+        """Return whether the CRD cannot be established because another CRD has one of its names."""
         conditions = (self.status.conditions if self.status else None) or []
         return any(condition.type == "NamesAccepted" and condition.status == "False" for condition in conditions)
 
     def why_not_established(self) -> str:
-        """Return what the conditions complain about; empty if the CRD is established."""
+        """Return the complaints in the conditions; an empty text if the CRD is established."""
         conditions = (self.status.conditions if self.status else None) or []
         if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
             return ""
@@ -244,7 +249,7 @@ _crds = msgspec.json.Decoder(_Crd)
 
 
 class _Established:
-    """Waits until the watch shows the CRDs as established."""
+    """Waits until the watch shows that the CRDs are established."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.waiting = dict.fromkeys(names, "not seen yet")
@@ -252,20 +257,20 @@ class _Established:
         self.done = asyncio.Event()
 
     async def established(self, within: float) -> bool:
-        """Return whether all are established within so many seconds."""
+        """Return whether all CRDs become established within `within` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self.done.wait()
         return self.done.is_set()
 
     def not_established(self, seconds: float) -> HarnessError:
-        """Return the error that CRDs are not established."""
+        """Return the error for CRDs that are not established after this time."""
         waiting = "; ".join(f"{name}: {reason}" for name, reason in sorted(self.waiting.items()))
         kind = HarnessError if self.refused & self.waiting.keys() else ClusterTooSlow
         return kind(f"CRDs are not established after {seconds:.0f} s: {waiting}", hint="see the CRDs")
 
     def replaced(self, items: list[_Crd]) -> None:
-        """Take the complete list of the watch."""
+        """Process the complete list that the watch starts with."""
         for item in items:
             self._look(item)
 

@@ -1,4 +1,5 @@
-"""Install the CRDs, further objects and webhook configurations of an implementation; remove webhook configurations."""
+"""Installs the CRDs, other objects and webhook configurations of an implementation, and removes webhook
+configurations."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ CRD = ("CustomResourceDefinition",)
 
 
 def check(source: Descriptor) -> None:
-    """Raise UsageError for a file of `install` that cannot be read, or that holds what does not belong there."""
+    """Raise UsageError if a file of `install` cannot be read or contains objects that do not belong there."""
     for path in source.manifests("crds"):
         installation.read_manifests(path, installation.text(path), CRD)
     for path in source.manifests("webhooks"):
@@ -37,20 +38,22 @@ def check(source: Descriptor) -> None:
 
 
 def declared(source: Descriptor) -> list[Manifest]:
-    """Return what a descriptor installs, with placeholders as `check` reads them. Raises UsageError."""
+    """Return the objects that a descriptor installs, with the same placeholder values as in `check`. Raises
+    UsageError."""
     crds = (installation.read_manifests(path, installation.text(path), CRD) for path in source.manifests("crds"))
     unfilled = (_unfilled(source, path) for part in ("webhooks", "objects") for path in source.manifests(part))
     return [manifest for manifests in (*crds, *unfilled) for manifest in manifests]
 
 
 def _unfilled(source: Descriptor, path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
-    """Return the objects of a file. What only a cluster knows, such as ports, is `x` in them."""
+    """Return the objects of a file. Placeholders whose value depends on a cluster, such as ports, are replaced by
+    `x`."""
     text = placeholders.expand(checked(source, path), lambda name: source.static(name) or "x")
     return installation.read_manifests(path, text, kinds)
 
 
 def checked(source: Descriptor, path: Path) -> str:
-    """Return the text of a file whose placeholders are known. Raises UsageError."""
+    """Return the text of a file after checking that its placeholders are known. Raises UsageError."""
     text = installation.text(path)
     try:
         placeholders.check(text, parameters=source.settings, process=False)
@@ -60,16 +63,16 @@ def checked(source: Descriptor, path: Path) -> str:
 
 
 class Installer:
-    """The objects of an implementation in the API server. They come from `judged` and, if it plays no operator, from
-    `supplied`."""
+    """The objects of an implementation in the API server. They come from `judged` and, if it does not play the
+    operator, also from `supplied`."""
 
     def __init__(self, judged: Descriptor, supplied: Descriptor | None, values: Values) -> None:
         self._judged, self._supplied, self._values = judged, supplied, values
         self._operator = judged if Role.OPERATOR in judged.roles or supplied is None else supplied
         self._webhooks_from = self._operator
-        """The operator whose webhooks are in effect instead of those of `_operator`."""
+        """The operator whose webhooks are in effect; not always `_operator`."""
         self._routed_to: str = Role.OPERATOR
-        """The operator, by the name of its ports, to which the webhooks point."""
+        """The name of the operator to whose ports the webhooks point."""
         self.installed: set[tuple[str, str]] = set()
         """Kinds and names of the installed webhook configurations."""
 
@@ -79,13 +82,14 @@ class Installer:
         return bool(self.installed)
 
     def install(self) -> None:
-        """Install CRDs, further objects and webhook configurations, and return when they are in effect.
+        """Install CRDs, other objects and webhook configurations, and return when they are in effect.
 
-        A webhook that fails closed rejects requests until its operator is ready. Raises UsageError, HarnessError.
+        A webhook whose failurePolicy is Fail rejects requests until its operator is ready. Raises UsageError,
+        HarnessError.
         """
         crds: dict[str, Manifest] = {}
         further: list[DesiredObject] = []
-        # CRDs of the predecessor that its successor does not have stay installed, so they come first.
+        # CRDs of the predecessor that its successor does not have remain installed, so they come first.
         before = [self._judged.predecessor] if self._judged.predecessor is not None else []
         for source in (*before, *self._sources):
             for path in source.manifests("crds"):
@@ -100,19 +104,19 @@ class Installer:
         self._put([], self._webhooks())
 
     def use_webhooks_of(self, operator: Descriptor) -> None:
-        """Replace the webhook configurations by those of another operator."""
+        """Replace the webhook configurations with those of another operator."""
         if operator.document is not self._webhooks_from.document:
             self._webhooks_from = operator
             self.install_webhooks()
 
     def route_webhooks_to(self, process: str) -> None:
-        """Make the webhook configurations point to the ports of that process."""
+        """Point the webhook configurations to the ports of this process."""
         self._routed_to = process
         self.install_webhooks()
 
     @contextlib.contextmanager
     def without_webhooks(self) -> Iterator[None]:
-        """Remove the installed webhook configurations until this ends. Raises HarnessError."""
+        """Remove the installed webhook configurations until the block ends. Raises HarnessError."""
         self._put([], [])
         try:
             yield
@@ -144,15 +148,15 @@ class Installer:
         return manifests
 
     def _text(self, source: Descriptor, path: Path) -> str:
-        """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator, or, if the
-        source plays none, of its gang scheduler."""
+        """Return the text of a file with its placeholders replaced. `${port.…}` are ports of the operator or, if the
+        source plays no operator, of its gang scheduler."""
         text = checked(source, path)
         role = Role.OPERATOR if Role.OPERATOR in source.roles else Role.GANG_SCHEDULER
         player = self._routed_to if role is Role.OPERATOR else role
         return self._values.fill(ProcessLocation(player, player, role), source, text)
 
     def _players(self) -> dict[Role, Descriptor]:
-        """Return who plays each role whose processes have a user of their own."""
+        """Return the player of each role, if roles have separate users."""
         if self._values.cluster.of_role is None:
             return {}
         both = [self._judged, *([self._supplied] if self._supplied is not None else [])]
@@ -171,7 +175,7 @@ class Installer:
         further: Sequence[DesiredObject] = (),
         players: Mapping[Role, Descriptor] = MappingProxyType({}),
     ) -> None:
-        """Install these objects and remove every other webhook configuration that was installed before."""
+        """Install these objects, and remove all other webhook configurations that were installed before."""
         installed = {(hook["kind"], hook["metadata"]["name"]) for hook in webhooks}
         if crds or webhooks or further or players or self.installed:
             try:
@@ -193,8 +197,8 @@ class Installer:
     ) -> None:
         async with Client.from_kubeconfig(self._values.cluster.kubeconfig, user_agent=USER_AGENT) as client:
             await installation.install_crds(client, crds)
-            if further:  # before webhooks, which may reject them as long as no process answers
+            if further:  # before the webhooks, which may reject them as long as no process responds
                 await objects.install(client, further, {crd["spec"]["group"] for crd in crds})
-            # After the objects, which may hold a ClusterRole.
+            # After the objects, one of which may be a ClusterRole.
             await rights.grant(client, players, self._judged if self._values.cluster.declared_rights else None)
             await installation.install_webhooks(client, webhooks, stale, self._values.cluster.run)

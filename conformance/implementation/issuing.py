@@ -1,6 +1,7 @@
-"""Issue a certificate for webhooks on loopback.
+"""Issues a certificate for webhooks on loopback.
 
-In a module of its own: cryptography is slow to import, and most commands know of certificates without issuing one.
+This is a separate module because cryptography is slow to import, and most commands handle certificates without issuing
+one.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = datetime.timedelta(days=30)
 SKEW = datetime.timedelta(hours=1)
-"""The clock of a machine that just woke up may step back: a certificate is valid from shortly before its creation."""
+"""A certificate is valid from shortly before its creation, because the clock of a machine that has just woken up may be
+set back."""
 
 
 class KeyPair(NamedTuple):
-    """A key, its certificate and that of its authority, in PEM."""
+    """A key, its certificate, and the certificate of its authority, in PEM."""
 
     key: bytes
     certificate: bytes
@@ -29,7 +31,7 @@ class KeyPair(NamedTuple):
 
 
 def issue() -> KeyPair:
-    """Return a new certificate of a new authority, whose key is not kept."""
+    """Return a new certificate from a new authority, whose key is discarded."""
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name, name = _name("grove-conformance webhook authority"), _name("localhost")
     ca = (

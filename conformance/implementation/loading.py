@@ -1,6 +1,6 @@
-"""Load descriptors: find the file, check it, fill in the values of parameters.
+"""Loads descriptors: finds the file, checks it, and fills in the values of parameters.
 
-`load` finds every mistake that can be found without a cluster; what it returns can be started.
+`load` reports every mistake that can be found without a cluster. The descriptor that it returns can be started.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from conformance.suggestions import absent, nearest, suggestion
 
 OPTIONS = ("--implementation", "--set")
 REFERENCE = "reference"
-"""The descriptor that supplies the roles that an implementation does not play, unless it names another one."""
+"""The descriptor that supplies the roles that an implementation does not play, unless the implementation names another
+descriptor."""
 PARTS: tuple[Part, ...] = ("crds", "objects", "webhooks", "manifests")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The file as written; `implementation.schema.json` defines the same with better error messages."""
+    """The file as written. `implementation.schema.json` defines the same fields, with better error messages."""
 
     api_version: str
     kind: str
@@ -88,9 +89,9 @@ def load(
     *,
     options: tuple[str, str] = OPTIONS,
 ) -> Descriptor:
-    """Return the descriptor of that name in `fixtures/implementations/`, or at that path.
+    """Return the descriptor with this name in `fixtures/implementations/`, or at this path.
 
-    `settings` are the values of its parameters. Raises UsageError, which names the `options` that gave both.
+    `settings` are the values of its parameters. Raises UsageError, which names the `options` that gave both arguments.
     """
     document, file = _read(locate(name_or_path, options[0]))
     settings = resolved(file.parameters, settings or {}, document, options[1])
@@ -144,13 +145,13 @@ def load(
 
 
 def validate(path: Path) -> None:
-    """Find the mistakes in a file that can be found without values of its parameters. Raises UsageError."""
+    """Check a file for all mistakes that can be found without the values of its parameters. Raises UsageError."""
     _read(path)
 
 
 def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
-    """Return the parameters of a file that have no default and are not among those `given`. Raises UsageError, also if
-    the file has no parameter of a given name."""
+    """Return the parameters of a file that have no default and are not in `given`. Raises UsageError, also if the file
+    has no parameter with a given name."""
     _, file = _read(path)
     require_known(file.parameters, given)
     return {
@@ -161,7 +162,7 @@ def without_value(path: Path, given: Collection[str]) -> dict[str, Parameter]:
 
 
 def folder() -> Path:
-    """Return the folder of the descriptors that have a name."""
+    """Return the folder of the descriptors that can be loaded by name."""
     return data.folder("fixtures") / "implementations"
 
 
@@ -170,7 +171,7 @@ def _schema() -> Path:
 
 
 def names() -> list[str]:
-    """Return the names of the descriptors that `load` knows."""
+    """Return the names of the descriptors that can be loaded by name."""
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
@@ -209,7 +210,7 @@ def _read(path: Path) -> tuple[Document, _File]:
 
 
 def _check_roles(document: Document, file: _File) -> None:
-    """Check that each role is played in the way that `start` says."""
+    """Check that each role is played in the way that `start` requires."""
     _check_way(document, file)
     played: dict[str, Collection[Role]] = {
         "processes": file.processes,
@@ -244,7 +245,7 @@ def _check_roles(document: Document, file: _File) -> None:
 
 
 def _check_way(document: Document, file: _File) -> None:
-    """Check that there is nothing of another way to start, and that the chosen one is complete."""
+    """Check that fields for other ways of starting are absent, and that the fields for the chosen way are complete."""
     ways: dict[Field, tuple[object, tuple[Start, ...]]] = {
         ("processes",): (file.processes, ("processes",)),
         ("deployments",): (file.deployments, DEPLOYED),
@@ -271,7 +272,8 @@ def _check_way(document: Document, file: _File) -> None:
 
 
 def _check_processes(document: Document, file: _File) -> None:
-    """Check what tells the processes of a role apart: their names, and the pages that show that they are ready."""
+    """Check that the processes of a role can be told apart: by their names, and by the pages that show their
+    readiness."""
     names: set[tuple[Role, str]] = set()
     pages: set[tuple[Role, str | None]] = {(role, None) for role in Role}
     for role, field, process in file.each_process():
@@ -292,7 +294,8 @@ def _check_processes(document: Document, file: _File) -> None:
 
 
 def _check_of_schedulers(document: Document, file: _File) -> None:
-    """Check the fields that only a gang scheduler may have, and that `record` names other resources than the suite."""
+    """Check the fields that only a gang scheduler may have, and that `record` names no resource that the suite records
+    anyway."""
     for field in ("pods", "podgangs", "settle"):
         if field in document.value and Role.GANG_SCHEDULER not in file.roles:
             raise UsageError(
@@ -414,12 +417,12 @@ def _check_programs(descriptor: Descriptor, file: _File) -> None:
                 _check_program(descriptor, command[0], ("control", role, step, 0))
     for _, field, process in file.each_process():
         program = process.argv[0]
-        assert isinstance(program, str)  # the schema requires it
+        assert isinstance(program, str)  # required by the schema
         _check_program(descriptor, program, (*field, "argv", 0))
 
 
 def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
-    """Check that local files of a release exist."""
+    """Check that the local files of a Helm release exist."""
     named: dict[Field, str] = {("install", "helm", "chart"): helm.chart}
     named |= {("install", "helm", "values", index): name for index, name in enumerate(helm.values)}
     for field, name in named.items():

@@ -1,7 +1,7 @@
-"""Install objects of any kind that an implementation needs in the API server: queues, configuration, priority classes,
-admission policies.
+"""Installation of objects of any kind that an implementation needs in the API server: queues, configuration, priority
+classes, admission policies.
 
-`install` returns once they are stored, and admission policies are applied to requests.
+`install` returns once the objects are stored and admission policies are applied to requests.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from kube.errors import ApiError
 from kube.resource import CONFIG_MAPS, Resource
 
 WITHIN = 25.0
-"""Seconds within which the API server must have accepted all objects and apply all policies."""
+"""Seconds within which the API server must have accepted all objects and must apply all policies."""
 LOOK_EVERY = 0.2
 """Seconds between two attempts."""
 BUSY = (429, 500, 503, 504)
-"""Answers after which a request is repeated."""
+"""Status codes of responses after which a request is repeated."""
 POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 BARRIER = "conformance.grove.io/barrier"
-"""The label of the request that shows whether policies are applied, and of what it is changed to."""
+"""The label of the request that shows whether policies are applied. A mutating policy changes the label's value."""
 
 
 @dataclass(frozen=True)
 class DesiredObject:
-    """An object to install, and the file that holds it."""
+    """An object to install, and the file that contains it."""
 
     manifest: Manifest
     path: Path
 
     @property
     def title(self) -> str:
-        """Return its kind and name."""
+        """Return the kind and the name of the object."""
         return f"{self.manifest['kind']} {self.manifest['metadata']['name']}"
 
 
@@ -53,7 +53,7 @@ CreatedObject = tuple[Resource, str | None, str]
 
 
 def check(path: Path, manifest: Manifest) -> None:
-    """Raise UsageError for an object that belongs elsewhere in the descriptor."""
+    """Raise UsageError for an object that belongs in another part of `install`."""
     for kind, part in (("CustomResourceDefinition", "crds"), ("WebhookConfiguration", "webhooks")):
         if manifest["kind"].endswith(kind):
             name = manifest["metadata"]["name"]
@@ -66,11 +66,11 @@ def check(path: Path, manifest: Manifest) -> None:
 async def install(
     client: Client, desired: Sequence[DesiredObject], groups: Collection[str], run: str = ""
 ) -> list[CreatedObject]:
-    """Apply the objects in their order, and return those that did not exist before. `groups`: API groups of CRDs that
-    were installed just now, whose kinds the API server may not list yet. What did not exist before the run has its
-    label, if one is given.
+    """Apply the objects in their order, and return the objects that did not exist before. `groups` are API groups of
+    CRDs that were installed just now, whose kinds the API server may not list yet. If a run is given, the objects that
+    did not exist before it get its label.
 
-    Raises HarnessError with the reason of the API server if it rejects one.
+    Raises HarnessError with the API server's reason if an object is rejected.
     """
     deadline = time.monotonic() + WITHIN
     created: list[CreatedObject] = []
@@ -90,7 +90,7 @@ async def install(
 
 
 async def _resource(client: Client, desired: DesiredObject, groups: Collection[str], deadline: float) -> Resource:
-    """Find the resource of an object's kind in the discovery of the API server. Raises HarnessError."""
+    """Find the resource for an object's kind through API discovery. Raises HarnessError."""
     api_version, kind = desired.manifest["apiVersion"], desired.manifest["kind"]
     group, _, version = api_version.rpartition("/")
     path = f"/apis/{api_version}" if group else f"/api/{version}"
@@ -136,10 +136,11 @@ def _rejected(desired: DesiredObject, reason: str) -> HarnessError:
 
 
 async def _applied_to_requests(client: Client, api_version: str, kind: str, deadline: float) -> None:
-    """Wait until the API server applies all policies of a kind so far.
+    """Wait until the API server applies all policies of a kind that have been created so far.
 
-    It reads them from its watches about once a second, all at a time. So one more policy is created, about one dry-run
-    request of the suite, and deleted once it has an effect: by then all earlier ones have one.
+    The API server refreshes its policies from its watches about once a second, all of them at the same time. Therefore
+    one more policy is created, which matches a dry-run request of the suite, and it is deleted once it has an effect:
+    by then all earlier policies have an effect.
     """
     mark = f"grove-conformance-{secrets.token_hex(4)}"
     group, _, version = api_version.partition("/")

@@ -1,4 +1,4 @@
-"""Operators other than the one that is judged: candidates of a leader election, and other versions."""
+"""Operators other than the judged one: candidates in a leader election, and other versions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from conformance.implementation.player import RoleRunner, start_all
 from conformance.implementation.values import Values
 
 SECOND = "operator-2"
-"""Name of the second operator: of its ports, and of its process, folder and log if it has only one process."""
+"""The name of the second operator. Its ports have this name and, if it has only one process, so do the process, its
+folder and its log."""
 
 
 class Operators:
-    """The operator of a driver and, during a leader election, a second one. `players` are the processes of
-    the driver by role; `swap` exchanges the operator there."""
+    """The operator of a driver and, during a leader election, a second operator. `players` are the driver's runners by
+    role; `swap` replaces the operator in them."""
 
     def __init__(
         self,
@@ -25,13 +26,13 @@ class Operators:
         installer: Installer,
         player: Callable[[str, Descriptor], RoleRunner],
     ) -> None:
-        """`player` creates the processes of an operator from a name and a descriptor."""
+        """`player` creates the runner of an operator from a name and a descriptor."""
         self.second: RoleRunner | None = None
         self._judged, self._players, self._values, self._installer = judged, players, values, installer
         self._player = player
 
     def elect(self, namespace: str) -> None:
-        """Restart the operator with leader election: `${leaderElection}` is `true` from now on, and the Lease is in
+        """Restart the operator with leader election: from now on `${leaderElection}` is `true`, and the Lease is in
         `namespace`. Raises NotStarted."""
         operator = self._players.get(Role.OPERATOR)
         if operator is not None:
@@ -41,29 +42,30 @@ class Operators:
             start_all([operator])
 
     def become(self, operator: Descriptor) -> None:
-        """Replace the operator by another version or another implementation, with the same ports and the same log.
+        """Replace the operator with another version or another implementation, which has the same ports and the same
+        log.
 
-        CRDs stay those of the judged implementation; webhooks become those of the new operator's file. Raises
-        NotStarted.
+        The CRDs of the judged implementation remain; the webhooks are replaced with those from the new operator's file.
+        Raises NotStarted.
         """
         self._cast(operator)
         start_all([self._players[Role.OPERATOR]])
 
     def add_second(self) -> None:
-        """Start a second operator with ports of its own. Webhooks point to it from now on. After `swap`, the former
-        first operator is the one that is started. Raises NotStarted."""
+        """Start a second operator with its own ports. From now on, webhooks point to it. After `swap`, this starts the
+        operator that was originally the first one. Raises NotStarted."""
         if self.second is None:
             self.second = self._player(SECOND, self._players[Role.OPERATOR].descriptor)
         start_all([self.second])
         self._installer.route_webhooks_to(self.second.name)
 
     def swap(self) -> None:
-        """Make the second operator the first one, which the driver's methods mean by `Role.OPERATOR`."""
+        """Make the second operator the first one, to which `Role.OPERATOR` refers in the driver's methods."""
         assert self.second is not None
         self._players[Role.OPERATOR], self.second = self.second, self._players[Role.OPERATOR]
 
     def reset(self) -> None:
-        """Undo `elect`, `add_second` and `become`. The operator is stopped if there was anything to undo."""
+        """Undo `elect`, `add_second` and `become`. If there was anything to undo, the operator is stopped."""
         player = self._players.get(Role.OPERATOR)
         if player is not None and Role.OPERATOR in self._judged.roles and player.descriptor is not self._judged:
             self._cast(self._judged)

@@ -1,4 +1,4 @@
-"""The output of one process in a file that it appends to: read incrementally, and kept small."""
+"""The output of one process in a file to which the process appends. The file is read incrementally and kept small."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import regex
 from conformance import credentials, regular
 
 MAX_BYTES = 64 << 20
-"""Maximum size in bytes of the file; beyond it, the oldest output is dropped."""
+"""Maximum size of the file in bytes. If it grows beyond that, the oldest output is dropped."""
 KEPT = 16 << 20
-"""Bytes of it that are kept then."""
+"""The number of bytes that are kept when output is dropped."""
 PIECE = 1 << 20
-"""Bytes that are read at a time. Longer lines are split."""
+"""The number of bytes that are read at a time. Longer lines are split."""
 LAST = 1 << 16
-"""Bytes of the end from which reasons and last lines are taken."""
+"""The number of bytes at the end of the file that are searched for reasons and last lines."""
 LOOK = 1.0
 """Seconds after which a search for a line pauses."""
 PATIENCE = 2.0
-"""Seconds of CPU time that a regular expression may take on one line. One that is well made takes milliseconds."""
+"""Seconds of CPU time that a regular expression may take on one line. A well-written expression takes milliseconds."""
 TAIL = "log ends with: "
 """Introduces the end of a log in a text."""
 LONGEST = 300
@@ -33,20 +33,21 @@ _REASON = re.compile(
     r"^(panic: |fatal error: |[Ee]rror: |F\d{4} |flag provided but not defined|unknown (shorthand )?flag)"
     r"|\"level\": ?\"(fatal|d?panic)\"|\t(FATAL|D?PANIC)\t"
 )
-"""A line that says why a program ends. What programs write after it may be long: stacks of goroutines, their usage."""
+"""A line that says why a program ends. The text after it may be long: stacks of goroutines, or the program's usage."""
 
 _PLACE = re.compile(r"^/.*?([^/]+\.go:\d+)")
 """The second line of a frame of a Go stack."""
 
 
 class Endless(Exception):
-    """A regular expression that takes too long on one line; `str()` is the end of a sentence about the process."""
+    """A regular expression takes too long on one line. `str()` completes a sentence whose subject is the process."""
 
 
 class Output:
     """The output that is appended to `path` from now on.
 
-    The file is the one that is there now, whatever takes its place. Raises OSError if it is not a regular file.
+    The file that exists now stays in use even if another file replaces it at this path. Raises OSError if it is not a
+    regular file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,8 +57,8 @@ class Output:
         self._matched: set[str] = set()
 
     def has(self, pattern: str) -> bool:
-        """Return whether a line matches the regular expression, including lines of earlier calls with it. Takes about
-        `LOOK` seconds at most: the next call goes on with the rest. Raises Endless."""
+        """Return whether a line matches the regular expression; lines that matched in earlier calls count. A call takes
+        about `LOOK` seconds at most, and the next call continues with the rest. Raises Endless."""
         if pattern in self._matched:
             return True
         compiled, until = regex.compile(pattern), time.monotonic() + LOOK
@@ -78,15 +79,15 @@ class Output:
         return False
 
     def bound(self) -> None:
-        """Drop the beginning of the file if it has become too large. Processes that append to it continue after what is
-        kept. Raises OSError."""
+        """Drop the start of the file if the file has become too large. Processes that append to the file continue after
+        the part that is kept. Raises OSError."""
         with self._lock:
             size = self._file.size
             if size <= MAX_BYTES:
                 return
             content = self._file.at(size - KEPT, KEPT)
             note = b"(more than %d MiB of output: what came before was dropped)\n" % (MAX_BYTES >> 20)
-            content = note + content[content.find(b"\n") + 1 :]  # all of it, if it is one line
+            content = note + content[content.find(b"\n") + 1 :]  # keep all of the content if it is one line
             os.ftruncate(self._file.descriptor, 0)
             os.pwrite(self._file.descriptor, content, 0)
             self._begin, self._read = (max(0, place - size + len(content)) for place in (self._begin, self._read))
@@ -96,8 +97,8 @@ class Output:
         return self._end()[-count:]
 
     def reason(self) -> str:
-        """Return the last line that says why the program ends, if it is followed by others, and where a panic of a Go
-        program happened; empty if there is none."""
+        """Return the last line that says why the program ends, if other lines follow it, and the place where a Go
+        program panicked. Return an empty text if there is no such line."""
         lines = self._end()
         last = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
         if last is None:
@@ -123,7 +124,7 @@ def _matches(pattern: regex.Pattern[str], line: str) -> bool:
 
 def _origin(trace: list[str]) -> str:
     """Return the function and the line in which a Go program panicked, from the stack below the reason: the innermost
-    frame that is not the runtime's, below those of whoever recovered the panic and raised it again."""
+    frame that does not belong to the runtime, below the frames of code that recovered the panic and panicked again."""
     begins = [n for n, line in enumerate(trace) if line.startswith(("goroutine ", "panic("))]
     panics = [n for n in begins if trace[n].startswith("panic(")]
     frames = trace[(panics or begins)[-1 if panics else 0] + 1 :] if begins else []

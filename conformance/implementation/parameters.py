@@ -1,4 +1,4 @@
-"""Values of users for the parameters of a descriptor: `--set NAME=VALUE`."""
+"""The values that users give to the parameters of a descriptor: `--set NAME=VALUE`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from conformance.suggestions import absent
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One parameter: `path` values must exist and are made absolute, `text` values are used as they are."""
+    """One parameter. A value of the kind `path` must exist and is made absolute; a value of the kind `text` is used
+    unchanged."""
 
     description: str
     kind: Literal["path", "text"] = "text"
     default: str | None = None
-    """None: the user must give a value."""
+    """The default value; None if the user must give a value."""
 
 
 def assignments(given: Iterable[str], option: str = "--set") -> dict[str, str]:
     """Parse assignments: `["binary=./operator"]` → `{"binary": "./operator"}`. Raises UsageError for invalid and
-    duplicate ones."""
+    duplicate assignments."""
     settings: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -50,10 +51,11 @@ def require_known(parameters: Collection[str], given: Iterable[str], option: str
 def resolved(
     parameters: Mapping[str, Parameter], given: Mapping[str, str], document: Document, option: str = "--set"
 ) -> dict[str, str]:
-    """Return the value of every parameter. Raises UsageError: unknown, required but not given, or a path that does not
-    exist.
+    """Return the value of every parameter. Raises UsageError for an unknown parameter, a missing value, or a path that
+    does not exist.
 
-    A relative path from a user is relative to the current folder, a default one to the folder of the descriptor.
+    A relative path from a user is relative to the current folder, and a relative default is relative to the folder of
+    the descriptor.
     """
     require_known(parameters, given, option)
     missing = {name: of for name, of in parameters.items() if of.default is None and name not in given}

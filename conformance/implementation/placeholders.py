@@ -1,8 +1,8 @@
-"""`${…}` in the strings of a descriptor. Pure: knows no file, no port and no process.
+"""Placeholders (`${…}`) in the strings of a descriptor. Pure: independent of files, ports and processes.
 
-The names: `python`, `project`, `here`, `kubeconfig`, `directory`, `schedulerName`, `certificates`, `ca`,
-`leaderElection`, `leaseNamespace`, `port.<name>`, `file.<name>`, `set.<parameter>`, and in what is added to pods
-`podGang` and `podClique`. `$${` is a plain `${`.
+The names are `python`, `project`, `here`, `kubeconfig`, `directory`, `schedulerName`, `certificates`, `ca`,
+`leaderElection`, `leaseNamespace`, `port.<name>`, `file.<name>`, `set.<parameter>` and, in additions to pods, `podGang`
+and `podClique`. `$${` is a literal `${`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ PLAIN = frozenset(
     | {"leaderElection", "leaseNamespace"}
 )
 OF_PODS = {"podGang": labels.GANG, "podClique": labels.CLIQUE}
-"""Placeholders with the label of a pod that each stands for."""
+"""Placeholders for pods, and the pod label whose value replaces each placeholder."""
 FAMILIES = frozenset({"port", "file", "set"})
 _PATTERN = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class UnknownPlaceholder(Exception):
-    """An invalid placeholder. `str()` says what is wrong, `hint` how to fix it; the caller knows where."""
+    """An invalid placeholder. `str()` says what is wrong, and `hint` how to fix it; the caller knows the location."""
 
     def __init__(self, problem: str, hint: str) -> None:
         self.hint = hint
@@ -52,8 +52,8 @@ def check(
 ) -> None:
     """Raise UnknownPlaceholder unless every placeholder is defined here.
 
-    `files` and `parameters` are the declared names; outside of a `process` there are no files. `further` are known here
-    only.
+    `files` and `parameters` are the declared names. Outside a `process` there are no files. `further` are additional
+    names that are known only here.
     """
     for name in used(text):
         family, dot, rest = name.partition(".")
@@ -76,7 +76,7 @@ def check(
 
 
 def expand(text: str, value: Callable[[str], str]) -> str:
-    """Return `text` with each placeholder replaced by `value(name)`. Values are not expanded again."""
+    """Return `text` with each placeholder replaced by `value(name)`. Placeholders within values are not expanded."""
 
     def replaced(match: re.Match[str]) -> str:
         return "${" if match[1] is None else value(match[1])
@@ -98,7 +98,7 @@ def is_static(name: str) -> bool:
 
 
 def option(text: str) -> str:
-    """Return `--set NAME` for the first parameter in a text, which is how a user corrects its value; empty without
-    one."""
+    """Return `--set NAME` for the first parameter in a text, with which a user can correct the parameter's value; an
+    empty text if there is no parameter."""
     given = [name.removeprefix("set.") for name in used(text) if name.startswith("set.")]
     return f"--set {given[0]}" if given else ""

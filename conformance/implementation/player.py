@@ -1,5 +1,5 @@
-"""The processes that play one role: they start in order, each once those before it are ready, and end in the opposite
-order."""
+"""The processes that play one role. They start in order, each one when the processes before it are ready, and end in
+the opposite order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.implementation.values import Values
 
 
 class RoleRunner(Protocol):
-    """A player of a role: processes of the suite, a Deployment in the cluster, or a program that commands of the user
+    """Plays a role: processes of the suite, a Deployment in the cluster, or a program that the user's commands
     start."""
 
     role: Role
@@ -24,40 +24,40 @@ class RoleRunner(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Return whether all of it runs."""
+        """Return whether everything that plays the role is running."""
 
     @property
     def pids(self) -> dict[str, int]:
-        """Return the process ids that are known, by name."""
+        """Return the known process ids, by the names of the processes."""
 
     @property
     def logs(self) -> list[str]:
-        """Return the names of its logs."""
+        """Return the names of the role's logs."""
 
     def cast(self, descriptor: Descriptor) -> None:
-        """Have another descriptor play the role."""
+        """Let another descriptor play the role."""
 
     def stop(self) -> None:
-        """Stop it as the platform does."""
+        """Stop the role in the way that the platform does."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the role immediately."""
 
     def close(self) -> None:
-        """Leave it as it was found."""
+        """Leave the role as it was found."""
 
     def detach(self) -> None:
-        """Let it outlive this process."""
+        """Let the role outlive this process."""
 
     def notice(self) -> None:
-        """Record failures of what has ended by itself."""
+        """Record a failure for everything that has ended by itself."""
 
     def last_words(self, lines: int) -> str:
-        """Return how its log ends, as one line of text."""
+        """Return the end of the role's log as one line of text."""
 
 
 class ProcessRunner:
-    """The processes of a role. `name` is the name of the role's ports, and the beginning of the names of its processes:
+    """The processes of a role. `name` is the name of the role's ports and the first part of its processes' names:
     `operator-2` for a second operator."""
 
     def __init__(
@@ -68,7 +68,7 @@ class ProcessRunner:
         self.cast(descriptor)
 
     def cast(self, descriptor: Descriptor) -> None:
-        """Have another descriptor play the role. Call it only while nothing runs."""
+        """Let another descriptor play the role. May be called only while nothing is running."""
         self.descriptor = descriptor
         self.processes = [
             RoleProcess(self.role, self.name, number, descriptor, self._values, self._failures)
@@ -77,21 +77,21 @@ class ProcessRunner:
 
     @property
     def alive(self) -> bool:
-        """Return whether all of its processes run."""
+        """Return whether all processes of the role are running."""
         return all(process.alive for process in self.processes)
 
     @property
     def pids(self) -> dict[str, int]:
-        """Return the process ids of the processes that run, by name."""
+        """Return the ids of the running processes, by the names of the processes."""
         return {str(process.name): pid for process in self.processes if (pid := process.pid) is not None}
 
     @property
     def logs(self) -> list[str]:
-        """Return the names of the logs of its processes."""
+        """Return the names of the logs of the processes."""
         return [process.name for process in self.processes]
 
     def last_words(self, lines: int) -> str:
-        """Return the last lines of the logs of those that run, as one line of text."""
+        """Return the last lines of the running processes' logs, as one line of text."""
         return "; ".join(words for process in self.processes if (words := process.last_words(lines)))
 
     def stop(self) -> None:
@@ -107,22 +107,22 @@ class ProcessRunner:
             process.kill()
 
     def detach(self) -> None:
-        """Let the processes outlive this one."""
+        """Let the processes outlive this process."""
         for process in self.processes:
             if process.group is not None:
                 process.group.detach()
 
     def notice(self) -> None:
-        """Record failures of processes that have ended by themselves."""
+        """Record a failure for each process that has ended by itself."""
         for process in self.processes:
             process.notice()
 
 
 def start_all(players: Iterable[RoleRunner]) -> None:
-    """Start what does not run. Of the processes, the first ones of all roles at once; when these are ready, the second
-    ones; and so on. Before them, what is no process of the suite.
+    """Start everything that is not running. Deployments and roles with commands are started first. Then the first
+    processes of all roles are started at the same time; when they are ready, the second processes; and so on.
 
-    Raises NotStarted with the end of the log, after ending the processes that this call has started.
+    Raises NotStarted with the end of the log, after killing the processes that this call has started.
     """
     everybody = list(players)
     for player in everybody:

@@ -1,8 +1,8 @@
-"""One process of an implementation, from its start to the end of everything that it has started, through its
+"""One process of an implementation, from its start to the end of all its descendants, controlled through its
 supervisor.
 
-Invariant: once `stop`, `kill` or `ended` reports its end, no descendant of it is alive; nor after this process was
-killed.
+Invariant: when `stop`, `kill` or `ended` reports the end of the process, none of its descendants is alive. The same
+holds after this process was killed.
 """
 
 from __future__ import annotations
@@ -30,32 +30,33 @@ from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation.output import TAIL, Endless, Output
 
 LOOK_EVERY = 0.05
-"""Seconds between two checks of a health page or a log while a process starts. Its end is noticed at once."""
+"""Seconds between two checks of a health page or a log while a process starts. The end of the process is noticed
+immediately."""
 OBEYED_WITHIN = 10.0
-"""Seconds within which a supervisor must have killed its program. It takes milliseconds."""
+"""Seconds within which a supervisor must have killed its program. It normally takes milliseconds."""
 KILLED_WITHIN = 60.0
 """Seconds within which a process must have ended after SIGKILL."""
 TAIL_LINES = 15
 BOUND_EVERY = 0.1
-"""Seconds between two checks of the size of a log: what a program can write to a disk meanwhile is some 100 MB."""
+"""Seconds between two checks of a log's size. In this time a program can write about 100 MB to a disk."""
 ANSWER_WITHIN = 1.0
-"""Seconds within which a page must have answered."""
+"""Seconds within which a page must have responded."""
 STATUS_LINE = 1024
-"""Maximum bytes of the first line of an answer."""
+"""Maximum number of bytes in the first line of a response."""
 
 
 class NotReady(Exception):
-    """The process did not become ready; `str()` is one sentence with the reason."""
+    """The process did not become ready. `str()` is a single message with the reason."""
 
 
 class ReadyLate(NotReady):
-    """The process runs, and was not ready in time: that time may be too short."""
+    """The process runs but was not ready in time; the time limit may be too short."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a process. `code` is the exit code, or minus the number of the signal. `unsupervised`: the suite has
-    ended it, since its supervisor was killed."""
+    """The end of a process. `code` is the exit code, or the negative number of the signal. `unsupervised`: the suite
+    has ended the process because its supervisor was killed."""
 
     code: int
     at: float
@@ -74,9 +75,9 @@ class Ended:
 
 
 class ProcessGroup:
-    """A started program and everything that it starts (see `supervisor.py`).
+    """A started program and all of its descendants (see `supervisor.py`).
 
-    Output is appended to `log`. Raises OSError if the program cannot be started, and SupervisorLost.
+    The output is appended to `log`. Raises OSError if the program cannot be started, and SupervisorLost.
     """
 
     def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path) -> None:
@@ -115,28 +116,29 @@ class ProcessGroup:
 
     @property
     def ended(self) -> Ended | None:
-        """Return how it ended; None while it is alive."""
+        """Return how the program ended; None while it is alive."""
         return self._ended
 
     def stop(self, grace: float) -> Ended:
-        """Send SIGTERM to the process group, and SIGKILL to the rest after the leader has exited or `grace` seconds; to
-        one that is stopped at once, because it cannot react. Raises HarnessError if it does not end."""
+        """Send SIGTERM to the process group, and SIGKILL to the rest when the leader has exited or `grace` seconds have
+        passed. A suspended process gets SIGKILL at once, because it cannot react. Raises HarnessError if the program
+        does not end."""
         self._order("T")
         if _is_stopped(self.pid) or not self._has_ended.wait(grace):
             self._order("K")
         return self._killed()
 
     def kill(self) -> Ended:
-        """Send SIGKILL to all of it. Raises HarnessError if it does not end."""
+        """Send SIGKILL to the program and all of its descendants. Raises HarnessError if they do not end."""
         self._order("K")
         return self._killed()
 
     def detach(self) -> None:
-        """Let it outlive this process."""
+        """Let the program outlive this process."""
         self._order("D")
 
     def wait(self) -> Ended:
-        """Block until it has ended."""
+        """Block until the program has ended."""
         self._has_ended.wait()
         assert self._ended is not None
         return self._ended
@@ -149,8 +151,8 @@ class ProcessGroup:
         return self.wait()
 
     def _kill_unsupervised(self) -> None:
-        """Kill the program, all that it has started, and at last the supervisor, which does not do it: the program may
-        stop it again and again."""
+        """Kill the program, its descendants, and finally the supervisor, which has failed to do so: the program may
+        have stopped it repeatedly."""
         deadline = time.monotonic() + OBEYED_WITHIN
         with contextlib.suppress(psutil.NoSuchProcess):
             supervisor = psutil.Process(self._supervisor.pid)
@@ -167,9 +169,9 @@ class ProcessGroup:
         within: float,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
-        """Return when the page answers 200 and a log line of this run matches. Raises ReadyLate after `within` seconds,
-        or later on an overloaded machine, and NotReady as soon as the process has ended; the message contains the end
-        of its log. `meanwhile` is called again and again, and ends the wait with what it raises."""
+        """Return when the page responds with 200 and a log line of this run matches. Raises ReadyLate after `within`
+        seconds, or later on an overloaded machine, and NotReady as soon as the process has ended; the message contains
+        the end of the log. `meanwhile` is called repeatedly. An exception that it raises ends the wait."""
         begin = time.monotonic()
         page, line = http_url is None, log_pattern is None
         while not (page and line):
@@ -193,8 +195,8 @@ class ProcessGroup:
         return self._output.has(pattern)
 
     def tail(self) -> str:
-        """Return the last lines of this run's output as one line of text, and the path of the whole log. A line before
-        them that gives a reason (`output.reason`) comes first."""
+        """Return the last lines of this run's output as one line of text, and the path of the complete log. An earlier
+        line that gives a reason (`output.reason`) comes first."""
         reason = self._output.reason()
         return (
             f"it says: {reason}; " if reason else ""
@@ -205,7 +207,7 @@ class ProcessGroup:
         return " | ".join(self._output.last_lines(count)) or "nothing"
 
     def _bound(self) -> None:
-        """Keep the log small while the process is alive, also when there was no room for it once."""
+        """Keep the log small while the process is alive. A full disk does not end the attempts."""
         ended = False
         while not ended:
             ended = self._has_ended.wait(BOUND_EVERY)
@@ -213,8 +215,8 @@ class ProcessGroup:
                 self._output.bound()
 
     def _attend(self) -> None:
-        """Wait for the message that it has ended. A supervisor that ends without it was killed, and its program is
-        killed with it: nothing could stop it any more."""
+        """Wait for the report that the program has ended. If the supervisor ends without this report, the supervisor
+        was killed; the program is then killed as well, because nothing could stop it any more."""
         _, _, code = self._reports.readline().partition(" ")
         self._reports.close()
         self._supervisor.wait()
@@ -231,7 +233,7 @@ class ProcessGroup:
         with self._ordering:
             if self._ended is None:
                 with contextlib.suppress(BrokenPipeError):
-                    self._supervisor.send_signal(signal.SIGCONT)  # the program may have stopped it
+                    self._supervisor.send_signal(signal.SIGCONT)  # the program may have suspended the supervisor
                     self._orders.write(letter.encode())
                     self._orders.flush()
 
@@ -253,8 +255,8 @@ def _alive_below(parent: psutil.Process) -> list[psutil.Process]:
 
 
 def answers(url: str, within: float = ANSWER_WITHIN) -> bool:
-    """Return whether a page on loopback answers 200. Only the first line of the answer is read, and all of it must have
-    come `within` seconds. Proxies are never used."""
+    """Return whether a page on loopback responds with 200. Only the first line of the response is read, and it must be
+    complete within `within` seconds. Proxies are never used."""
     parts, deadline, head = urllib.parse.urlsplit(url), time.monotonic() + within, b""
     page = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     request = f"GET {page} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"

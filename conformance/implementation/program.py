@@ -1,4 +1,4 @@
-"""Find the programs that descriptors name."""
+"""The programs that descriptors name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.errors import UsageError
 
 
 def located(program: str, here: Path) -> str:
-    """Return a program as it is started from any folder: a relative path starts at `here`, the descriptor's folder; a
-    name stays one of PATH."""
+    """Return the path of a program, so that it can be started from any folder. A relative path is resolved against
+    `here`, the descriptor's folder; a name without a slash is returned unchanged and found on PATH."""
     return str(here / program) if os.sep in program else program
 
 

@@ -1,5 +1,5 @@
-"""Deployment of an implementation in an existing cluster, by manifests or by a chart of Helm: apply it, change it to
-another version, remove what was created."""
+"""The deployment of an implementation in an existing cluster, by manifests or by a Helm chart: applying it, changing it
+to another version, and removing the created objects."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Release:
     def __init__(self, values: Values) -> None:
         self._values = values
         self.current: Descriptor | None = None
-        """The version that is deployed."""
+        """The deployed version."""
         self._created: list[objects.CreatedObject] = []
-        """Objects that did not exist before, in the order in which they were made."""
+        """Objects that did not exist before, in the order in which they were created."""
 
     def apply(self, desired: Descriptor) -> None:
-        """Deploy a version, unless it is deployed. Raises UsageError, HarnessError."""
+        """Deploy a version, unless it is already deployed. Raises UsageError, HarnessError."""
         if self.current is desired:
             return
         if desired.install.helm is not None:
@@ -45,7 +45,7 @@ class Release:
         self.current = desired
 
     def remove(self) -> None:
-        """Remove what `apply` has made. What existed before stays. Raises HarnessError."""
+        """Remove the objects that `apply` has created. Objects that existed before stay. Raises HarnessError."""
         deployed, self.current = self.current, None
         if deployed is not None and (helm := deployed.install.helm) is not None:
             self._call(deployed, ["uninstall", helm.release, "--namespace", helm.namespace, "--ignore-not-found"])
@@ -71,8 +71,8 @@ class Release:
             self._created += await objects.install(client, further, groups, self._values.cluster.run)
 
     async def _remove(self) -> None:
-        """Delete the last made first, and return when all of it is gone: a namespace that is being deleted would refuse
-        what the next run deploys."""
+        """Delete the objects in reverse order of their creation, and return when all of them are gone: a namespace that
+        is still being deleted would reject the objects that the next run deploys."""
         async with self._client() as client:
             for resource, namespace, name in reversed(self._created):
                 await client.delete(resource, namespace, name, propagation="Foreground")
@@ -86,8 +86,8 @@ class Release:
             )
 
     def _filled(self, desired: Descriptor, text: str) -> str:
-        """Replace placeholders. `${port.…}` and `${kubeconfig}` are those of the operator, or, if it plays none, of the
-        gang scheduler."""
+        """Replace placeholders. `${port.…}` and `${kubeconfig}` are those of the operator or, if the implementation
+        plays no operator, of the gang scheduler."""
         role = Role.OPERATOR if Role.OPERATOR in desired.roles else Role.GANG_SCHEDULER
         return self._values.fill(ProcessLocation(role, role, role), desired, text)
 
@@ -108,7 +108,7 @@ class Release:
         self._call(desired, words)
 
     async def _note(self, helm: Helm) -> None:
-        """Leave a note of the release in the cluster, for the case that this process is killed."""
+        """Record the release in the cluster, so that it can be removed even if this process is killed."""
         if run := self._values.cluster.run:
             async with self._client() as client:
                 await client.apply(CONFIG_MAPS, helm_releases.note(helm.namespace, helm.release, run), manager=MANAGER)
@@ -120,7 +120,7 @@ class Release:
                 await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, name)
 
     def _call(self, of: Descriptor, words: Sequence[str]) -> None:
-        """Run helm. Raises HarnessError with its reason."""
+        """Run helm. Raises HarnessError with helm's reason."""
         command = ["helm", *words, "--kubeconfig", str(self._values.cluster.kubeconfig)]
         environment = inherited.chosen(os.environ, HELM_INHERITS)
         location = of.document.location("install", "helm")
@@ -134,5 +134,5 @@ class Release:
 
 
 def _escaped(value: str) -> str:
-    """Return a value in which helm finds no further assignment."""
+    """Return a value in which helm finds no additional assignment."""
     return value.replace("\\", "\\\\").replace(",", "\\,")

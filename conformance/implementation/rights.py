@@ -1,7 +1,8 @@
-"""The rights of the roles of an implementation: each is a user of its own, bound to a ClusterRole.
+"""The permissions of an implementation's roles: each role is a separate user that is bound to a ClusterRole.
 
-That is `cluster-admin` unless the descriptor names less, and never the group `system:masters`, whose rights nothing can
-narrow: an implementation has no more than what can be given to an operator on any cluster.
+The ClusterRole is `cluster-admin` unless the descriptor names a narrower one. The users are never in the group
+`system:masters`, whose permissions cannot be restricted: an implementation has no more permissions than can be given to
+an operator on any cluster.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 async def grant(client: Client, players: Mapping[Role, Descriptor], narrow: Descriptor | None = None) -> None:
-    """Bind the user of each role, and return once the API server knows it. `narrow`: the implementation whose roles may
-    do only what it declares, by a ClusterRole or by bindings among its objects. Raises UsageError for a ClusterRole
-    that does not exist, HarnessError."""
+    """Bind the user of each role, and return once the API server applies the bindings. The roles of `narrow` may do
+    only what that implementation declares, by a ClusterRole or by bindings among its objects. Raises UsageError for a
+    ClusterRole that does not exist, HarnessError."""
     bound = {role: player for role, player in players.items() if player is not narrow or role in player.cluster_roles}
     await asyncio.gather(*(_bind(client, role, player) for role, player in bound.items()))
 
 
 def require_declared(descriptor: Descriptor) -> None:
-    """Raise UsageError for a role of an implementation that declares no rights: it could do nothing at all."""
+    """Raise UsageError if a role of the implementation declares no permissions, because it could not do anything."""
     paths = descriptor.manifests("objects")
     manifests = (obj for path in paths for obj in installation.read_manifests(path, installation.text(path)))
     if any(manifest["kind"] in (BINDINGS.kind, "RoleBinding") for manifest in manifests):
@@ -76,7 +77,7 @@ async def _bind(client: Client, role: Role, player: Descriptor) -> None:
 
 
 def _allowed(cluster_role: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return something that a ClusterRole allows; None if it allows nothing that can be asked for."""
+    """Return the attributes of a request that the ClusterRole allows; None if it allows nothing that can be checked."""
     for rule in cluster_role.get("rules") or ():
         if rule.get("resources") and not rule.get("resourceNames"):
             resource, _, subresource = rule["resources"][0].partition("/")

@@ -1,4 +1,4 @@
-"""One process of a role: launch it, wait until it is ready, end it, notice its end."""
+"""One process of a role: it is launched, becomes ready, and is ended; if it ends by itself, that is noticed."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from conformance.implementation.values import ProcessLocation, Values
 
 
 def subject(role: Role, process: str) -> str:
-    """Return what a sentence calls a process: the role, if it is the only one of the role."""
+    """Return the words for a process in a message: just the role, if this is the only process of the role."""
     return f"process {process} of the {role}" if process else str(role)
 
 
 @dataclass(frozen=True)
 class ProcessFailure:
-    """A process that ended although the driver did not end it: a finding about the implementation."""
+    """A process that ended although the driver did not end it. This is a finding about the implementation."""
 
     role: Role
     process: str
-    """The name of the process within the role; empty for the only one."""
+    """The name of the process within the role; empty for a role's only process."""
     implementation: str
     ended: Ended
     tail: str
 
     def require_supervised(self) -> None:
-        """Raise SupervisorLost if it is no finding: the process ended with its supervisor."""
+        """Raise SupervisorLost if this is not a finding because the process ended with its supervisor."""
         if self.ended.unsupervised:
             raise SupervisorLost(str(self))
 
@@ -42,10 +42,10 @@ class ProcessFailure:
 
 
 class NotStarted(HarnessError):
-    """A process could not be started or did not become ready. The suite decides by `role` whose fault that is.
+    """A process could not be started or did not become ready. The suite decides by `role` who is at fault.
 
-    `timed_out`: it runs, and was not ready within the time that the descriptor gives it. `code` is the exit code of a
-    process that ended before it was ready.
+    `timed_out`: the process runs but was not ready within the time that the descriptor allows. `code` is the exit code
+    of a process that ended before it was ready.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class NotStarted(HarnessError):
 
 
 class RoleProcess:
-    """A process of a role. `player` is the name of the role's ports; with the process's own name, it is the name of its
-    folder and log. Failures are added to `failures`."""
+    """A process of a role. `player` is the name of the role's ports. The process's folder and log are named after
+    `player` and the name of the process. Failures are added to `failures`."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class RoleProcess:
         values: Values,
         failures: list[ProcessFailure],
     ) -> None:
-        """`number`: its position among the processes of the role."""
+        """`number` is the position of the process among the processes of the role."""
         self.role = role
         self.group: ProcessGroup | None = None
-        """The running program; None if it was never started or was ended."""
+        """The running program; None if it was never started or has been ended."""
         self._process: Process = descriptor.processes[role][number]
         self._ready = False
         self.page = ""
-        """The page that says that the running program is ready; empty if it has none."""
+        """The URL that shows the readiness of the running program; empty if there is none."""
         self.name = f"{player}-{self._process.name}" if self._process.name else player
         self._place = ProcessLocation(player, self.name, role)
         self._field = ("processes", role, number) if self._process.name else ("processes", role)
@@ -90,16 +90,16 @@ class RoleProcess:
 
     @property
     def alive(self) -> bool:
-        """Return whether it runs."""
+        """Return whether the process is running."""
         return self.group is not None and self.group.ended is None
 
     @property
     def pid(self) -> int | None:
-        """Return its process id; None if it does not run."""
+        """Return the process id; None if the process is not running."""
         return self.group.pid if self.group is not None and self.group.ended is None else None
 
     def launch(self) -> None:
-        """Start it without waiting until it is ready. Raises NotStarted and SupervisorLost."""
+        """Start the process without waiting until it is ready. Raises NotStarted and SupervisorLost."""
         self.notice()
         self._ready = False
         directory = self._values.directory(self.name)
@@ -107,7 +107,7 @@ class RoleProcess:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name, template in self._process.files.items():
                 write_private(directory / name, self._fill(template).encode())
-        except OSError as error:  # it may have changed its own folder
+        except OSError as error:  # a process may have changed its own folder
             raise self._not_started(f"cannot be started: {error.filename}: {error.strerror}") from error
         program, *arguments = self._argv()
         argv = [located(program, self._descriptor.here), *arguments]
@@ -141,7 +141,7 @@ class RoleProcess:
         self._ready, self.page = True, page or ""
 
     def still_running(self, waiting: RoleProcess) -> None:
-        """Raise NotStarted if it has ended by itself, while another process was `waiting` to become ready."""
+        """Raise NotStarted if this process ended by itself while another process was `waiting` to become ready."""
         if self is not waiting and self.group is not None and (ended := self.group.ended) is not None:
             self._failure(ended, self.group.tail()).require_supervised()
             phase = "after it was ready, before all others were" if self._ready else "before it was ready"
@@ -152,7 +152,7 @@ class RoleProcess:
         self._end(kill=False)
 
     def kill(self) -> None:
-        """Send SIGKILL to the process group."""
+        """Send SIGKILL to the process and its descendants."""
         self._end(kill=True)
 
     def notice(self) -> None:
@@ -163,7 +163,8 @@ class RoleProcess:
             self.group = None
 
     def last_words(self, lines: int) -> str:
-        """Return the last lines of its log as one line of text; empty if it does not run."""
+        """Return the last lines of the process's log as one line of text; an empty text if the process is not
+        running."""
         if self.group is None:
             return ""
         return f"the {subject(self.role, self._process.name)} runs, and its {TAIL}{self.group.last_lines(lines)}"
@@ -178,7 +179,8 @@ class RoleProcess:
         return ProcessFailure(self.role, self._process.name, self._descriptor.name, ended, output)
 
     def _environment(self) -> dict[str, str]:
-        """Return the environment of the program: inherited variables, then those of cluster and descriptor."""
+        """Return the environment of the program: inherited variables, the cluster's variables, and the descriptor's
+        variables. Later ones override earlier ones."""
         own_variables = {name: self._fill(value) for name, value in self._process.env.items()}
         return (
             inherited.chosen(os.environ, self._process.inherit) | dict(self._values.cluster.environment) | own_variables

@@ -1,4 +1,4 @@
-"""The names of the schedulers of a cluster, which has one `default-scheduler`."""
+"""The names of a cluster's schedulers, only one of which can be `default-scheduler`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from conformance.cluster.settings import DEFAULT_SCHEDULER
 from conformance.implementation.descriptor import Descriptor, Role
 
 SECOND_NAME = "kube-scheduler"
-"""The name of kube-scheduler if a gang scheduler uses its default name."""
+"""The name that kube-scheduler gets if a gang scheduler uses the default name."""
 
 
 def started(judged: Descriptor, supplied: Descriptor | None) -> bool:
@@ -16,7 +16,7 @@ def started(judged: Descriptor, supplied: Descriptor | None) -> bool:
 
 
 def kube_scheduler(judged: Descriptor, supplied: Descriptor | None) -> str:
-    """Return the name that kube-scheduler uses: its default, unless a gang scheduler that the suite starts uses
-    that."""
+    """Return the name of kube-scheduler: the default name, unless a gang scheduler that the suite starts uses that
+    name."""
     in_use = started(judged, supplied)
     return SECOND_NAME if in_use and judged.scheduler_name == DEFAULT_SCHEDULER else DEFAULT_SCHEDULER

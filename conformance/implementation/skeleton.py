@@ -1,4 +1,4 @@
-"""The text of a new descriptor, from a few answers. Pure; `loading` checks the result as any other file."""
+"""The text of a new descriptor, generated from a few answers. Pure; `loading` checks the result like any other file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ OUR_CRDS = {
     ),
     lines.MAPS: (_REFERENCE_CRDS,),
 }
-"""By line of the contract, the CRDs of the reference, for an implementation without CRDs of its own. Those of the line
-`maps` serve PodGangMaps and the strategy Coherent, which claims the feature `coherent`."""
+"""Maps a release line of the contract to the CRDs of the reference, for an implementation without CRDs of its own. The
+CRDs of the line `maps` serve PodGangMaps and the strategy Coherent, so they claim the feature `coherent`."""
 GUIDE = "grove-conformance implementation guide"
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The least content of a descriptor. An implementation without a `command` runs already. `ready` is a URL, or a
-    regular expression for a line of the log. All texts may contain placeholders."""
+    """The minimal content of a descriptor. An implementation without a `command` is already running. `ready` is a URL,
+    or a regular expression for a log line. All texts may contain placeholders."""
 
     name: str
     version: str
@@ -38,7 +38,7 @@ class Answers:
 
 
 def descriptor(answers: Answers) -> str:
-    """Return the YAML text of a descriptor, with comments that say what may follow."""
+    """Return the YAML text of a descriptor, with comments that explain what can be added."""
     roles = [str(role) for role in answers.roles]
     lines = [
         f"# How the Grove conformance suite installs, starts and stops {answers.name}.",
@@ -81,5 +81,5 @@ def _process(role: str, answers: Answers) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a YAML scalar: JSON strings are YAML."""
+    """Return a text as a YAML scalar. JSON strings are valid YAML."""
     return json.dumps(text, ensure_ascii=False)

@@ -11,8 +11,9 @@ FEATURE = "upgrade"
 
 
 def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
-    """Return `judged` with `earlier` as the only version that it takes over from, both with the scheduler name of
-    `judged`. CRDs are those of `judged`; webhooks are those of whichever operator runs. Raises UsageError."""
+    """Return `judged` with `earlier` as the only version from which it takes over, both with the scheduler name of
+    `judged`. The CRDs are those of `judged`; the webhooks are those of the operator that is running. Raises
+    UsageError."""
     for descriptor in (judged, earlier):
         if Role.OPERATOR not in descriptor.processes:
             raise UsageError(

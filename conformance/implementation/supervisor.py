@@ -1,12 +1,13 @@
-"""The parent of one program: nothing that the program has started outlives it, or the process that asked for it.
+"""The parent process of one program. No process that the program has started outlives the program, or the process that
+requested it.
 
-Run as a script with `python -I -S`: it imports little, so that it costs each role only milliseconds and megabytes. On
-Linux it is a subreaper: a process that leaves its process group and session and empties its environment is still a
-descendant and is found. Elsewhere only the process group is ended.
+This file is run as a script with `python -I -S` and imports little, so that it costs only milliseconds and megabytes
+for each role. On Linux it is a subreaper, so a process that leaves its process group and session and empties its
+environment is still a descendant and is found. On other systems only the process group is ended.
 
-Standard input carries commands: `T` sends SIGTERM to the group, `K` ends everything, `D` detaches; the end of the
-stream, when the parent is gone, ends everything. The descriptor in the first argument carries reports: `started PID` or
-`failed ERRNO`, then `ended CODE`.
+Standard input carries commands: `T` sends SIGTERM to the group, `K` ends everything, and `D` detaches. At the end of
+the stream, when the parent is gone, everything is ended unless detached. The file descriptor in the first argument
+carries reports: `started PID` or `failed ERRNO`, then `ended CODE`.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(reports: int, argv: list[str]) -> None:
-    """Start the program and serve commands until it has ended."""
-    with suppress(OSError, AttributeError):  # no such call on this system
+    """Start the program and serve commands until the program has ended."""
+    with suppress(OSError, AttributeError):  # this system has no such call
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     awake, wake = os.pipe()
-    os.set_blocking(wake, False)  # as set_wakeup_fd wants it
+    os.set_blocking(wake, False)  # required by set_wakeup_fd
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
     leader = start(argv, reports)
@@ -49,14 +50,14 @@ def main(reports: int, argv: list[str]) -> None:
 
 
 def start(argv: list[str], reports: int) -> int:
-    """Start the program in a new session and return its pid. Ends this process if it cannot be started."""
+    """Start the program in a new session and return its pid. End this process if the program cannot be started."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):  # the last two are ignored by Python
+            for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
                 signal.signal(number, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.execvp(argv[0], argv)  # noqa: S606 - a list, never shell text
@@ -76,17 +77,17 @@ def start(argv: list[str], reports: int) -> int:
 def reap(leader: int) -> int | None:
     """Reap processes that have ended. Return the status of the program if it is among them."""
     status = None
-    with suppress(ChildProcessError):  # none left
+    with suppress(ChildProcessError):  # no children left
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             status = ended[1] if ended[0] == leader else status
     return status
 
 
 def end(leader: int) -> None:
-    """Send SIGKILL to the program, its group and every descendant, until all are dead except those that we may not
-    kill.
+    """Send SIGKILL to the program, its group and every descendant until all are dead, except for processes that this
+    process is not permitted to kill.
 
-    The program may have been reaped an instant ago: its pid is not reused while its group has members.
+    The program may just have been reaped. Its pid is not reused while its group has members.
     """
     signal_group(leader, signal.SIGKILL)
     refused: set[int] = set()
@@ -94,7 +95,7 @@ def end(leader: int) -> None:
         for pid in alive:
             try:
                 os.kill(pid, signal.SIGKILL)
-            except PermissionError:  # it runs as another user, by sudo or the like
+            except PermissionError:  # the process runs as another user, through sudo for example
                 refused.add(pid)
             except ProcessLookupError:
                 continue
@@ -102,13 +103,13 @@ def end(leader: int) -> None:
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:
-    """Send a signal to the process group of the program, if it still exists."""
+    """Send a signal to the process group of the program, if the group still exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
 
 
 def descendants() -> set[int]:
-    """Return the living processes below this one; none if the system does not tell (there is no /proc)."""
+    """Return the ids of the living descendants of this process; an empty set if the system has no /proc."""
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208 - pathlib is slow to import
         if name.isdigit():

@@ -16,25 +16,27 @@ class ClusterFacts:
     """The facts about a cluster that a driver needs."""
 
     kubeconfig: Path
-    """The suite's own."""
+    """The kubeconfig of the suite itself."""
     directory: Path
-    """The cluster's own folder: logs are in `logs/`, everything else is in `implementation/`."""
+    """The cluster's folder. Logs are in `logs/`, everything else is in `implementation/`."""
     environment: Mapping[str, str]
-    """Variables of every process: the marker by which prune finds it, in a cluster of the suite."""
+    """Variables for every process. On a cluster of the suite, this is the marker by which `prune` finds the process."""
     port: Callable[[int], int]
-    """The n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
+    """Returns the n-th port (from 0) of 127.0.0.1 that is claimed for drivers. Raises HarnessError if none is left."""
     of_role: Callable[[Role], Path] | None = None
-    """The kubeconfig of a role's own user; None if all share that of the suite, as on a cluster of somebody else."""
+    """Returns the kubeconfig of a role's own user; None if all roles use the suite's kubeconfig, as on an existing
+    cluster."""
     run: str = ""
-    """The run whose label is on what is made and removed at its end; empty on a cluster that ends with the run."""
+    """The run whose label is put on objects that are removed at the end of the run; empty on a cluster that ends with
+    the run."""
     declared_rights: bool = False
-    """Whether the user of a role has no rights but those that the descriptor declares."""
+    """Whether the user of a role has only the permissions that the descriptor declares."""
 
 
 @dataclass(frozen=True)
 class ProcessLocation:
-    """The place of the ports, the folder and the log of a process. `player` has the ports: the processes of one role
-    share them by name; folder and log are those of `process`."""
+    """Where the ports, the folder and the log of a process belong. `player` has the ports, which the processes of one
+    role share by name; the folder and the log belong to `process`."""
 
     player: str
     process: str
@@ -42,23 +44,23 @@ class ProcessLocation:
 
 
 class Values:
-    """Values of placeholders for the processes of one driver."""
+    """The values of placeholders for the processes of one driver."""
 
     def __init__(self, cluster: ClusterFacts, scheduler_name: str) -> None:
         self.cluster = cluster
         self.lease_namespace = ""
-        """Namespace of the operator's Lease; empty without leader election."""
+        """The namespace of the operator's Lease; empty without leader election."""
         self._scheduler_name = scheduler_name
         self._root = cluster.directory / "implementation"
         self._certificates = Certificates(self._root / "certificates")
         self._ports: dict[tuple[str, str], int] = {}
 
     def directory(self, process: str) -> Path:
-        """Return the working directory of a process, by its name."""
+        """Return the working directory of the process with this name."""
         return self._root / process
 
     def log(self, process: str) -> Path:
-        """Return the log of a process."""
+        """Return the log of the process with this name."""
         return self.cluster.directory / "logs" / f"{process}.log"
 
     def fill(self, place: ProcessLocation, source: Descriptor, text: str) -> str:
@@ -66,7 +68,7 @@ class Values:
         return placeholders.expand(text, lambda name: self.value(place, source, name))
 
     def value(self, place: ProcessLocation, source: Descriptor, name: str) -> str:
-        """Return the value of a placeholder. Raises HarnessError if no port is left for it."""
+        """Return the value of a placeholder. Raises HarnessError if there is no port left for it."""
         family, _, rest = name.partition(".")
         match family:
             case "kubeconfig":
@@ -94,7 +96,7 @@ class Values:
                 return value
 
     def _port(self, player: str, name: str) -> int:
-        """Return the port of that name. It stays the same after a restart, because webhook configurations contain
+        """Return the port with this name. It stays the same after a restart, because webhook configurations contain
         it."""
         if (player, name) not in self._ports:
             self._ports[player, name] = self.cluster.port(len(self._ports))
