@@ -1,1 +1,1 @@
-"""Mutants by profile: each module registers its own."""
+"""Mutants by profile: each module registers its own mutants."""

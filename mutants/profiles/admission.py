@@ -27,13 +27,14 @@ from reference_impl.plan import defaults
 
 
 def _ignore(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
-    """Drop all errors of a family of rules."""
+    """Drop the errors for which `ignored` is true."""
     right = getattr(capacity, name)
     replace(capacity, name, lambda *arguments: [error for error in right(*arguments) if not ignored(error)])
 
 
 def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
-    """Select errors whose path ends in `leaf` and, if words are given, whose detail contains one of them."""
+    """Return a predicate of errors whose path ends in `leaf` and, if words are given, whose detail contains one of
+    them."""
     return lambda error: error.path.endswith(leaf) and (not words or any(word in error.detail for word in words))
 
 
@@ -230,7 +231,7 @@ def _filter_unchecked() -> None:
 
 
 FORCED_POLICY = "restartPolicy will be ignored, it will be set to Always"
-"""A warning of upstream about every set (VAL-44)."""
+"""A warning that upstream issues for every set (VAL-44)."""
 
 
 @mutant("policy-always-warned", "operator", "warns about a restart policy that it has defaulted itself", "ADM-026")

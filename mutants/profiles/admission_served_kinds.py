@@ -1,4 +1,4 @@
-"""Mutants of the served kinds: the operator spoils its own CRDs when it starts."""
+"""Mutants of the served CRDs: the operator breaks its own CRDs when it starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "/spec/versions/0/schema/openAPIV3Schema/properties"
 
 
 def spoil(crd: str, *operations: dict[str, Any]) -> None:
-    """Apply a JSON patch to a CRD before the operator starts to work."""
+    """Apply a JSON patch to a CRD before the operator starts working."""
     make, run = Operator.__init__, Operator.run
     clients: list[Client] = []
 
@@ -56,7 +56,7 @@ def _default_missing() -> None:
 
 @mutant("strategy-type-undefaulted", "operator", "serves sets without a default for the strategy's type", "ADM-061")
 def leave_strategy_types_open() -> None:
-    """Serve PodCliqueSets whose update strategy has no default type."""
+    """Serve PodCliqueSets without a default for the type of the update strategy."""
     path = f"{SCHEMA}/spec/properties/updateStrategy/properties/type/default"
     spoil("podcliquesets.grove.io", {"op": "remove", "path": path})
 

@@ -1,4 +1,4 @@
-"""Mutants of the operator's webhooks for sets that an earlier version has stored."""
+"""Mutants of the operator's webhooks for sets that an earlier version of the operator has stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants in how a coherent update plans its sub-steps."""
+"""Mutants of how a coherent update plans its sub-steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _step_in_one() -> None:
         return SubStep(SubStepKind.ANCHOR, {c.key: min(steps.target(c, count), remaining[c.key]) for c in components})
 
     replace(steps, "beginning", beginning)
-    _ignore_the_budget()  # else no such anchor is ever opened, and nothing is replaced in another way
+    _ignore_the_budget()  # otherwise no such anchor is ever opened, and the result does not differ
 
 
 @mutant("one-step-only", "operator", "opens one anchor with the minimum, then only tails", "COHR-032", "COHR-092")
@@ -124,7 +124,7 @@ def _joined_pods_not_awaited() -> None:
 
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-    """Take as many replicas as are done for those with the lowest indices: wrong after a revert."""
+    """Assume that the finished replicas are those with the lowest indices, which is wrong after a revert."""
     members = right_slots(layout, key, observed, generation)
     if key.kind is Kind.CLIQUE:
         return members
@@ -247,7 +247,7 @@ def _single_anchor_ignored() -> None:
     "first-text", "operator", "plans updates and first layouts as the proposal's first text", "COHR-030", "COHR-047"
 )
 def _first_text() -> None:
-    """The laboratory compares it with the other gang layouts (`grove-conformance lab coherent`)."""
+    """`grove-conformance lab coherent` compares this planner with other gang layouts."""
 
     def next_step(
         layout: Layout,

@@ -1,4 +1,4 @@
-"""Mutants in the admission of coherent sets, in their defaults, and in the served kinds."""
+"""Mutants of the admission of coherent sets, of their defaults, and of the served CRDs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants in interrupted coherent updates, in the steps before and after them, and in rejected changes."""
+"""Mutants of interrupted coherent updates, of the steps before and after them, and of rejected changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants in the objects of coherent sets: maps, gangs, cliques."""
+"""Mutants of the objects of coherent sets: maps, gangs and cliques."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _anchors_last() -> None:
         return [name for name, other in self.gangs.items() if entry.anchor and not other.entry.anchor]
 
     def wake_dependents(self: Operator, item: Object, gang: str) -> None:
-        self._wake_replica(item)  # an operator that waits for other gangs looks when they have changed
+        self._wake_replica(item)  # an operator that waits for other gangs checks again when they change
 
     replace(Placement, "awaited", awaited)
     replace(Operator, "_wake_dependents", wake_dependents)
@@ -166,7 +166,7 @@ def _base_gang_stays() -> None:
     def planned(pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
         result = right(pcs, index, *rest)
         if not (pcs.status and pcs.status.available_replicas):
-            return result  # a set with a gang that nobody places would never be available
+            return result  # a set with a gang that is never scheduled would never become available
         return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
     replace(gangs, "planned", planned)

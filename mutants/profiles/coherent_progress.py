@@ -1,4 +1,4 @@
-"""Mutants in the order of replicas in a coherent update, in its reports, and in losses and restarts."""
+"""Mutants of the order of replicas in a coherent update, of its reports, and of losses and restarts during it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from reference_impl.plan.revisions import Revision
 
 
 def _reports(**instead: Any) -> None:
-    """Report progress with these arguments instead of the right ones."""
+    """Report progress with these arguments in place of the correct ones."""
     right = update.advanced
 
     def advanced(

@@ -1,4 +1,4 @@
-"""Mutants in coherent sets between updates: scaling, adoption, repair."""
+"""Mutants of coherent sets between updates: scaling, adoption and repair."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def _added_replicas_share_a_gang() -> None:
 
 
 Keep = Callable[[dict[str, tuple[int, ...]], int], dict[str, tuple[int, ...]]]
-"""A function from the replicas of a group, by entry, and a number to so many replicas that stay."""
+"""Selects the replicas that stay: takes a group's indices by entry and the number to keep; returns the kept indices by
+entry."""
 
 
 def _lowest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str, tuple[int, ...]]:
@@ -52,7 +53,8 @@ def _oldest_removed(before: dict[str, tuple[int, ...]], count: int) -> dict[str,
 
 
 def _fitted_by(keep: Keep) -> Callable[..., Layout]:
-    """Return a fitting that removes other replicas of scaling groups."""
+    """Return a replacement for `fitted` that removes other replicas of scaling groups: `keep` selects those that
+    stay."""
 
     def fitted(
         layout: Layout,
@@ -78,13 +80,13 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
 
 right_fitted = fitting.fitted
 lowest_removed = _fitted_by(_lowest_removed)
-"""A fitting that removes the replicas with the lowest indices."""
+"""A replacement for `fitted` that removes the replicas with the lowest indices."""
 fitted_with_gaps = _fitted_by(_oldest_removed)
-"""A fitting that removes the replicas of the oldest entries first."""
+"""A replacement for `fitted` that removes the replicas of the oldest entries first."""
 
 
 def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
-    """Return whether the layout holds as many members of each component as there should be, with any indices."""
+    """Return whether the layout holds the right number of members of each component, whatever their indices are."""
     return all(sum(entry.count(component.key) for entry in layout) == component.replicas for component in components)
 
 

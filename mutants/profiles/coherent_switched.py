@@ -1,4 +1,4 @@
-"""Mutants in sets whose strategy is switched to Coherent, or from it."""
+"""Mutants of sets whose update strategy is switched to or from Coherent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of the objects of a set: their creation, their correction from templates, their statuses."""
+"""Mutants of a set's objects: their creation, their correction from templates, and their statuses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Manifest = children.Manifest
 
 
 def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> None:
-    """Apply `change` to each manifest that a function returns."""
+    """Apply `change` to each manifest that the function returns."""
     right = getattr(module, name)
 
     def spoilt(*arguments: Any, **named: Any) -> Manifest:
@@ -61,14 +61,14 @@ def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> No
 
 
 def _restated(**wrong: Any) -> None:
-    """Apply a change to every status of a clique."""
+    """Set these fields in every status of a clique."""
     right = statuses.clique_status
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
 
 
 @mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-036")
 def finalizer_late() -> None:
-    """Create cliques without their finalizer and add it later."""
+    """Create cliques without their finalizer, and add it later."""
     _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
     right = CliqueReconciler.reconcile
 
@@ -95,7 +95,7 @@ def _always_published() -> None:
 
 @mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
 def make_services_on_demand() -> None:
-    """Default no headlessServiceConfig, and make the Services of sets without one no headless ones."""
+    """Do not default headlessServiceConfig, and make the Services of sets without it ordinary ones."""
     defaulted, right = defaults._zero, children.service
 
     def zero(root: str, within: dict[str, Any], field: str, *value: Any) -> Iterator[Any]:
@@ -159,7 +159,7 @@ def names_unlabelled() -> None:
 
 @mutant("deletion-unblocked", "operator", "lets no owner wait for what it controls", "CORE-035")
 def deletion_unblocked() -> None:
-    """Let no owner wait for the objects that it controls."""
+    """Omit blockOwnerDeletion from owner references, so that owners do not wait for the objects that they control."""
 
     def owner_reference(reference: Manifest, *_: Any) -> Manifest:
         return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
@@ -169,7 +169,7 @@ def deletion_unblocked() -> None:
 
 @mutant("reasons-of-its-own", "operator", "gives conditions about numbers of pods other reasons", "CORE-037")
 def reasons_of_its_own() -> None:
-    """Give conditions about numbers of pods other reasons than those of the API."""
+    """Give conditions about pod counts other reasons than the API defines."""
 
     def other(condition: Condition, *_: Any) -> Condition:
         return msgspec.structs.replace(condition, reason=f"PodsCounted{condition.status}")
@@ -192,7 +192,7 @@ def _gated_for_ever() -> None:
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
         status = right(clique, members, *rest)
-        # Statuses are written now and then: a number that was never written counts as well.
+        # Statuses are not written on every change, so values that were never written count too.
         gated = highest[clique.metadata.uid] = max(status.schedule_gated_replicas, highest[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 
@@ -280,7 +280,7 @@ def _status_rewritten_at_rest() -> None:
 
 
 SOME_SECONDS = 12.0
-"""Seconds; longer than an operator may take to come to rest."""
+"""Seconds: longer than an operator may take to come to rest."""
 
 
 @mutant("all-gates-removed", "operator", "removes all gates of a pod instead of only its own", "GANG-020")
@@ -327,7 +327,7 @@ def _groups_late() -> None:
 
 @mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-027")
 def gates_wait_for_ready() -> None:
-    """Let pods of scaled gangs wait until those of their base gang are Ready."""
+    """Keep the gates of scaled gangs' pods until the pods of their base gang are Ready."""
 
     def ready_pods(self: Cache, namespace: str, name: str) -> int:
         clique = self.cliques.get(namespace, name)
@@ -470,7 +470,7 @@ def _clique_disowned() -> None:
 
 
 def never_adopt(kind: str) -> None:
-    """Leave orphans of a kind alone."""
+    """Never adopt orphans of this kind."""
     right = Adoption._adopt
 
     async def adopt(self: Adoption, owner: Any, reference: Manifest, informers: Iterable[Any]) -> None:

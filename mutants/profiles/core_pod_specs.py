@@ -1,4 +1,5 @@
-"""Mutants of the fields of a template's pod spec in pods and cliques: one for each class of fields."""
+"""Mutants of the pod-spec fields that pods and cliques take from their template: one mutant for each class of
+fields."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ OF_PODS: Mapping[str, tuple[str, ...]] = {
     "runtime-classes": ("runtimeClassName", "overhead"),
     "service-links": ("enableServiceLinks",),
 }
-"""Fields of pod specs by class."""
+"""The fields of pod specs, by class."""
 OF_CONTAINERS: Mapping[str, tuple[str, ...]] = {
     "commands": ("command", "args", "workingDir"),
     "container-resources": ("resources", "resizePolicy"),
@@ -45,7 +46,7 @@ OF_CONTAINERS: Mapping[str, tuple[str, ...]] = {
     "termination-messages": ("terminationMessagePath", "terminationMessagePolicy"),
     "variable-sources": ("envFrom",),
 }
-"""Fields of containers and init containers by class."""
+"""The fields of containers and init containers, by class."""
 OF_SIDECARS = (*PROBES, "lifecycle", "resizePolicy", "restartPolicy")
 OF_VOLUMES = ("defaultMode", "items", "optional", "readOnly")
 
@@ -55,7 +56,7 @@ def _without(fields: Sequence[str]) -> Change:
 
 
 def _of_containers(spec: Manifest, change: Change, *kinds: str) -> Manifest:
-    """Return a pod spec with its containers changed, but for those of Grove."""
+    """Return a pod spec with `change` applied to all containers except Grove's init container."""
     changed = {
         kind: [
             container if container["name"] == labels.INIT_CONTAINER else change(container) for container in spec[kind]

@@ -1,5 +1,5 @@
-"""Mutants in pods that have native sidecars and init containers of their template, waits added by the operator, or
-replicas added by a scale-out."""
+"""Mutants of pods whose template has native sidecars and init containers, with waits added by the operator or replicas
+added by a scale-out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of the operator's reports about pods."""
+"""Mutants of the operator's reports on pods."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _start_is_enough() -> None:
 
 @mutant("only-ready-counts", "operator", "reports a breach until enough pods are ready", "CORE-041")
 def count_ready_pods_only() -> None:
-    """Count no pod that has not started yet."""
+    """Treat every pod that is not Ready as stalled, including those that are still starting."""
     replace(termination, "_stalled", lambda pod: not pod.ready)
 
 

@@ -67,7 +67,7 @@ def _groups_by_themselves() -> None:
 
 
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
-    """Register for the suite a mutant of the planning that is also proved against the oracle."""
+    """Register a mutant of the planning for the suite; it is also proved against the oracle."""
     [planning_mutant] = [candidate for candidate in scheduler_placement.MUTANTS if candidate.name == planning]
     mutant(name, "gang-scheduler", planning_mutant.text, *caught_by)(planning_mutant.apply)
 
@@ -94,12 +94,13 @@ def _labels_late() -> None:
 
 OTHER_GATE, SECOND_GATE = "scheduling.example.org/gang-is-incomplete", "scheduling.example.org/gang-is-incomplete-too"
 OWN_GATES = (labels.GATE, OTHER_GATE, SECOND_GATE)
-"""The gates of Grove, also where variants rename it or add one."""
+"""Grove's gate, its renamed form and the gate that variants add."""
 
 
 @mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")
 def rename_gate() -> None:
-    """Create pods with a gate of another name. Gates of both names are removed: earlier pods may have the usual one."""
+    """Create pods with a gate of another name. Gates of both names are removed, because earlier pods may have the usual
+    one."""
 
     _change_gates(lambda gates: [{"name": OTHER_GATE} if gate["name"] == labels.GATE else gate for gate in gates])
 
@@ -111,12 +112,12 @@ def rename_gate() -> None:
 
 
 def add_gate() -> None:
-    """Create pods with Grove's gate and a second one, which goes with it."""
+    """Create pods with Grove's gate and a second gate, which is removed together with it."""
     _change_gates(lambda gates: [*gates, {"name": SECOND_GATE}])
 
 
 def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
-    """Create pods with other gates, and remove all of Grove's together."""
+    """Change the gates with which pods are created, and remove all of Grove's gates together."""
 
     def gated(pod: Manifest, *_: Any) -> Manifest:
         return {**pod, "spec": {**pod["spec"], "schedulingGates": change(pod["spec"]["schedulingGates"])}}

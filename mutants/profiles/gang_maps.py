@@ -1,4 +1,4 @@
-"""Mutants of PodGangMaps: of their entries, and of the gangs, cliques and pods that follow them."""
+"""Mutants of PodGangMaps: of their entries, and of the gangs, cliques and pods that follow from them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _ready_pods_join_the_anchor() -> None:
                 await self._writer.patch(self._cache.pods, pod, body)
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
-        if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # else it would replace them
+        if not any(pod.ready for pod in self._cache.pods_of(place.clique)):  # otherwise it would replace them
             await balanced(self, place)
 
     balanced = CliqueReconciler._balance
@@ -379,7 +379,7 @@ def _entries_keep_their_generation() -> None:
 
 @mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
 def keep_generations_of_gangs() -> None:
-    """Keep the generation for which a gang was created in its labels."""
+    """Keep the generation hash that a gang's labels had at its creation."""
     right = gangs.drift
 
     def drift(pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Mutants of template hashes: orders that matter and should not, or the reverse; missing and additional inputs."""
+"""Mutants of template hashes: an order that matters is ignored, or the reverse; inputs are missing or added."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _sorted_too("command", canonical._OF_CONTAINER, "command", "")
 
 
 def _sorted_as_text(name: str, field: str) -> None:
-    """Register a mutant whose canonical form sorts a list of containers by the JSON of its items."""
+    """Register a mutant whose canonical form sorts a list field of containers by the JSON of its items."""
 
     @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
     def _too_many() -> None:
@@ -260,7 +260,7 @@ def _of_set(wrong_order: bool, names: bool) -> None:
     "TMPL-009",
 )
 def _cliques_as_stored() -> None:
-    _of_set(wrong_order=False, names=False)  # without names there is nothing to order cliques by
+    _of_set(wrong_order=False, names=False)  # without their names, the cliques are not sorted
 
 
 @mutant("hash-cliques-sorted", "operator", "ignores the order of cliques where it is the startup order", "TMPL-004")

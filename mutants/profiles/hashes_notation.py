@@ -1,4 +1,4 @@
-"""Mutants of the notation of quantities."""
+"""Mutants of how quantities are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference_impl.runtime import configuration
 
 
 def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
-    """Store quantities as sent: in any case, or only if nothing is defaulted."""
+    """Store quantities as sent: always, or only if nothing has to be defaulted."""
     right, defaulted = notation.patch, defaults.patch
     configured = vars(configuration.Hashes)["policy"].fget
     legacy = False

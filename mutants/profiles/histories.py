@@ -1,4 +1,4 @@
-"""Mutants whose mistakes small scenes don't show: rules about every history catch them."""
+"""Mutants whose mistakes do not show in small scenes; the rules about every history catch them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from reference_impl.plan.children import Manifest
 
 
 def _replica(metadata: Manifest) -> int:
-    """Return the index of the replica of a gang, which its name has on both lines of the contract."""
+    """Return the replica index of a gang, which is part of its name on both release lines of the contract."""
     return int(names.index_in_gang(metadata["labels"][labels.PART_OF], metadata["name"]))
 
 
 def _pods_first(least: int) -> None:
-    """Create the pods of replicas from index `least` on without waiting for their gangs, which come late."""
+    """From replica index `least` on, create pods without waiting for their gangs, which are created late."""
     right, create = CliqueReconciler._may_create, Writer.create
 
     def may_create(self: CliqueReconciler, place: CliqueContext, name: str) -> bool:

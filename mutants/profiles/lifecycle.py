@@ -1,4 +1,4 @@
-"""Mutants of deletion, by the user and by hand."""
+"""Mutants of deletion, by the user and of single objects."""
 
 from __future__ import annotations
 

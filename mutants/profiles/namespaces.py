@@ -1,4 +1,4 @@
-"""Mutants that look objects up by name without their namespace."""
+"""Mutants that look up objects by name without their namespace."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _gangs_by_name_alone() -> None:
         result = right(item, gang_pods, scheduler_name, assumed, levels)
         strangers = [
             pod
-            for (namespace, _), foreign in pods_of_gangs.items()  # epochs in the names of gangs would keep them apart
+            for (namespace, _), foreign in pods_of_gangs.items()  # not by name: gang names differ by epoch
             if namespace != item.metadata.namespace
             for pod in foreign
             if pod.spec.node_name

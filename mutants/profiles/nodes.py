@@ -1,4 +1,4 @@
-"""Mutants about nodes that are cordoned, drained or failed."""
+"""Mutants of the reactions to nodes that are cordoned, drained or failed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"
 
 
 class NodeSpec(msgspec.Struct):
-    """The fields of the spec of a node that a mutant reads."""
+    """The fields of a node's spec that a mutant reads."""
 
     unschedulable: bool = False
 
@@ -171,7 +171,7 @@ async def _delete(client: Client, pod: Pod) -> None:
 
 
 def create_budgets(**permitted: int) -> None:
-    """Let the operator create a PodDisruptionBudget for each new set, with this limit."""
+    """Make the operator create a PodDisruptionBudget with this limit for each new set."""
     right = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
 

@@ -1,4 +1,4 @@
-"""Mutants of an operator that is not the only one."""
+"""Mutants of leader election: they show when an operator is stopped, restarted, or not the only instance."""
 
 from __future__ import annotations
 

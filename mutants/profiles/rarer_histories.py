@@ -1,4 +1,4 @@
-"""Mistakes that show only in rare histories: on some levels, for the second time, or just before another event."""
+"""Mutants that show only in rare histories: on some levels, at the second occurrence, or just before another event."""
 
 from __future__ import annotations
 

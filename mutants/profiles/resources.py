@@ -37,7 +37,7 @@ Manifest = children.Manifest
 
 
 def changed(module: Any, name: str, change: Any) -> None:
-    """Apply `change` to each manifest that a function returns."""
+    """Apply `change` to each manifest that the function returns."""
     right = getattr(module, name)
 
     def spoilt(*arguments: Any, **named: Any) -> Any:
@@ -260,7 +260,7 @@ def _autoscaler_unlabelled() -> None:
 
 @mutant("autoscaler-misnamed", "operator", "names autoscalers after what they are", "RES-096")
 def autoscaler_misnamed() -> None:
-    """Give names of autoscalers a suffix for their kind."""
+    """Append a suffix to the names of autoscalers."""
 
     def manifest(right: Manifest, *_: Any) -> Manifest:
         metadata = right["metadata"]
@@ -342,7 +342,7 @@ def _outside_template_first() -> None:
 
 @mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-098")
 def init_containers_without_claims() -> None:
-    """Pass claims to main containers only."""
+    """Pass claims to main containers only, not to init containers."""
     right = claims.with_claims
 
     def with_claims(spec: Manifest, given: Any) -> Manifest:
@@ -482,7 +482,8 @@ def _service_conflict_hidden() -> None:
 
 
 def _levels_turned(turned: Callable[[str], bool]) -> None:
-    """List several missing levels in reverse where `turned`, asked for the UID of the set, says so."""
+    """Reverse the missing levels in the condition's message if there are several and `turned`, given the UID of the
+    set, is true."""
     right = topology.condition
 
     def condition(pcs: Any, *rest: Any) -> Any:

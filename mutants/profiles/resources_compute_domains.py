@@ -26,7 +26,7 @@ def _domain_unlabelled() -> None:
 
 
 def _ends(complaint_of: Callable[[str], str]) -> None:
-    """Let the operator do something else where the cluster lacks what it needs."""
+    """Change by `complaint_of` what the operator reports when the cluster lacks what it needs."""
 
     async def unmet(client: Client, requested: features.Features, line: Line) -> str:
         return complaint_of(await features.unmet(client, requested, line))
@@ -79,7 +79,7 @@ def _channels_for_none() -> None:
 
 @mutant("init-channels-missing", "operator", "lets no init container use a channel", "RES-099")
 def init_containers_without_channels() -> None:
-    """Let main containers use channels only."""
+    """Give channels to main containers only, not to init containers."""
 
     def with_channel(result: Manifest, spec: Manifest, *_: Any) -> Manifest:
         return {**result, "initContainers": spec["initContainers"]} if spec.get("initContainers") else result
@@ -89,7 +89,7 @@ def init_containers_without_channels() -> None:
 
 @mutant("domain-sized", "operator", "asks for a number of nodes in ComputeDomains", "RES-099")
 def domain_sized() -> None:
-    """Ask for a number of nodes in ComputeDomains."""
+    """Request a number of nodes in ComputeDomains."""
     alter(mnnvl, "compute_domain", lambda manifest, *_: {**manifest, "spec": {**manifest["spec"], "numNodes": 2}})
 
 

@@ -1,4 +1,4 @@
-"""Mutants of an operator that accepts sets with two objects of one name."""
+"""Mutants of an operator that accepts sets in which two objects would have the same name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reference_impl.plan.reconcile_error import ReconcileError
 
 
 def accept_collisions() -> None:
-    """Let admission accept such sets, as upstream's does."""
+    """Make admission accept such sets, as upstream's admission does."""
     replace(collisions, "violations", lambda pcs, old: ())
 
 

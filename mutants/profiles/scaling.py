@@ -1,4 +1,4 @@
-"""Mutants of scaling: which objects are created and deleted."""
+"""Mutants of scaling: the objects that are created and deleted."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _first_replicas_go() -> None:
     highest, in_place, of_group = dict[str, int](), members.in_place, desired.of_group
 
     def stay(group: PodCliqueScalingGroup, indices: Iterable[int]) -> list[int]:
-        # The replicas that the status reports were requested before this process started.
+        # The replicas in the reported status were requested before this process started.
         before = (group.status.replicas if group.status else None) or 0
         count = highest[group.metadata.uid] = max(before, group.spec.replicas, highest.get(group.metadata.uid, 0))
         return [index for index in indices if index >= count - group.spec.replicas]

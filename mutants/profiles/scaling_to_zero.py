@@ -1,4 +1,4 @@
-"""Mutants that take a component that is scaled to zero for a lost one."""
+"""Mutants that mistake a component that is scaled to zero for a lost one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _idle_required() -> None:
 
 
 def idle_groups(*, keep_minimum: bool) -> None:
-    """Let anchors have a PodGroup for each standalone clique, with its minimum or with 0 if it is scaled to zero."""
+    """Give anchors a PodGroup for each standalone clique, also if it is scaled to zero, with minReplicas 0 or its
+    minimum."""
 
     def planned(
         plans: list[PlannedGang], pcs: PodCliqueSet, index: int, placement: Placement, *_: Any

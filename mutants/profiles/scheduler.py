@@ -45,7 +45,7 @@ def _partial_bind() -> None:
 
 @mutant("gives-up", "gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
-    # Not by what wakes the scheduler: events of other tests on the same cluster would wake it all the same.
+    # Independent of what wakes the scheduler, because events of other tests on the same cluster would wake it anyway.
     right, lost = cycle.plan, set[str]()
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
@@ -143,7 +143,8 @@ def _domain_for_all() -> None:
     first: dict[tuple[str, str], frozenset[str]] = {}
 
     def family(gang: Gang, key: str) -> tuple[str, str]:
-        """Gangs whose names differ only in replica and epoch are those of one set, in the last part of one scenario."""
+        """Return a key that gangs of one set share: names that differ only in replica and epoch, or in the last part of
+        one scenario."""
         return key, re.sub(r"-\d+-\d{10,}.*", "", gang.name).rstrip("0123456789xy").rstrip("-")
 
     def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capacity) -> frozenset[str]:

@@ -1,5 +1,5 @@
-"""Mutants of the scheduler that overlook one of the filters which Kubernetes documents, or heed it for pods that are
-bound already and not within a gang."""
+"""Mutants of the scheduler that ignore one of the filters that Kubernetes documents, or that apply it to bound pods but
+not within a gang."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from reference_impl.scheduler.model import Container, Node, Pod
 from reference_impl.scheduler.requests import Resources, requests
 
 NONE = ""
-"""No reason to refuse a node."""
+"""The empty reason: the node is not rejected."""
 
 
 def _forgives(plugin: type[Plugin], *words: str) -> None:
-    """Let a filter refuse no node, or not for reasons with one of these words."""
+    """Make a filter reject no node, or, with `words`, not for reasons that contain one of them."""
     right = plugin.refusal
 
     def refusal(self: Plugin, node: Node) -> str:
@@ -99,7 +99,7 @@ def _init_requests_ignored() -> None:
 
 
 def _init(pod: Pod, *, sidecars: bool) -> Sequence[Container]:
-    """Return the sidecars of a pod, or its init containers without them."""
+    """Return the sidecars of a pod, or its other init containers."""
     return [c for c in pod.spec.init_containers or () if (c.restart_policy == "Always") is sidecars]
 
 

@@ -1,8 +1,6 @@
-"""Mutants of the scheduler's planning, each with the rules of the specification that its outcomes break and the ids of
-the requirements that detect it.
-
-They are proved against the oracle (tests/scheduling/test_mutants.py), and on a cluster like all mutants.
-"""
+"""Mutants of the scheduler's planning, each with the specification's rules that it breaks and the ids of the
+requirements that detect it. They are proved against the oracle (tests/scheduling/test_mutants.py) and, like all
+mutants, on a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class PlacementMutant:
     name: str
     text: str
     rules: tuple[str, ...]
-    """The oracle must report at least one of these."""
+    """The oracle must report at least one of these rules."""
     apply: Callable[[], None]
 
 
@@ -42,7 +40,7 @@ MUTANTS: list[PlacementMutant] = []
 
 
 def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """`caught_by`: ids of requirements, separated by spaces."""
+    """Register a mutant of the planning. `caught_by` holds ids of requirements, separated by spaces."""
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
         MUTANTS.append(PlacementMutant(name, text, rules, apply))
@@ -155,7 +153,7 @@ def _capacity_counted_twice() -> None:
         right(self, node, requests, 2 * count, pod)
 
     replace(Capacity, "take", take)
-    # Also the capacity of pods that are bound already: otherwise the next cycle corrects it.
+    # Also double the usage of pods that are already bound; otherwise the next cycle would correct the mistake.
     free = capacity._free
     replace(capacity, "_free", lambda node, used: free(node, {name: 2 * amount for name, amount in used.items()}))
 
@@ -194,7 +192,7 @@ def _quick_only() -> None:
     replace(Search, "_thoroughly", lambda self, everywhere: False)
 
 
-# Nodes and the pods that they may take.
+# Nodes and the pods that may run on them.
 
 
 @breaks("taints-ignored", "places pods on tainted nodes", "OR-15", caught_by="SCHED-087")
@@ -223,7 +221,7 @@ def _cordon_ignored() -> None:
 
 
 def _without(*, size: Callable[[Gang, ConstraintScope], bool]) -> None:
-    """Ignore constraints of some levels."""
+    """Ignore the constraints of the scopes for which `size` is true."""
     right = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
@@ -370,7 +368,7 @@ def _preempts_all() -> None:
     def everything(gang: Gang, wholes: list[Unit], *rest: Any) -> tuple[Unit, ...]:
         return tuple(wholes)
 
-    # Which of the two searches is called depends on what is played beside it.
+    # Which of the two searches is called depends on the other gangs in the cycle.
     replace_unnoted(preemption, "_fewest", everything)
     replace_unnoted(preemption, "_halving", everything)
     note_calls(preemption, "choose")
@@ -383,7 +381,7 @@ def _preempts_higher_first() -> None:
     def turned(wholes: list[Unit]) -> list[Unit]:
         return [changed(unit, priority=-unit.priority) for unit in wholes]
 
-    # As above.
+    # As above, either search may be called.
     replace_unnoted(preemption, "_fewest", lambda gang, wholes, *rest: fewest(gang, turned(wholes), *rest))
     replace_unnoted(preemption, "_halving", lambda gang, wholes, *rest: halving(gang, turned(wholes), *rest))
     note_calls(preemption, "choose")

@@ -1,5 +1,5 @@
-"""Mutants of what the gang scheduler leaves alone: it writes what is the operator's, ends gangs by
-itself, and takes what others use still."""
+"""Mutants of the gang scheduler's restraint: it writes fields that belong to the operator, ends gangs on its own, or
+takes capacity that is still in use."""
 
 from __future__ import annotations
 

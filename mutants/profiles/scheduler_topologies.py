@@ -1,4 +1,4 @@
-"""Mutants in the reports of a ClusterTopologyBinding about the topologies of schedulers."""
+"""Mutants of a ClusterTopologyBinding's reports about the topologies of schedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Mutants that stall: what lies behind the stall is blocked, and only the requirement that is about the step fails."""
+"""Mutants that stall: requirements about what follows the stall are blocked, and only the requirements about the
+stalled step fail."""
 
 from __future__ import annotations
 

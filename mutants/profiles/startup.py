@@ -74,7 +74,7 @@ def _arguments_backwards() -> None:
 
 @mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-016")
 def await_all_pods() -> None:
-    """Let pods wait for all pods of their parents."""
+    """Make pods wait for all pods of their parents."""
     right = startup.waits
 
     def waits(pcs: Any, *rest: Any) -> dict[str, int]:
@@ -89,7 +89,7 @@ def await_all_pods() -> None:
 
 @mutant("first-pods-awaited", "operator", "waits for one pod of each parent", "START-017", "INV-026")
 def await_first_pods() -> None:
-    """Let pods wait for one pod of each of their parents."""
+    """Make pods wait for one pod of each parent."""
     right = startup.waits
     replace(startup, "waits", lambda *arguments: dict.fromkeys(right(*arguments), 1))
 
@@ -108,7 +108,7 @@ def _count_by_suffix() -> None:
 
 
 def _parents_in(replicas: Any) -> None:
-    """Make the cliques of a base gang wait for those replicas of a group that the function returns."""
+    """Make the cliques of a base gang wait for the parents in the group replicas that `replicas` returns."""
     right = startup._in_gang
 
     def in_gang(pcs: Any, name: str, index: int, gang: EntryGang) -> dict[str, int]:

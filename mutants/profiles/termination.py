@@ -51,7 +51,7 @@ def _breached_only() -> None:
 
 @mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
 def spare_scaled_gangs() -> None:
-    """Terminate no scaled gang of a set replica for a standalone clique."""
+    """Do not terminate the scaled gangs of a set replica because of a standalone clique."""
     right = Termination._replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
@@ -94,7 +94,7 @@ def _groups_terminated() -> None:
 
 @mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
 def terminate_gangs() -> None:
-    """Delete the gangs of a terminated replica as well. They are created again like any that are missing."""
+    """Delete the gangs of a terminated replica as well. Like any missing gangs, they are created again."""
     right = Termination._replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
@@ -200,7 +200,7 @@ def _never_run_terminated() -> None:
 
 @mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-023")
 def act_on_both_levels() -> None:
-    """Terminate single replicas of a scaling group also when it is breached itself."""
+    """Terminate single replicas of a scaling group even when the group itself is breached."""
 
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         members = termination.members(group, clique)
@@ -226,7 +226,7 @@ def _starting_pods_lost() -> None:
 
 
 def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
-    """Change the transition time of a breach by what `moves` returns for the old condition and the new one."""
+    """Make `moves`, given the old and the new condition, decide whether a breach gets a new transition time."""
     right = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:

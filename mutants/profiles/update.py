@@ -72,7 +72,7 @@ def _last_replica_first() -> None:
 
 @mutant("replicas-side-by-side", "operator", "updates all replicas of a set in parallel", "UPD-001")
 def update_replicas_side_by_side() -> None:
-    """Update all replicas of a set as soon as one of them has its turn."""
+    """Update all replicas of a set as soon as one of them is being updated."""
     replace(update_progress, "has_turn", lambda pcs, item: update_progress.turn(pcs) is not None)
 
 
@@ -106,7 +106,7 @@ def _last_group_replica_first() -> None:
 
 
 def stepped(change: Any) -> None:
-    """Change every step of a set's progress by `change(set, before, after, now)`."""
+    """Pass every step of a set's update progress through `change(set, before, after, now)`."""
     right = update_set_replicas.advanced
 
     def advanced(

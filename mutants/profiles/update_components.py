@@ -1,4 +1,4 @@
-"""Mutants of updates per component: budgets, the condition, the deadline and the end."""
+"""Mutants of per-component updates: maxUnavailable, the UpdateInProgress condition, progressDeadline and completion."""
 
 from __future__ import annotations
 

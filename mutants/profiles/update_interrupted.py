@@ -1,4 +1,5 @@
-"""Mutants of interrupted updates: by pods that are not Ready, scaling, further changes, OnDelete."""
+"""Mutants of updates that are interrupted by pods that are not Ready, by scaling, by additional changes or by
+OnDelete."""
 
 from __future__ import annotations
 
@@ -348,7 +349,7 @@ def _generation_remembered() -> None:
 async def left_to_collector(
     self: Writer, informer: Informer[Any], item: Any, finalizer: str, dependents: Informer[Any], present: Any
 ) -> None:
-    """Release an object at once."""
+    """Remove the object's finalizer without waiting for its dependents."""
     await self.remove_finalizer(informer, item, finalizer)
 
 

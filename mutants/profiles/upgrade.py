@@ -1,4 +1,4 @@
-"""Mutants of an operator that takes over from another one."""
+"""Mutants of an operator that takes over from another operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reference_impl.runtime import configuration
 
 
 def _recognises(*names: str) -> None:
-    """Recognize only these of the configured schemes."""
+    """Recognize only the configured hash schemes with these names."""
     right = vars(configuration.Hashes)["policy"].fget
 
     def policy(self: configuration.Hashes) -> Policy:
@@ -102,7 +102,7 @@ def _starts_update() -> None:
 
 
 def _leaves(kind: str) -> None:
-    """Keep the hash labels of one kind."""
+    """Do not migrate the hash labels of objects of this kind."""
     right = HashMigration._label
 
     def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:

@@ -1,4 +1,4 @@
-"""Mutants of the life cycle of gangs on kube-scheduler: order, gates, extras, lost pods, reports, repair."""
+"""Mutants of the life cycle of gangs on kube-scheduler: order, gates, extra pods, lost pods, reports and repair."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _mark(marked: Callable[[GangPlans, Manifest], Manifest]) -> None:
-    """Give pods their group in another way, and let them keep it."""
+    """Assign pods to groups by `marked`, and never treat that assignment as stale."""
     replace(GangPlans, "marked", marked)
     replace(standing, "stale", lambda pods, group: [])
     replace(GangPlans, "startable", _startable)
@@ -77,7 +77,7 @@ def _preferred_silent() -> None:
 )
 def _conditions_unwritten() -> None:
     async def write_conditions(self: GangReconciler, gang: PodGang, members: list[Pod]) -> None:
-        """Write nothing."""
+        """Do nothing."""
 
     replace(GangReconciler, "_write_conditions", write_conditions)
 
@@ -227,7 +227,7 @@ def _shape_never_rebuilt() -> None:
 )
 def _deleted_not_repaired() -> None:
     def on_object(self: WorkloadBackend, kind: str, old: Any, item: Any) -> None:
-        """Watch no objects."""
+        """Do nothing."""
 
     replace(WorkloadBackend, "_on_object", on_object)
 

@@ -1,4 +1,4 @@
-"""Mutants of the mapping of PodGangs to the Workload API: shape, counts, topology, priority, owners, names."""
+"""Mutants of the mapping of PodGangs to the Workload API: shape, counts, topology, priority, owners and names."""
 
 from __future__ import annotations
 
