@@ -1,8 +1,9 @@
-"""Free capacity of nodes, in thousandths, with a journal to undo attempts.
+"""Free capacity of nodes, in thousandths of a unit, with a journal for undoing attempts.
 
 Pods with equal requests that are eligible for the same nodes share a *shape*. For each shape, the capacity knows how
-many more of its pods fit on each node (*slots*), and the sums of these over domains. Both are updated from the log of
-touched nodes when they are read, so that a read costs what has changed, not the size of the cluster.
+many more of its pods fit on each node (*slots*), and the sums of these slots over domains. Slots and sums are updated
+from the log of changed nodes when they are read, so that the cost of a read depends on the number of changes and not on
+the size of the cluster.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _UNLIMITED = 1 << 60
 
 
 class Capacity:
-    """Nodes by index, in the order of their names."""
+    """The nodes and their free capacity. Nodes are identified by their index in the order of their names."""
 
     def __init__(self, nodes: Iterable[Node], used: Mapping[str, Resources], state: ClusterState | None = None) -> None:
         self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
         self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
         self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
         self.log: list[int] = []
-        """Nodes whose capacity has changed, in order; each shape reads on from where it stopped."""
+        """Nodes whose capacity has changed, in order. Each reader remembers up to where it has read the log."""
         self.state = state or ClusterState()
         self.state.nodes = self.nodes
         self._related: dict[str, frozenset[object]] = {}
@@ -39,7 +40,7 @@ class Capacity:
         self._terms.add(term for pod, _ in self.state.placed for term in pod.apart)
         self.state.neighbors = self._neighbors
         self._guards: dict[object, list[Guard]] = {}
-        """Guards by what relates them to other pods."""
+        """Guards by the terms that relate their pods to other pods."""
         self._journal: list[tuple[int, Requests, int, Pod | None]] = []
         self._eligible: dict[bytes, list[int]] = {}
         self._shapes: dict[object, Shape] = {}
@@ -51,22 +52,23 @@ class Capacity:
         self._amounts: dict[int, Requests] = {}
 
     def name(self, node: int) -> str:
-        """The name of a node, by its index."""
+        """Return the name of a node."""
         return self.nodes[node].metadata.name
 
     def register(self, pods: Iterable[Pod]) -> None:
-        """Register the waiting pods before the first shape is built: they may keep other pods off their nodes."""
+        """Register the waiting pods before the first shape is built, because their terms may keep other pods off their
+        nodes."""
         self._terms.add(term for pod in pods for term in pod.terms)
         self._related.clear()
 
     @property
     def keys(self) -> set[str]:
-        """The topology keys by which pods keep each other away, or near."""
+        """The topology keys of all affinity, anti-affinity and spread terms."""
         return self._terms.keys
 
     @cached_property
     def crowd(self) -> Counter[str]:
-        """Node → how many pods on it any filter may look at."""
+        """The number of pods on each node that a filter may consider, by node name."""
         counts: Counter[str] = Counter()
         for pod, node in self.state.placed:
             counts[node.metadata.name] += self._noticed(pod)
@@ -79,7 +81,7 @@ class Capacity:
         return pod.sociable or bool(self._terms.profile(pod))
 
     def shape(self, pod: Pod) -> Shape:
-        """The shape that a pod shares with all pods of the same requests and placement rules."""
+        """Return the shape that a pod shares with all pods that have the same requests and placement rules."""
         profile = self._terms.profile(pod)
         requests = tuple(sorted(pod.requests.items()))
         key = (pod.signature, requests, profile, tuple(term.identity for term in pod.terms))
@@ -88,7 +90,7 @@ class Capacity:
             guard = Guard(pod, self.state, profile) if (pod.sociable and not pod.unreadable) or profile else None
             shape = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
             if guard:
-                _ = self.crowd  # counted before the first change
+                _ = self.crowd  # count the pods before the first change
                 relations = self._relations(pod)
                 for node, _, count, placed in self._journal:
                     if placed is not None and relations & self._relations(placed):
@@ -104,7 +106,7 @@ class Capacity:
         return related
 
     def _neighbors(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
-        """The pods on nodes that are related to this one."""
+        """Return the pods on nodes that are related to this pod, with their nodes."""
         pairs = (pair for relation in self._relations(pod) for pair in self._placed.get(relation, ()))
         return {id(pair): pair for pair in pairs}.values()
 
@@ -117,7 +119,8 @@ class Capacity:
         return by_relation
 
     def domains(self, key: str) -> dict[str, list[int]]:
-        """Value of a node label → the nodes that have it. Nodes without the label are in no domain."""
+        """Return the nodes of each domain, by value of the node label `key`. Nodes without the label are in no
+        domain."""
         domains = self._domains.get(key)
         if domains is None:
             domains = defaultdict(list)
@@ -128,39 +131,39 @@ class Capacity:
         return domains
 
     def single(self, key: str) -> bool:
-        """Whether each domain is one node."""
+        """Return whether each domain of `key` consists of one node."""
         single = self._single.get(key)
         if single is None:
             single = self._single[key] = all(len(nodes) == 1 for nodes in self.domains(key).values())
         return single
 
     def domain(self, key: str, node: int) -> str:
-        """The domain of a node; empty if it lacks the label."""
+        """Return the domain of a node; empty if the node lacks the label."""
         return self.values(key)[node]
 
     def values(self, key: str) -> list[str]:
-        """The domain of each node."""
+        """Return the domain of each node; empty for a node without the label."""
         values = self._values.get(key)
         if values is None:
             values = self._values[key] = [node.metadata.label(key) for node in self.nodes]
         return values
 
     def tally(self, key: str, resource: str) -> Mapping[str, int]:
-        """Domain → free amount of a resource on its nodes together."""
+        """Return the free amount of a resource in each domain of `key`, summed over the domain's nodes."""
         tally = self._tallies.get((key, resource))
         if tally is None:
             tally = self._tallies[(key, resource)] = Tally(self, key, resource)
         return tally.sums
 
     def ranking(self, nodes: list[int], resource: str) -> Ranking:
-        """The nodes of a list, which never changes, by their free amount of a resource."""
+        """Return a ranking of the nodes by their free amount of a resource. The list `nodes` must never change."""
         ranking = self._rankings.get((id(nodes), resource))
-        if ranking is None:  # it keeps the list, and so its id
+        if ranking is None:  # the ranking keeps a reference to the list, so its id stays unique
             ranking = self._rankings[(id(nodes), resource)] = Ranking(nodes, self.free, self.log, resource)
         return ranking
 
     def take(self, node: int, requests: Requests, count: int, pod: Pod | None = None) -> None:
-        """Take the capacity of `count` pods like `pod`, or release it if the count is negative."""
+        """Take the capacity of `count` pods like `pod`, or release it if `count` is negative."""
         free = self.free[node]
         for resource, amount in requests:
             free[resource] = free.get(resource, 0) - amount * count
@@ -174,14 +177,14 @@ class Capacity:
         self._amounts.pop(node, None)
 
     def amounts(self, node: int) -> Requests:
-        """The free amounts of a node, equal for nodes that have the same."""
+        """Return the free amounts of a node in a form that is equal for nodes with equal amounts."""
         amounts = self._amounts.get(node)
         if amounts is None:
             amounts = self._amounts[node] = tuple(sorted(self.free[node].items()))
         return amounts
 
     def _meet(self, pod: Pod, node: int, count: int) -> None:
-        """Let the filters know of pods that are placed, or removed if the count is negative."""
+        """Tell the filters about pods that are placed, or removed if `count` is negative."""
         self.state.place(pod, self.nodes[node], count)
         if self._guards:
             crowd, name = self.crowd, self.name(node)
@@ -193,18 +196,18 @@ class Capacity:
                 guard.update(pod, self.nodes[node], count)
 
     def release(self, pod: Pod, node: str) -> None:
-        """Release the capacity of a pod, if its node still exists. The filters know a pod that was placed in this cycle
-        by the first pod of its shape."""
+        """Release the capacity of a pod, if its node still exists. To the filters, a pod that was placed in this cycle
+        is represented by the first pod of its shape."""
         if (index := self.index.get(node)) is not None:
             bound = pod.spec.node_name or pod.metadata.uid in self.state.assumed
             self.take(index, tuple(pod.usage.items()), -1, pod if bound else self.shape(pod).pod)
 
     def mark(self) -> int:
-        """The present state, for `undo`."""
+        """Return a mark of the current state, for `undo`."""
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Undo everything that was taken and released since `mark`."""
+        """Undo everything that was taken or released since `mark`."""
         while len(self._journal) > mark:
             node, requests, count, pod = self._journal.pop()
             free = self.free[node]
@@ -215,21 +218,22 @@ class Capacity:
                 self._meet(pod, node, -count)
 
     def taken_since(self, mark: int) -> list[tuple[int, Requests, int]]:
-        """Capacity that was taken since `mark`: node, requests of one pod, count."""
+        """Return the capacity that was taken since `mark`, as tuples of node, requests of one pod, and count."""
         return [(node, requests, count) for node, requests, count, _ in self._journal[mark:]]
 
     def ineligibility(self, pod: Pod) -> str:
-        """The number of nodes that each filter refuses to a pod, other pods apart."""
+        """Return a text with the number of nodes that each filter rejects for a pod, without regard to other pods."""
         fixed = () if pod.unreadable else Guard(pod, self.state, frozenset()).fixed
         return listed(Counter(eligibility.ineligibility(pod, n) or refusal(fixed, n) for n in self.nodes))
 
     def shared_domain(self, key: str, node: int) -> str:
-        """The domain of a node, if it has other nodes, too."""
+        """Return the domain of a node if the domain has several nodes. Otherwise return "True" if the node has the
+        label, and "False" if it does not."""
         value = self.domain(key, node)
         return value if value and len(self.domains(key)[value]) > 1 else str(bool(value))
 
     def _answering(self, pod: Pod, guard: Guard | None) -> list[int]:
-        """The nodes that are eligible for the pod, other pods apart."""
+        """Return the nodes that are eligible for the pod, without regard to other pods."""
         if pod.unreadable:
             return []
         nodes = self._eligible.get(pod.node_signature)
@@ -242,7 +246,7 @@ class Capacity:
 
 
 class Shape:
-    """The number of further pods of one shape that fit on each node."""
+    """The number of additional pods of one shape that fit on each node."""
 
     def __init__(
         self, capacity: Capacity, pod: Pod, requests: Requests, eligible: list[int], guard: Guard | None
@@ -255,7 +259,7 @@ class Shape:
         self._scarce_first = sorted(requests, key=lambda item: item[0] != self.scarce)
         self._slots = capacity.ranking(eligible, self.scarce).zeros.copy()
         self._by_slots: dict[int, dict[int, None]] = defaultdict(dict)
-        """Number of slots → the nodes that have so many, those without slots apart."""
+        """The nodes that have this many slots, by number of slots; nodes without slots are left out."""
         self._total = 0
         for slots, nodes in self._counted().items():
             self._by_slots[slots] = dict.fromkeys(sorted(nodes))
@@ -266,18 +270,19 @@ class Shape:
 
     @property
     def slots(self) -> dict[int, int]:
-        """Eligible node → how many more pods fit."""
+        """The number of additional pods that fit on each eligible node."""
         self._catch_up()
         return self._slots
 
     @property
     def total(self) -> int:
-        """The number of further pods that fit on all eligible nodes together."""
+        """The number of additional pods that fit on all eligible nodes together."""
         self._catch_up()
         return self._total
 
     def sums(self, key: str) -> dict[str, int]:
-        """Domain → how many more pods fit on its nodes, at least for the domains where any fit."""
+        """Return the number of additional pods that fit in each domain of `key`. Domains in which none fit may be
+        missing."""
         self._catch_up()
         sums = self._sums.get(key)
         if sums is None:
@@ -290,13 +295,13 @@ class Shape:
         return sums
 
     def tightest(self) -> int | None:
-        """The node with the fewest slots, but at least one."""
+        """Return the node with the fewest slots among the nodes that have any; None if no node has."""
         self._catch_up()
         fewest = min((slots for slots, nodes in self._by_slots.items() if nodes), default=0)
         return next(iter(self._by_slots[fewest])) if fewest else None
 
     def _counted(self) -> dict[int, list[int]]:
-        """Number of slots → the nodes that have so many. On most nodes, the scarce resource alone decides."""
+        """Return the nodes by number of slots. On most nodes, the scarce resource alone decides this number."""
         by_slots: dict[int, list[int]] = defaultdict(list)
         (scarce, amount), *remaining = self._scarce_first
         rankings = [(self._capacity.ranking(self.eligible, resource), n) for resource, n in remaining]
@@ -311,18 +316,18 @@ class Shape:
         return by_slots
 
     def shortages(self) -> Counter[str]:
-        """Resource → how many of the eligible nodes have too little of it for one pod."""
+        """Return, for each resource, how many eligible nodes have too little of it for one pod."""
         return Counter({r: self._capacity.ranking(self.eligible, r).below(amount) for r, amount in self.requests})
 
     @cached_property
     def ineligibility(self) -> str:
-        """The number of nodes that each filter refuses to such pods, other pods apart."""
+        """The number of nodes that each filter rejects for such pods, without regard to other pods, as a text."""
         return self._capacity.ineligibility(self.pod)
 
     def _count(self, node: int) -> int:
         free = self._capacity.free[node]
         fewest = _UNLIMITED
-        for resource, amount in self._scarce_first:  # a loop, because nothing is called more often
+        for resource, amount in self._scarce_first:  # a loop for speed: no function is called more often
             slots = free.get(resource, 0) // amount
             if slots < fewest:
                 if slots <= 0:
@@ -362,7 +367,7 @@ class Tally:
 
     @property
     def sums(self) -> Mapping[str, int]:
-        """Domain → free amount of the resource."""
+        """The free amount of the resource in each domain."""
         log = self._capacity.log
         if self._read < len(log):
             self._look(dict.fromkeys(log[self._read :]))
@@ -379,13 +384,14 @@ class Tally:
 
 
 def listed(refusals: Counter[str]) -> str:
-    """Refusals by number: `2 nodes NodePorts: …; 1 node …`."""
+    """Return refusals with their counts, the most frequent first: `2 nodes NodePorts: …; 1 node …`."""
     parts = [f"{count} nodes {reason}" if count > 1 else f"1 node {reason}" for reason, count in refusals.most_common()]
     return "; ".join(parts) or "there are no nodes"
 
 
 def scarcest(requests: Mapping[str, int]) -> str:
-    """The requested extended resource, else CPU or memory."""
+    """Return the first requested extended resource; if there is none, CPU or memory; if neither is requested,
+    `pods`."""
     extended = sorted(name for name in requests if "/" in name)
     return extended[0] if extended else next((name for name in ("cpu", "memory") if name in requests), "pods")
 

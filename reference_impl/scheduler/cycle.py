@@ -1,10 +1,14 @@
-"""One scheduling cycle as a pure function: from free capacity and gangs to bindings, evictions, and the reasons why
-gangs wait.
+"""One scheduling cycle as a pure function: it takes the gangs and the free capacity, and returns bindings, evictions,
+and the reasons why gangs wait.
 
-The rules (spec GS-20 to GS-45): the minimums of all groups of a gang are placed together or not at all; of a running
-gang that has lost pods, those of each group; higher priorities first; no extra pod is placed before every gang has been
-tried with its minimums; a waiting gang holds no capacity and blocks no other gang, except that capacity which is being
-freed for it by preemption stays reserved.
+The rules (spec GS-20 to GS-45):
+
+- The minimums of all groups of a gang are placed together or not at all. If a running gang has lost pods, each of its
+  groups is placed separately.
+- Gangs of higher priority come first.
+- No extra pod is placed before the minimums of every gang have been tried.
+- A waiting gang holds no capacity and blocks no other gang, except that capacity that preemption is freeing for the
+  gang stays reserved.
 """
 
 from __future__ import annotations
@@ -32,31 +36,31 @@ class Plan:
     bindings: list[Bound] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     waiting: dict[str, Shortfall] = field(default_factory=dict)
-    """Gang whose minimum cannot be placed → the reason."""
+    """Gangs whose minimum cannot be placed, with the reason."""
     extra: dict[str, str] = field(default_factory=dict)
-    """Pod above the minimum of its gang (by uid) that waits for more than capacity → the reason."""
+    """Pods above the minimum of their gang (by uid) that wait for something other than capacity, with the reason."""
     reserved_for: list[str] = field(default_factory=list)
-    """Gangs whose search gave up, so that room is reserved for them."""
+    """Gangs whose search gave up; room is reserved for them."""
     nominated: dict[str, list[Bound]] = field(default_factory=dict)
-    """Gang that waits for evicted pods to terminate → where its pods will be placed."""
+    """Gangs that wait for evicted pods to terminate, with the nodes on which their pods will be placed."""
 
 
 @dataclass
 class OtherPods:
-    """Pods on the nodes that belong to none of the gangs, or are terminating."""
+    """Pods on the nodes that belong to none of the gangs or are terminating, and the state of earlier cycles."""
 
     evictable: Sequence[Bound] = ()
-    """Pods of no gang that may be evicted."""
+    """Pods outside any gang that may be evicted."""
     leaving: Sequence[Bound] = ()
-    """Terminating pods: they still hold their capacity."""
+    """Terminating pods, which still hold their capacity."""
     claims: Collection[str] = ()
-    """Gangs that pods have been evicted for."""
+    """Gangs for which pods have been evicted."""
     overdue: Collection[str] = ()
-    """Gangs whose search has given up for so long that no room is reserved for them any more."""
+    """Gangs whose search has been giving up for so long that room is no longer reserved for them."""
 
 
 def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-    """Decide one cycle. `gangs` are all gangs, the oldest first."""
+    """Decide one cycle. `gangs` holds all gangs, oldest first."""
     order = list(gangs)
     capacity.register(pod for gang in order for group in gang.groups for pod in group.waiting)
     order.sort(key=lambda gang: (-gang.priority, not gang.members))
@@ -95,7 +99,7 @@ class Cycle:
         )
 
     def consider(self, gang: Gang) -> None:
-        """Place the minimum of a gang, unless it is a scaled gang whose base gang has not been considered yet."""
+        """Place the minimum of a gang. Postpone a scaled gang until its base gang has been considered."""
         if gang.base in self._names and gang.base not in self._scheduled_names and gang.base != gang.name:
             self._behind.setdefault(gang.base, []).append(gang)
             return
@@ -117,7 +121,7 @@ class Cycle:
             return True
         self._keep_room(gang.priority)
         form = _form(gang, self.capacity)
-        if form in self._failed and gang.name not in self.around.claims:  # capacity has only become less since
+        if form in self._failed and gang.name not in self.around.claims:  # capacity has only shrunk since
             example, shortfall = self._failed[form]
             self.result.waiting[gang.name] = renamed(shortfall, example, gang)
             return False
@@ -126,15 +130,15 @@ class Cycle:
             return True
         kind = self.result.waiting[gang.name].kind
         undecided = kind == "effort" and gang.name not in self.around.overdue
-        if undecided:  # no pod is evicted for a gang that may fit as it is
+        if undecided:  # no pod is evicted for a gang that may fit without an eviction
             self._undecided.append(gang)
         if undecided or kind == "nominated" or self._fits_in_kept_room(gang) or not self._clear_capacity(gang):
             self._failed[form] = (gang, self.result.waiting[gang.name])
         return False
 
     def _keep_room(self, priority: int) -> None:
-        """Reserve all free capacity of the nodes that gangs of higher priority could use whose search gave up: whether
-        they fit is open, so gangs of lower priority must not take it (GS-28)."""
+        """Reserve all free capacity of the nodes that could serve gangs of higher priority whose search gave up. It is
+        not known whether these gangs fit, so gangs of lower priority must not take the capacity (GS-28)."""
         for gang in [gang for gang in self._undecided if gang.priority > priority]:
             self._undecided.remove(gang)
             self.result.reserved_for.append(gang.name)
@@ -145,7 +149,7 @@ class Cycle:
                 self._reserved_room.append((node, free))
 
     def _fits_in_kept_room(self, gang: Gang) -> bool:
-        """Whether only the room that is reserved for other gangs prevents a gang from being placed."""
+        """Return whether a gang could be placed if no room were reserved for other gangs."""
         if not self._reserved_room:
             return False
         mark = self.capacity.mark()
@@ -159,17 +163,17 @@ class Cycle:
         return fits
 
     def bereft(self) -> list[Gang]:
-        """Return the running gangs that are below their minimum, and for which no pod is evicted."""
+        """Return the running gangs that are below their minimum and for which no pods are being evicted."""
         running = [g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated]
         return [gang for gang in running if base_scheduled(gang, self._scheduled_names)]
 
     def may_be_scheduled(self, gang: Gang) -> bool:
-        """Whether only missing capacity keeps the gang from being placed."""
+        """Return whether the gang has all pods of its minimum and its base gang, if any, is scheduled."""
         return not gang.incomplete and base_scheduled(gang, self._scheduled_names)
 
     def place_late(self, gang: Gang) -> bool:
-        """Place the minimum of a scaled gang whose base gang was placed after its own turn. No later cycle would: the
-        binding of the base gang triggers none."""
+        """Place the minimum of a scaled gang whose base gang was placed out of turn, and return whether it fits. The
+        binding of the base gang does not trigger another cycle that would place it."""
         self.budget.begin()
         if not place_minimum(gang, self.capacity, self.result, self.budget):
             return False
@@ -177,13 +181,14 @@ class Cycle:
         return True
 
     def mark_scheduled(self, gang: Gang) -> None:
-        """Record that a gang which waited has been placed after all."""
+        """Record that a waiting gang has been placed after all."""
         del self.result.waiting[gang.name]
         self._scheduled_names[gang.name] = True
         self.scheduled.append(gang)
 
     def _clear_capacity(self, gang: Gang) -> bool:
-        """Choose pods to evict in favour of the gang, if that helps; returns whether capacity is reserved for it."""
+        """Choose pods to evict in favor of the gang, if that makes it fit. Return whether capacity is now reserved for
+        the gang."""
         capacity, mark = self.capacity, self.capacity.mark()
         if not gang.preempts:
             return False
@@ -192,7 +197,8 @@ class Cycle:
         placement = place(gang, gang.lacking, capacity, self.budget) if self.around.leaving else None
         evictions: list[Eviction] = []
         if placement is None:
-            # Pods that another client deleted may take arbitrarily long: no further pods are evicted on top of them.
+            # Pods that another client has deleted may take arbitrarily long to terminate, so no more pods are evicted
+            # in addition to them.
             capacity.undo(mark)
             if self._lowest < gang.priority:
                 chosen = preemption.choose(gang, self.gangs, self._evictable, capacity, self.budget)
@@ -213,7 +219,7 @@ class Cycle:
         self.result.nominated[gang.name] = _named(placement, capacity)
         for index, requests in reserved:
             capacity.take(index, requests, 1)
-        for pod, index in placement:  # filters look at it, as if it were placed
+        for pod, index in placement:  # filters treat the pod as placed
             capacity.take(index, (), 1, capacity.shape(pod).pod)
         for other in self.gangs:
             if any(pod.metadata.uid in evicted for pod, _ in other.members):
@@ -226,13 +232,14 @@ class Cycle:
 
 
 def base_scheduled(gang: Gang, scheduled: dict[str, bool]) -> bool:
-    """Whether the base gang of a scaled gang is scheduled, so that it may be placed (GS-03); True for any other gang. A
-    base gang that runs and has lost pods counts as scheduled."""
+    """Return whether a gang may be placed as regards its base gang: it has none, or the base gang is scheduled (GS-03).
+    A base gang that runs and has lost pods counts as scheduled."""
     return not gang.base or scheduled.get(gang.base, False)
 
 
 def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-    """Place all pods that the groups lack to their minimums, or none; returns whether the minimums are now reached."""
+    """Place all pods that the groups are short of their minimums, or none. Return whether the minimums are now
+    reached."""
     mark = capacity.mark()
     placement = place(gang, gang.lacking, capacity, budget)
     if placement is None:
@@ -246,8 +253,8 @@ def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) 
 
 
 def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
-    """Place what single groups of a running gang lack to their minimums: a lost pod does not wait for one of another
-    group that fits nowhere, or does not exist yet."""
+    """Place the pods that each group of a running gang is short of its minimum, group by group: a replacement of a lost
+    pod does not wait for a pod of another group that fits nowhere or does not exist yet."""
     for index, group in enumerate(gang.groups):
         if 0 < group.lacking <= len(group.waiting):
             budget.begin()
@@ -257,7 +264,7 @@ def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Bud
 
 
 def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
-    """Place pods above the minimums, one at a time, in the domains that the gang uses already (GS-35)."""
+    """Place pods above the minimums, one at a time, in the domains that the gang already uses (GS-35)."""
     for index, group in enumerate(gang.groups):
         hopeless: dict[int, str] = {}
         for pod in list(group.waiting):
@@ -274,10 +281,11 @@ def place_extra_pods(gang: Gang, capacity: Capacity, result: Plan, budget: Budge
 
 
 def yield_extra_pods(this: Cycle) -> bool:
-    """Place waiting gangs in the capacity of extra pods that this cycle has placed; returns whether it placed any.
+    """Place waiting gangs in the capacity of extra pods that this cycle has placed. Return whether any gang was placed.
 
     Extra pods come last, but a pod placed for the minimum may hold the only capacity that a waiting gang can use, while
-    an extra pod of its group was placed elsewhere: either may count as the extra one (OR-6)."""
+    an extra pod of the same group was placed elsewhere; either of the two may count as the extra pod (OR-6).
+    """
     waits = [g for g in this.gangs if g.name in this.result.waiting and g.name not in this.result.nominated]
     forms = {_form(gang, this.capacity): gang for gang in waits}
     hopeful = preemption.hopeful(forms.values(), this.gangs, _fresh(this.result), this.capacity, this.budget)
@@ -297,7 +305,7 @@ def yield_extra_pods(this: Cycle) -> bool:
         changed = [*bindings, *_named(placement, this.capacity)]
         if chosen is None or not _consistent(changed, this.capacity, this.result):
             this.capacity.undo(mark)
-            worth.discard(form)  # a gang placed later in this pass may yield to it in the next
+            worth.discard(form)  # a gang placed later in this pass may give up pods for it in the next pass
             continue
         this.result.bindings = bindings
         for other in this.gangs:
@@ -313,7 +321,7 @@ def yield_extra_pods(this: Cycle) -> bool:
 def _place_some(
     gang: Gang, group: int, pods: list[Pod], capacity: Capacity, result: Plan, budget: Budget
 ) -> Placement | None:
-    """Place pods of one group, but not because of nominated pods; None if there is no such placement."""
+    """Place pods of one group in a way that does not depend on nominated pods; None if there is no such placement."""
     mark, needed = capacity.mark(), [(group, pods)]
     placement = place(gang, needed, capacity, budget)
     return placement and _independent(placement, mark, gang, needed, capacity, result, budget)
@@ -328,8 +336,9 @@ def _independent(
     result: Plan,
     budget: Budget,
 ) -> Placement | None:
-    """The placement made since the mark, or another one, that filters accept both with and without the nominated pods:
-    these may never be bound, so kube-scheduler runs its filters twice, too. Without one, nothing stays placed."""
+    """Return the placement made since the mark, or another placement, that the filters accept both with and without the
+    nominated pods, which may never be bound (kube-scheduler runs its filters twice for the same reason). If there is
+    none, undo the placement and return None."""
     if not result.nominated or _consistent(_named(placement, capacity), capacity, result):
         return placement
     capacity.undo(mark)
@@ -343,15 +352,15 @@ def _independent(
 
 
 def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
-    """Show nominated pods to the filters, or with -1 hide them. Their capacity stays reserved."""
+    """Show the nominated pods to the filters, or hide them if `count` is -1. Their capacity stays reserved."""
     for nominated in result.nominated.values():
         for pod, name in nominated:
             capacity.take(capacity.index[name], (), count, capacity.shape(pod).pod)
 
 
 def _consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
-    """Whether the filters accept each pod beside all others, with and without the nominated ones. A pod may have been
-    placed because of one that is given up again: near to it, or spread with it."""
+    """Return whether the filters accept each pod alongside all others, both with and without the nominated pods. A pod
+    may have been placed because of a pod that is given up again, because of affinity or topology spread."""
     accepted = all(_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
     if not accepted or not result.nominated:
         return accepted
@@ -363,7 +372,7 @@ def _consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> 
 
 
 def _accepted(pod: Pod, node: int, capacity: Capacity) -> bool:
-    """Whether the filters accept a placed pod where it is."""
+    """Return whether the filters accept a placed pod on its node."""
     shape, mark = capacity.shape(pod), capacity.mark()
     if shape.guard is None:
         return True
@@ -378,7 +387,7 @@ def _named(placement: Placement, capacity: Capacity) -> list[Bound]:
 
 
 def _fresh(result: Plan) -> set[str]:
-    """Pods (by uid) that this cycle has placed."""
+    """Return the pods (by uid) that this cycle has placed."""
     return {pod.metadata.uid for pod, _ in result.bindings}
 
 
@@ -394,7 +403,7 @@ def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> 
 
 
 def _form(gang: Gang, capacity: Capacity) -> object:
-    """A key that is equal for gangs which either all fit or all do not."""
+    """Return a key that is equal for gangs of which either all fit or none fits."""
     pods = tuple((i, tuple(id(capacity.shape(pod)) for pod in pods)) for i, pods in gang.lacking)
     members = tuple(tuple(node for _, node in group.members) for group in gang.groups) if gang.scopes else ()
     return pods, gang.scopes, members, gang.levels, gang.priority

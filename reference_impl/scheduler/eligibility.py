@@ -1,4 +1,5 @@
-"""The eligible nodes of a pod, other pods apart: readiness, cordons, taints, node selector, node affinity."""
+"""The nodes that are eligible for a pod, without regard to other pods: readiness, cordons, taints, node selector, node
+affinity."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ _EMPTY = ClusterState()
 
 
 def eligible(pod: Pod, node: Node) -> bool:
-    """Whether the node is usable and admits the pod, other pods apart."""
+    """Return whether the node is usable and admits the pod, without regard to other pods."""
     return not ineligibility(pod, node)
 
 
 def ineligibility(pod: Pod, node: Node) -> str:
-    """The reason why a node is not eligible for a pod; empty if it is."""
+    """Return the reason why a node is not eligible for a pod; empty if it is eligible."""
     if pod.unreadable:
         return f"Unknown: {pod.unreadable}"
     if not node.usable:

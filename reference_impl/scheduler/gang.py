@@ -10,7 +10,7 @@ from reference_impl.scheduler.model import Pod
 
 @dataclass
 class Group:
-    """A pod group: its minimum, its bound pods with their nodes, and the pods that could be placed now."""
+    """A PodGroup: its minimum, its bound pods with their nodes, and the pods that could be placed now."""
 
     name: str
     minimum: int
@@ -24,16 +24,17 @@ class Group:
 
     @property
     def lacking(self) -> int:
-        """The number of pods that are missing to the minimum."""
+        """The number of bound pods that the group is short of its minimum."""
         return max(0, self.minimum - self.bound)
 
 
 @dataclass(frozen=True)
 class ConstraintScope:
-    """A topology constraint over some groups of a gang: keys of node labels, empty for none (GS-34 to GS-38)."""
+    """A topology constraint on some groups of a gang. Its keys are node label keys; an empty key means no constraint
+    (GS-34 to GS-38)."""
 
     groups: tuple[int, ...]
-    """Indices of the groups; their pods are counted together."""
+    """Indices of the groups, whose pods are counted together."""
     required: str = ""
     preferred: str = ""
 
@@ -45,27 +46,29 @@ class Gang:
     name: str
     groups: list[Group]
     scopes: tuple[ConstraintScope, ...] = ()
-    """From the widest to the narrowest: the gang's own constraint, those of group configs, those of single groups."""
+    """From the broadest to the narrowest: the gang's own constraint, the constraints of group configs, those of single
+    groups."""
     priority: int = 0
     base: str = ""
-    """For a scaled gang, its base gang, whose minimum must be placed first (GS-03)."""
+    """The base gang of a scaled gang, whose minimum must be placed first (GS-03)."""
     levels: tuple[str, ...] = ()
-    """Label keys of the topology, the widest first; preferences are widened along them."""
+    """Label keys of the topology levels, broadest first. A preference that cannot be met is widened along these
+    levels."""
     preempts: bool = True
 
     @property
     def minimum_reached(self) -> bool:
-        """Whether the minimum of every group is bound."""
+        """Whether every group has its minimum of bound pods."""
         return all(group.lacking == 0 for group in self.groups)
 
     @property
     def incomplete(self) -> bool:
-        """Whether pods of the minimum are missing or still gated, so that there is nothing to decide."""
+        """Whether pods of the minimum are missing or gated, so that there is nothing to decide yet."""
         return any(len(group.waiting) < group.lacking for group in self.groups)
 
     @property
     def lacking(self) -> list[tuple[int, list[Pod]]]:
-        """The pods to place for the minimum, by index of their group."""
+        """The pods to be placed for the minimum, by the index of their group."""
         return [(i, group.waiting[: group.lacking]) for i, group in enumerate(self.groups) if group.lacking]
 
     @property
@@ -75,8 +78,9 @@ class Gang:
 
 
 def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
-    """The placement score of a gang (OR-9): the mean of 1 / (number of domains in use) over the scopes with a
-    preference; 1.0 without preferences, None without pods. `domain` is called with key and node."""
+    """Return the placement score of a gang (OR-9): the mean of 1 / (number of domains in use) over the scopes with a
+    preference. It is 1.0 if there are no preferences and None if no pods are bound. `domain` is called with a label key
+    and a node."""
     if not gang.members:
         return None
     parts = []
@@ -88,7 +92,8 @@ def score(gang: Gang, domain: Callable[[str, str], str]) -> float | None:
 
 
 def scopes(groups: Sequence[str], *levels: tuple[Sequence[str], str, str]) -> tuple[ConstraintScope, ...]:
-    """Build scopes from (names of groups, required key, preferred key); those without keys or groups are omitted."""
+    """Build scopes from (group names, required key, preferred key). Scopes without keys or without groups are
+    omitted."""
     index = {name: i for i, name in enumerate(groups)}
     candidates = (
         ConstraintScope(tuple(index[name] for name in names if name in index), required, preferred)

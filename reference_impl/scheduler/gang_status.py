@@ -1,5 +1,5 @@
-"""The part of a PodGang's status that the scheduler writes: conditions Scheduled, Ready and DisruptionTarget, phase and
-placement score (GS-F15, GS-F16, GS-F20, GS-33)."""
+"""The part of a PodGang's status that the scheduler writes: the conditions Scheduled, Ready and DisruptionTarget, the
+phase and the placement score (GS-F15, GS-F16, GS-F20, GS-33)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def status(
     preemptor: str = "",
     score: float | None = None,
 ) -> PodGangStatus:
-    """The status of a gang after a scheduling cycle. `pods` are its pods by name, without terminating ones; `reason`
-    says why its minimum waits; `preemptor` is the gang in whose favour all its pods are evicted; `score` is the
-    placement score."""
+    """Return the status of a gang after a scheduling cycle. `pods` holds the gang's pods by name, except terminating
+    ones; `reason` says why the minimum is not placed; `preemptor` is the gang for which all its pods are evicted;
+    `score` is the placement score."""
     old = item.status or PodGangStatus()
     scheduled = gang.minimum_reached
     ready = scheduled and all(

@@ -1,4 +1,4 @@
-"""The filters of a shape whose answers depend on where other pods are."""
+"""The filters of a shape whose results depend on where other pods are."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.selectors import Term
 
 Profile = frozenset[object]
-"""The known terms that are about a pod."""
+"""The registered terms that match a pod."""
 
 
 class Terms:
-    """The (anti-)affinity and spread terms of the pods that wait, and the anti-affinity of those on nodes."""
+    """The affinity, anti-affinity and spread terms of waiting pods, and the anti-affinity terms of pods on nodes."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -29,7 +29,7 @@ class Terms:
         self._profiles: dict[str, Profile] = {}
 
     def add(self, terms: Iterable[Term]) -> None:
-        """Add terms. Those with labels are looked up by one of them."""
+        """Add terms. A term with match labels is indexed by one of its labels."""
         for term in terms:
             self._profiles.clear()
             self.keys.add(term.key)
@@ -37,7 +37,7 @@ class Terms:
             (self._by_label.setdefault(label, {}) if label else self._generic)[term.identity] = term
 
     def profile(self, pod: Pod) -> Profile:
-        """The terms that are about a pod."""
+        """Return the terms that match a pod."""
         if not self.keys:
             return frozenset()
         if (cached := self._profiles.get(pod.metadata.uid)) is not None:
@@ -52,37 +52,38 @@ class Terms:
 
 
 def relations(pod: Pod, profile: Profile) -> frozenset[object]:
-    """Pods that have one of these in common may matter to each other: a term of one that is about the other."""
+    """Return the keys of a pod's own terms and of the terms that match it. Two pods can affect each other's placement
+    only if they share a key."""
     return frozenset({*profile, *(term.identity for term in pod.terms)})
 
 
 class Guard:
-    """The dynamic filters of pods that are alike."""
+    """The dynamic filters for equal pods."""
 
     def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
         plugins = [plugin(pod, state) for plugin in OF_OTHER_PODS]
         self.pod = pod
         self.fixed = [plugin for plugin in plugins if not plugin.dynamic]
-        """Filters whose answers do not change."""
+        """Filters whose results do not depend on other pods."""
         self._plugins: list[Plugin] = [
             plugin for plugin in plugins if plugin.dynamic or (profile and isinstance(plugin, InterPodAffinity))
         ]
         self.monotone = all(plugin.monotone for plugin in self._plugins)
         self.particular = any(isinstance(plugin, (VolumeBinding, NodeVolumeLimits)) for plugin in self._plugins)
-        """Whether nodes differ by more than their labels and the pods on them."""
+        """Whether nodes can differ by more than their labels and the pods on them."""
 
     def __bool__(self) -> bool:
         return bool(self._plugins)
 
     def refusal(self, node: Node) -> str:
-        """The filter that refuses a node now, and why; empty if none does."""
+        """Return the filter that rejects a node now, and why; empty if no filter does."""
         return refusal(self._plugins, node)
 
     def update(self, pod: Pod, node: Node, count: int) -> None:
-        """Take note of pods that are placed, or removed if the count is negative."""
+        """Update the filters for pods that are placed, or removed if `count` is negative."""
         for plugin in self._plugins:
             plugin.update(pod, node, count)
 
     def choice(self, node: Node) -> Choice:
-        """The volumes for the unbound claims of the pod on a node."""
+        """Return the volumes for the pod's unbound claims on a node."""
         return next((plugin.choice(node) for plugin in self._plugins if isinstance(plugin, VolumeBinding)), [])

@@ -14,11 +14,11 @@ from reference_impl.scheduler.selectors import Affinity, PodAffinityTerm, Spread
 from reference_impl.scheduler.storage import Volume
 
 OPERATORS = {"", "Equal", "Exists", "Gt", "Lt"}
-"""Known operators of tolerations."""
+"""The operators of tolerations that are supported."""
 
 
 class Requirements(msgspec.Struct):
-    """Requests and limits of a container."""
+    """Resource requests and limits of a container or a pod."""
 
     requests: dict[str, str | int] | None = None
     limits: dict[str, str | int] | None = None
@@ -33,7 +33,7 @@ class ContainerPort(msgspec.Struct, rename={"host_port": "hostPort", "host_ip": 
 
 
 class Container(msgspec.Struct, rename="camel"):
-    """A container, as far as the scheduler reads it."""
+    """The fields of a container that the scheduler reads."""
 
     name: str = ""
     ports: list[ContainerPort] | None = None
@@ -59,7 +59,7 @@ class Taint(msgspec.Struct, rename="camel", frozen=True):
 
 
 class PodSpec(msgspec.Struct, rename="camel"):
-    """The spec of a pod, as far as the scheduler reads it."""
+    """The fields of a pod's spec that the scheduler reads."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -78,7 +78,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
 
 
 class Condition(PodCondition, gc=False):
-    """A condition of a pod with its message."""
+    """A condition of a pod, with its message."""
 
     message: str = ""
 
@@ -92,7 +92,7 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
-    """The status of a pod, as far as the scheduler reads it."""
+    """The fields of a pod's status that the scheduler reads."""
 
     phase: str = ""
     conditions: list[Condition] | None = None
@@ -111,22 +111,23 @@ class Pod(msgspec.Struct, dict=True):
 
     @property
     def waiting(self) -> bool:
-        """Whether the pod is to be placed: not terminating, not bound, without scheduling gates (GS-40)."""
+        """Whether the pod is waiting to be placed: it is not terminating, not bound, and has no scheduling gates
+        (GS-40)."""
         return self.metadata.deletion_timestamp is None and not self.spec.node_name and not self.spec.scheduling_gates
 
     @property
     def holds_resources(self) -> bool:
-        """Whether the pod uses capacity of its node: until it has terminated."""
+        """Whether the pod uses capacity of its node, which it does until it has terminated."""
         return self.status.phase not in ("Succeeded", "Failed")
 
     @property
     def ready(self) -> bool:
-        """Whether the pod has the condition Ready."""
+        """Whether the pod's condition Ready is True."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
 
     @property
     def resize_infeasible(self) -> bool:
-        """Whether the node can never meet the resize that the pod's spec asks for."""
+        """Whether the node can never satisfy the resize that the pod's spec requests."""
         pending = next((c for c in self.status.conditions or () if c.type == "PodResizePending"), None)
         return pending is not None and pending.reason == "Infeasible"
 
@@ -142,7 +143,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def affinity(self) -> Affinity:
-        """The affinity. Raises msgspec.ValidationError for unknown fields and operators."""
+        """The pod's affinity. Raises msgspec.ValidationError for unknown fields and operators."""
         return msgspec.convert(self.spec.affinity or {}, Affinity, strict=False)
 
     @cached_property
@@ -152,7 +153,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def apart(self) -> list[Term]:
-        """The terms of the required pod anti-affinity; none if the affinity is not readable."""
+        """The terms of the required pod anti-affinity; empty if the pod's spec has unknown fields or operators."""
         if not self.spec.affinity or self.unreadable:
             return []
         return [Term(self.metadata, term) for term in self.affinity.forbidden]
@@ -165,7 +166,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def terms(self) -> list[Term]:
-        """The terms of affinity, anti-affinity and spread."""
+        """The terms of the required affinity, anti-affinity and spread constraints."""
         if not (self.spec.affinity or self.spec.topology_spread_constraints) or self.unreadable:
             return []
         spread = [PodAffinityTerm(c.topology_key, narrowed(c, self.metadata.labels or {})) for c in self.spread]
@@ -173,18 +174,18 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def host_ports(self) -> list[ContainerPort]:
-        """The host ports of containers and sidecars."""
+        """The host ports of the pod's containers and sidecars."""
         sidecars = [c for c in self.spec.init_containers or () if c.restart_policy == "Always"]
         return [p for c in (*sidecars, *self.spec.containers) for p in c.ports or () if p.host_port > 0]
 
     @cached_property
     def volumes(self) -> list[Volume]:
-        """The volumes that any filter looks at."""
+        """The volumes that some filter considers."""
         return [volume for volume in self.spec.volumes or () if volume.relevant]
 
     @cached_property
     def claims(self) -> list[tuple[str, bool]]:
-        """The claims of the volumes: the name, and whether the claim is created for this pod alone."""
+        """The volumes' claims: the name, and whether the claim is created for this pod alone."""
         names = []
         for volume in self.volumes:
             if volume.persistent_volume_claim:
@@ -195,7 +196,7 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def unreadable(self) -> str:
-        """The unknown field, operator or value for which the pod must not be placed; empty if none."""
+        """The unknown field, operator or value because of which the pod must not be placed; empty if there is none."""
         try:
             _ = self.affinity, self.spread
         except msgspec.ValidationError as error:
@@ -205,19 +206,20 @@ class Pod(msgspec.Struct, dict=True):
 
     @cached_property
     def sociable(self) -> bool:
-        """Whether the pod itself restricts beside which pods it may be placed."""
+        """Whether the pod itself restricts which other pods it may share a node or domain with."""
         spec = self.spec
         return bool(spec.affinity or spec.topology_spread_constraints or self.host_ports or self.volumes)
 
     @cached_property
     def node_signature(self) -> bytes:
-        """A key that is equal for pods that may be placed on the same nodes, other pods and volumes apart."""
+        """A key that is equal for pods that may be placed on the same nodes, without regard to other pods and
+        volumes."""
         affinity = (self.spec.affinity or {}).get("nodeAffinity")
         return msgspec.json.encode([self.spec.node_selector, self.spec.tolerations, affinity])
 
     @cached_property
     def signature(self) -> bytes:
-        """A key that is equal for pods that are eligible for the same nodes, other pods apart."""
+        """A key that is equal for pods that are eligible for the same nodes, without regard to other pods."""
         if not self.sociable:
             return self.node_signature
         spec = self.spec
@@ -228,7 +230,7 @@ class Pod(msgspec.Struct, dict=True):
 
 
 class PodFrom137(Pod):
-    """A pod whose usage is counted as kube-scheduler does from Kubernetes 1.37 on, while it is resized in place."""
+    """A pod whose usage during an in-place resize is counted as kube-scheduler 1.37 and later count it."""
 
     @cached_property
     def usage(self) -> Resources:
@@ -237,19 +239,19 @@ class PodFrom137(Pod):
 
 
 def pod_type(kubernetes: tuple[int, int]) -> type[Pod]:
-    """Return the type of pods on an API server of a major and minor version."""
+    """Return the pod class for the major and minor version of the API server."""
     return PodFrom137 if kubernetes >= (1, 37) else Pod
 
 
 class NodeSpec(msgspec.Struct):
-    """The spec of a node, as far as the scheduler reads it."""
+    """The fields of a node's spec that the scheduler reads."""
 
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
 class NodeStatus(msgspec.Struct):
-    """The status of a node, as far as the scheduler reads it."""
+    """The fields of a node's status that the scheduler reads."""
 
     allocatable: dict[str, str | int] | None = None
     conditions: list[PodCondition] | None = None
@@ -264,13 +266,13 @@ class Node(msgspec.Struct, dict=True):
 
     @property
     def usable(self) -> bool:
-        """Whether the node is Ready and stays."""
+        """Whether the node is Ready and is not being deleted."""
         ready = any(c.type == "Ready" and c.status == "True" for c in self.status.conditions or ())
         return ready and self.metadata.deletion_timestamp is None
 
     @cached_property
     def allocatable(self) -> Resources:
-        """Amounts that the node offers to pods, in thousandths."""
+        """The amounts that the node offers to pods, in thousandths of a unit."""
         return {name: whole(name, amount) for name, amount in amounts(self.status.allocatable).items()}
 
 

@@ -1,8 +1,8 @@
-"""Decides exactly whether items fit on nodes together.
+"""An exact algorithm that decides whether items fit together on nodes.
 
-Nodes are filled one after the other. Between two nodes, all that matters is how many items of each kind are left: such
-states are few, because a gang has few kinds of pods, and a state that has no fewer items left of any kind than another
-one is dropped. The effort grows with the number of nodes and states, not with the number of ways to combine nodes.
+Nodes are filled one after another. Between two nodes, the state is only how many items of each kind are left. There are
+few such states, because a gang has few kinds of pods, and because a state is dropped if another state has no more items
+left of any kind. The effort grows with the number of nodes and states, not with the number of combinations of nodes.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from dataclasses import dataclass
 Counts = tuple[int, ...]
 """The number of items of each kind."""
 Fill = tuple[int, Counts]
-"""A node, and what is placed on it."""
+"""A node, and the number of items of each kind that are placed on it."""
 Trail = tuple[object, Fill] | None
 """The last fill and, recursively, the trail before it."""
 WIDEST = 2_000
-"""At most so many states are kept; if some are dropped, a failure proves nothing."""
+"""Maximum number of states that are kept. If states had to be dropped, a failure proves nothing."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A kind of items, each of which goes to one node as a whole."""
+    """A kind of item. Each item is placed on one node as a whole."""
 
     requests: Mapping[str, int]
     count: int
     nodes: Collection[int]
-    """The nodes that may take it."""
+    """The nodes on which the items may be placed."""
 
 
 @dataclass
 class Packing:
-    """One packing of items. `steps` limits the effort; `proven` says whether a failure was proven."""
+    """One packing problem. `steps` limits the effort; `proven` is False if a failure is not proven."""
 
     items: Sequence[Item]
     free: Sequence[Mapping[str, int]]
@@ -45,7 +45,7 @@ class Packing:
         self._requested = [[item.requests.get(name, 0) for item in self.items] for name in self._resources]
 
     def run(self) -> list[Fill] | None:
-        """Find a placement of all items."""
+        """Return a placement of all items; None if none was found."""
         begin = tuple(item.count for item in self.items)
         nodes = self._nodes(sum(begin))
         self.steps -= 1 + len(nodes)
@@ -80,7 +80,7 @@ class Packing:
         return None
 
     def _nodes(self, pods: int) -> list[int]:
-        """The usable nodes, the fullest first; of nodes that are alike, as many as there are items."""
+        """Return the usable nodes, those with the fewest slots first. Of equal nodes, keep at most `pods`."""
         nodes_by_state: dict[object, list[int]] = {}
         for node in sorted({node for item in self.items for node in item.nodes}):
             slots = self._slots(node)
@@ -100,7 +100,8 @@ class Packing:
         return max(0, min((free.get(name, 0) // n for name, n in item.requests.items() if n), default=item.count))
 
     def _behind(self, nodes: Sequence[int], slots: Sequence[Counts]) -> list[tuple[Counts, list[int]]]:
-        """For each number of filled nodes: the slots of the others, and their free amounts, by kind and resource."""
+        """Return, for each number of filled nodes, the slots by kind and the free amounts by resource of the remaining
+        nodes."""
         counts, amounts = (0,) * len(self.items), [0] * len(self._resources)
         result = [(counts, amounts)]
         for node, node_slots in zip(reversed(nodes), reversed(slots), strict=True):
@@ -111,7 +112,7 @@ class Packing:
         return result[::-1]
 
     def _hopeful(self, remaining: Counts, behind: tuple[Counts, list[int]]) -> bool:
-        """Whether the nodes to come have the slots and the amounts that the items left request."""
+        """Return whether the remaining nodes have enough slots and free amounts for the remaining items."""
         counts, amounts = behind
         for n, m in zip(remaining, counts, strict=True):
             if n > m:
@@ -122,7 +123,7 @@ class Packing:
         return True
 
     def _patterns(self, node: int, limits: Counts) -> list[Counts]:
-        """The ways to fill a node so that no further item fits, with at most `limits` items of each kind."""
+        """Return the ways to fill a node so that no additional item fits, with at most `limits` items of each kind."""
         kinds = [k for k, n in enumerate(limits) if n]
         if not kinds:
             return [limits]
@@ -151,7 +152,7 @@ class Packing:
         return result
 
     def _best(self, reached: dict[Counts, Trail]) -> dict[Counts, Trail]:
-        """The states that no other one dominates."""
+        """Return the states that no other state dominates."""
         states: list[Counts] = []
         for state in sorted(reached, key=sum):
             if not any(all(map(int.__le__, other, state)) for other in states):

@@ -1,7 +1,7 @@
-"""Places pods of one gang: in the required domains always, in the preferred ones if possible.
+"""Places pods of one gang: always in the required domains, and in the preferred domains if possible.
 
-A preference that cannot be met is widened level by level up to the required domain. On each level as few of the
-preferred domains are used as possible (GS-37).
+A preference that cannot be met is widened level by level up to the required domain. On each level, as few preferred
+domains as possible are used (GS-37).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 
 WIDEST = 4
-"""At most so many additional preferred domains are combined before a level is given up."""
+"""Maximum number of additional preferred domains that are combined before a level is given up."""
 
 Pending = Sequence[tuple[int, list[Pod]]]
-"""Index of a group, and the pods of it to place."""
+"""Pairs of a group's index and its pods to be placed."""
 Placement = list[tuple[Pod, int]]
-"""Pod and index of its node."""
+"""Pairs of a pod and the index of its node."""
 
 
 def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
@@ -35,7 +35,7 @@ def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> P
     if (placement := _run(capacity, needs, required + hard, budget)) is not None:
         return placement
     accepted, mark = required, capacity.mark()
-    budget.begin()  # the budget that preferences used up must not make a gang wait
+    budget.begin()  # a gang must not wait because its preferences used up the budget
     if _run(capacity, needs, required, budget) is None:
         return None
     capacity.undo(mark)
@@ -52,7 +52,7 @@ def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> P
 
 
 def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
-    """The pending pods by group and shape, large ones first."""
+    """Return the pending pods by group and shape, large pods first."""
     needs: list[Need] = []
     for group, pods in pending:
         needs_by_shape: dict[int, Need] = {}
@@ -67,8 +67,8 @@ def needs_of(gang: Gang, pending: Pending, capacity: Capacity) -> list[Need]:
 
 
 def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
-    """The required domains of the needs; None if the bound pods already violate a constraint (in several domains, or in
-    none)."""
+    """Return the restrictions of the needs to required domains; None if the bound pods already violate a constraint
+    because they are in several domains or in none."""
     required = []
     for scope in gang.scopes:
         if scope.required and (indices := _needs_in(scope, needs)):
@@ -80,7 +80,7 @@ def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[
 
 
 def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capacity) -> frozenset[str]:
-    """The domains in which a scope has pods; pods on deleted nodes do not count."""
+    """Return the domains in which a scope already has pods. Pods on deleted nodes do not count."""
     nodes = (capacity.index.get(node) for group in scope.groups for _, node in gang.groups[group].members)
     return frozenset(capacity.domain(key, node) for node in nodes if node is not None)
 
@@ -88,7 +88,8 @@ def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capa
 def _preferences(
     gang: Gang, scope: ConstraintScope, needs: Sequence[Need], capacity: Capacity
 ) -> Iterator[list[Restriction]]:
-    """Ways to meet a preference, the best first: one domain, few domains within one of the next level, few domains."""
+    """Yield ways to meet a preference, best first: one domain, few domains within one domain of the next level, few
+    domains."""
     indices = _needs_in(scope, needs)
     settled = settled_domains(gang, scope, scope.preferred, capacity) - {""}
     first = 0 if settled else 1
@@ -110,7 +111,7 @@ def _within(
 
 
 def _wider(gang: Gang, scope: ConstraintScope) -> list[str]:
-    """Label keys between the preferred and the required one, the narrowest first."""
+    """Return the label keys between the required and the preferred key, narrowest first."""
     levels = gang.levels
     if scope.preferred not in levels:
         return []

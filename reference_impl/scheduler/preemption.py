@@ -1,9 +1,9 @@
-"""Chooses pods to evict in favour of a gang that does not fit: pods of strictly lower priority, in legal units (GS-30
-to GS-32).
+"""Chooses pods to evict in favor of a gang that does not fit: pods of strictly lower priority, in permitted units
+(GS-30 to GS-32).
 
-A unit is a pod above the minimum of its group, a pod of no gang, or a whole gang with its scaled gangs. Victims are
-minimised: as few gangs as possible, of the lowest priorities, then as few pods as possible. If the gang would not fit
-anyway, nothing is evicted.
+A unit is a pod above the minimum of its group, a pod outside any gang, or a whole gang with its scaled gangs. Victims
+are minimized: as few gangs as possible, with the lowest priorities, and then as few pods as possible. If the gang would
+not fit anyway, nothing is evicted.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from reference_impl.scheduler.placing import Placement, place
 from reference_impl.scheduler.search import Budget
 
 EXHAUSTIVE_LIMIT, TRIES = 16, 400
-"""Up to how many units sets of victims are tried one by one, fewest gangs first, and how many sets; above that, a
-minimal set is found by halving."""
+"""With at most EXHAUSTIVE_LIMIT units, up to TRIES sets of victims are tried one by one, those with the fewest gangs
+first. With more units or tries, a minimal set is found by halving."""
 
 
 @dataclass(frozen=True)
 class Eviction:
-    """A pod to evict, and the gang in whose favour."""
+    """A pod to evict, and the gang in whose favor it is evicted."""
 
     pod: Pod
     node: str
@@ -41,16 +41,17 @@ class Unit:
     """Pods that can only be evicted together."""
 
     pods: tuple[tuple[Pod, str, str], ...]
-    """Pod, node, gang."""
+    """Pods with their nodes and their gangs."""
     priority: int
     gangs: int
     """The number of gangs that the eviction ends: 0 for a pod above the minimum of its gang."""
     group: tuple[str, int] = ("", 0)
-    """For such a pod: its gang and the index of its group."""
+    """For a pod above the minimum: its gang and the index of its group."""
 
     @property
     def cost(self) -> tuple[bool, int, int]:
-        """Sort key: pods above the minimum first, then low priorities, then large gangs, of which fewer suffice."""
+        """Sort key: pods above the minimum first, then units of lower priority, then larger units, of which fewer
+        suffice."""
         return self.gangs > 0, self.priority, -len(self.pods)
 
 
@@ -60,8 +61,8 @@ Chosen = tuple[list[Eviction], Placement]
 def choose(
     gang: Gang, gangs: Sequence[Gang], evictable: Sequence[tuple[Pod, str]], capacity: Capacity, budget: Budget
 ) -> Chosen | None:
-    """The pods to evict for a gang, and its placement afterwards, with capacity taken and released accordingly. None,
-    with the capacity unchanged, if no eviction helps."""
+    """Return the pods to evict for a gang and the gang's placement afterwards, and take and release capacity
+    accordingly. Return None and leave the capacity unchanged if no eviction helps."""
     lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
     wholes = [unit for unit in _wholes(lower, gangs, gang) if _useful(unit, capacity)]
     wholes += [
@@ -83,8 +84,8 @@ def choose(
 def hopeful(
     waiting: Iterable[Gang], gangs: Sequence[Gang], fresh: Collection[str], capacity: Capacity, budget: Budget
 ) -> list[Gang]:
-    """The waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. The others need no
-    call of `yielding`, which is expensive with many extra pods."""
+    """Return the waiting gangs whose minimum would fit if all groups gave up all their `fresh` extra pods. For any
+    other gang there is no need to call `yielding`, which is expensive with many extra pods."""
     extra_pods = [
         unit for unit in _extra_pods([g for g in gangs if g.minimum_reached]) if unit.pods[0][0].metadata.uid in fresh
     ]
@@ -102,9 +103,9 @@ def hopeful(
 def yielding(
     gang: Gang, gangs: Sequence[Gang], fresh: Collection[str], capacity: Capacity, budget: Budget
 ) -> tuple[set[str], Placement] | None:
-    """The `fresh` pods (placed in this cycle, not bound yet) that gangs of no higher priority give up, so that the
-    minimum of a gang fits while each keeps its own minimum; and the placement of the gang then, with its capacity
-    taken. None, with the capacity unchanged, if that does not help."""
+    """Return the `fresh` pods (placed in this cycle and not bound yet) that gangs of the same or lower priority give up
+    so that the minimum of `gang` fits, and the resulting placement of `gang`, whose capacity is taken. Each of the
+    other gangs keeps its own minimum. Return None and leave the capacity unchanged if that does not help."""
     donors = [
         other for other in gangs if other is not gang and other.priority <= gang.priority and other.minimum_reached
     ]
@@ -123,7 +124,8 @@ def yielding(
 
 
 def net(capacity: Capacity, mark: int) -> list[tuple[int, Requests]]:
-    """Capacity taken since `mark` and not released, by node: free capacity that has to be reserved."""
+    """Return the capacity by node that was taken since `mark` minus the capacity that was released: it has to be
+    reserved from the free capacity."""
     total: dict[int, dict[str, int]] = {}
     for node, requests, count in capacity.taken_since(mark):
         node_amounts = total.setdefault(node, {})
@@ -143,7 +145,7 @@ def _wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> It
     for other in lower:
         if preemptor.base == other.name:
             continue
-        # A scaled gang is pointless without its base gang (GS-31).
+        # A scaled gang is of no use without its base gang (GS-31).
         scaled = [g for g in gangs if g.base == other.name and g.members and g.priority < preemptor.priority]
         parts = [other, *(g for g in scaled if g is not other)]
         pods = tuple((pod, node, part.name) for part in parts for pod, node in part.members)
@@ -170,8 +172,8 @@ def _fewest(
     capacity: Capacity,
     budget: Budget,
 ) -> tuple[Unit, ...] | None:
-    """The set with the fewest gangs, then the lowest priorities, then the fewest pods; None if finding it takes too
-    many tries."""
+    """Return the set with the fewest gangs, then the lowest priorities, then the fewest pods; None if finding it takes
+    too many tries."""
     tries = 0
     for count in range(len(wholes) + 1):
         ways = sorted(
@@ -185,7 +187,7 @@ def _fewest(
             if tries > TRIES:
                 return None
             if _place(gang, (*way, *spare), capacity, budget, keep=False) is None:
-                continue  # not even if the others gave up all they can
+                continue  # not even if all other gangs gave up every extra pod
             for size in range(len(spare) + 1):
                 for part in sorted(_limited(combinations(spare, size)), key=lambda p: [u.priority for u in p]):
                     if not _within(part, surplus):
@@ -208,7 +210,7 @@ def _limited(ways: Iterator[tuple[Unit, ...]]) -> list[tuple[Unit, ...]]:
 
 
 def _within(part: Sequence[Unit], surplus: dict[tuple[str, int], int]) -> bool:
-    """Whether each group keeps its minimum."""
+    """Return whether each group keeps its minimum."""
     return all(sum(unit.group == group for unit in part) <= surplus[group] for group in {u.group for u in part})
 
 
@@ -220,8 +222,8 @@ def _halving(
     capacity: Capacity,
     budget: Budget,
 ) -> tuple[Unit, ...]:
-    """A sufficient set without a sufficient proper subset, found in few tries. Units are sorted by cost: costly ones
-    are dropped from the set first."""
+    """Return a sufficient set that has no sufficient proper subset, found in few tries. Units are sorted by cost, and
+    costly units are dropped from the set first."""
     spare: list[Unit] = []
     remaining = dict(surplus)
     for unit in extra_pods:
@@ -234,7 +236,7 @@ def _halving(
         return _place(gang, chosen, capacity, budget, keep=False) is not None
 
     def needed(chosen: list[Unit], changed: bool, among: list[Unit]) -> list[Unit]:
-        """A smallest part of `among` that suffices together with `chosen`, cheap units before costly ones."""
+        """Return a smallest part of `among` that suffices together with `chosen`, preferring cheap units."""
         if changed and enough(chosen):
             return []
         if len(among) <= 1:
@@ -251,7 +253,7 @@ def _halving(
 
 
 def _place(gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep: bool) -> Placement | None:
-    """The placement of the gang after the eviction of the units. Capacity is changed only with `keep`."""
+    """Return the placement of the gang after the eviction of the units. Capacity changes only with `keep`."""
     mark = capacity.mark()
     released: set[str] = set()
     for unit in units:

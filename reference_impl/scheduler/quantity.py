@@ -1,4 +1,4 @@
-"""Kubernetes quantities as exact integers of thousandths."""
+"""Kubernetes quantities as exact integers in thousandths of a unit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SUFFIXES = {s: Decimal(10) ** power for s, power in _DECIMAL.items()} | {
 
 @lru_cache(maxsize=4096)
 def thousandths(text: str | int | float) -> int:
-    """`500m` → 500, `2` → 2000, `1Gi` → 1073741824000; rounded up. Raises decimal.InvalidOperation for an invalid
-    quantity."""
+    """Return a quantity in thousandths, rounded up: `500m` → 500, `2` → 2000, `1Gi` → 1073741824000. Raises
+    decimal.InvalidOperation for an invalid quantity."""
     value = str(text)
     suffix = value.lstrip("+-.0123456789")
     scale = _SUFFIXES.get(suffix)

@@ -1,4 +1,4 @@
-"""Nodes in the order of their free amounts of one resource. The cost of a query depends on its result, not on the
+"""Nodes sorted by their free amount of one resource. The cost of a query depends on the size of its result, not on the
 number of nodes."""
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 class Ranking:
-    """Some nodes, given in ascending order, by their free amount of a resource. Queries read on in the log of changed
-    nodes."""
+    """Some nodes, in ascending order, ranked by their free amount of a resource. Each query first processes the new
+    entries in the log of changed nodes."""
 
     def __init__(
         self, nodes: Sequence[int], free: Sequence[Mapping[str, int]], log: Sequence[int], resource: str
     ) -> None:
         self.nodes = nodes
-        """Kept: its id is the key of the ranking."""
+        """The reference keeps the list alive, since its id is the key of the ranking."""
         self.zeros = dict.fromkeys(nodes, 0)
-        """A template: copying it is faster than building another dict."""
+        """A template: copying it is faster than building a new dict."""
         self._free, self._log, self._resource = free, log, resource
         self._free_amounts = {node: free[node].get(resource, 0) for node in nodes}
         self._ranked = sorted(nodes, key=self._free_amounts.__getitem__)
@@ -25,19 +25,20 @@ class Ranking:
         self._read = len(log)
 
     def below(self, amount: int) -> int:
-        """The number of nodes that have less."""
+        """Return the number of nodes that have less than `amount`."""
         self._catch_up()
         return bisect_left(self._amounts, amount)
 
     def nodes_below(self, nodes: Sequence[int], amount: int) -> list[int]:
-        """The nodes, of the given ones, that have less."""
+        """Return those of `nodes` that have less than `amount`."""
         if not self.below(amount):
             return []
         free = self._free_amounts
         return [node for node in nodes if free[node] < amount]
 
     def multiples(self, amount: int) -> Iterator[tuple[int, list[int]]]:
-        """The nodes that have the amount at least once, by how often they have it. Nothing may change meanwhile."""
+        """Yield the nodes that have the amount at least once, grouped by how many times they have it. Nothing may
+        change during the iteration."""
         begin = self.below(amount)
         while begin < len(self._ranked):
             times = self._amounts[begin] // amount
@@ -61,6 +62,6 @@ class Ranking:
         self._read = len(self._log)
 
     def _place(self, node: int, amount: int) -> int:
-        """The rank of a node with this amount; nodes with equal amounts are ranked by number."""
+        """Return the rank of a node with this amount; nodes with equal amounts are ranked by index."""
         begin = bisect_left(self._amounts, amount)
         return bisect_left(self._ranked, node, begin, bisect_right(self._amounts, amount, begin))

@@ -1,4 +1,5 @@
-"""The resources that a pod requests: of its containers, pod-level, its overhead, and more during a resize in place."""
+"""The resources that a pod requests: for its containers, at pod level, for its overhead, and more during an in-place
+resize."""
 
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ if TYPE_CHECKING:
     from reference_impl.scheduler.model import Container, ContainerStatus, Pod, Requirements
 
 Resources = dict[str, int]
-"""Resource name → thousandths."""
+"""Amounts in thousandths of a unit, by resource name."""
 Quantities = Mapping[str, str | int] | None
 
 PODS = "pods"
 
 
 Amount = Callable[["Container", "ContainerStatus | None"], Resources]
-"""The resources of a container, in a new dict: requested ones or, by its status, allocated ones or those in use."""
+"""Returns the resources of a container in a new dict: its requests or, by its status, its allocated resources or those
+in use."""
 
 
 def requests(pod: Pod, *, bound: bool) -> Resources:
-    """The requests of a pod: those of containers and sidecars together, or of the largest init container if that is
-    more. Pod-level requests replace the sums. A bound pod holds what is allocated, too, while a resize is pending."""
+    """Return the requests of a pod: the sum over containers and sidecars, or the largest init container if that is
+    more. Pod-level requests replace these sums. While a resize is pending, a bound pod also holds what is allocated."""
 
     def pending(container: Container, status: ContainerStatus | None) -> Resources:
         requested = _container_requests(container.resources)
@@ -35,8 +37,9 @@ def requests(pod: Pod, *, bound: bool) -> Resources:
 
 
 def usage_from_1_37(pod: Pod) -> Resources:
-    """The resources that a bound pod holds for kube-scheduler from Kubernetes 1.37 on: the largest of the sums of what
-    its containers request, have been allocated and use. Before, it is the sum of the largest of each container."""
+    """Return the resources that a bound pod holds according to kube-scheduler 1.37 and later: the largest of three sums
+    over its containers, which are the requested, the allocated and the used resources. Earlier versions sum up the
+    largest of the three for each container."""
     status, infeasible = pod.status, pod.resize_infeasible
 
     def allocated(container: Container, reported: ContainerStatus | None) -> Resources:
@@ -66,7 +69,8 @@ def usage_from_1_37(pod: Pod) -> Resources:
 
 
 def _sum(pod: Pod, amount: Amount) -> Resources:
-    """Sum up an amount over the containers of a pod, whose init containers run one after the other."""
+    """Sum up an amount over the containers of a pod. Init containers other than sidecars run one after another, so only
+    the largest of them counts."""
     container_statuses = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
     statuses = {status.name: status for status in container_statuses}
     total: Resources = {}
@@ -81,7 +85,7 @@ def _sum(pod: Pod, amount: Amount) -> Resources:
             _add(sidecars, container_amounts)
             _raise_to(peak, sidecars)
         else:
-            container_amounts = amount(container, None)  # it is not resized
+            container_amounts = amount(container, None)  # init containers are not resized
             _add(container_amounts, sidecars)
             _raise_to(peak, container_amounts)
     _raise_to(total, peak)
@@ -104,17 +108,17 @@ def _desired(container: Container, _: ContainerStatus | None) -> Resources:
 
 
 def amounts(quantities: Quantities) -> Resources:
-    """Quantities in thousandths."""
+    """Return quantities in thousandths of a unit."""
     return {name: thousandths(amount) for name, amount in (quantities or {}).items()}
 
 
 def whole(name: str, amount: int) -> int:
-    """An amount as schedulers count it: CPU in thousandths, all else in whole units, rounded up."""
+    """Return an amount as schedulers count it: CPU in thousandths, any other resource in whole units, rounded up."""
     return amount if name == "cpu" or not amount % 1000 else amount + 1000 - amount % 1000
 
 
 def _pod_level(pod: Pod, resources: Requirements, *, bound: bool) -> Resources:
-    """The pod-level requests of the resources that have such (KEP-2837)."""
+    """Return the pod-level requests, for the resources that support them (KEP-2837)."""
     pod_requests = amounts(resources.requests)
     if bound and pod.status.resources is not None:
         pod_requests = _pending(pod, pod_requests, (pod.status.resources.requests, pod.status.allocated_resources))
@@ -128,7 +132,8 @@ def _has_pod_level(name: str) -> bool:
 
 
 def _pending(pod: Pod, desired: Resources, reported: Iterable[Quantities]) -> Resources:
-    """The largest of what is desired, in use and allocated (KEP-1287); a resize that never happens does not count."""
+    """Return the largest of the desired, used and allocated resources (KEP-1287). The desired resources of an
+    infeasible resize do not count."""
     result: Resources = {} if pod.resize_infeasible else dict(desired)
     for quantities in reported:
         _raise_to(result, amounts(quantities))

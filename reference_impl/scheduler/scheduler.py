@@ -1,4 +1,5 @@
-"""The gang scheduler: scheduling cycles over the watch caches, bindings, conditions, and events about waiting gangs."""
+"""The gang scheduler: scheduling cycles based on the watch caches, bindings, conditions, and events about waiting
+gangs."""
 
 from __future__ import annotations
 
@@ -32,19 +33,20 @@ log = logging.getLogger(__name__)
 SETTLE_SECONDS = 0.02
 """Watch events that arrive within this time are handled by one cycle."""
 SETTLE_PER_GANG = 0.0001
-"""The same for each gang where there are more than 200: a cycle looks at all of them, about 30 µs each, and takes a
-quarter of the time then (tests/bench/gang_cycle.py)."""
+"""The settle time per gang, for clusters with more than 200 gangs: a cycle inspects every gang, which takes about 30 µs
+each, so that cycles take a quarter of the time (tests/bench/gang_cycle.py)."""
 STATUS_SECONDS = 0.2
-"""Conditions are written at most this often, so that intermediate states of a gang share one write."""
+"""The minimum interval between writes of conditions, so that intermediate states of a gang share one write."""
 RESOLVE_SECONDS = 1.0
-"""Interval between requests about pods whose binding got no answer."""
+"""Interval between requests about pods whose binding request got no response."""
 KEEP_SECONDS = 30.0
-"""Seconds for which room is reserved for a gang whose search gives up: then gangs of lower priority go on (GS-25)."""
+"""How long room is reserved for a gang whose search gives up. After that, gangs of lower priority may use the room
+(GS-25)."""
 GANG = "gang"
 
 
 class GangScheduler:
-    """Schedules the gangs that name this scheduler. `pods` is the type of pods for the version of the API server."""
+    """Schedules the gangs that name this scheduler. `pods` is the pod class for the version of the API server."""
 
     def __init__(self, client: Client, *, name: str, pods: type[Pod] = Pod) -> None:
         self._client, self._name = client, name
@@ -59,20 +61,20 @@ class GangScheduler:
         self._assumed: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
         self._pending = self._sociable = False
-        """Whether pods wait, and whether it matters to them beside which pods they are placed."""
+        """`_pending`: whether pods wait. `_sociable`: whether their placement depends on which other pods are where."""
         self._postponed: set[str] = set()
-        """Gangs whose places are chosen, and whose claims are not bound yet."""
+        """Gangs whose nodes are chosen but whose claims are not bound yet."""
         self._claims: set[str] = set()
-        """Gangs that wait for the termination of pods evicted in their favour."""
+        """Gangs that wait for the termination of pods that were evicted in their favor."""
         self._reserved_since: dict[str, float] = {}
-        """Gang that room is reserved for → since when."""
+        """The time since which room has been reserved, by gang."""
         self._preempted: dict[str, str] = {}
-        """Gang whose pods are being evicted → the preempting gang."""
+        """Gangs whose pods are being evicted, with the preempting gang."""
         self._posted: dict[str, str] = {}
         self._events = EventRecorder(client, name)
         self._unschedulable = Unschedulable(client, self._pods, self._events)
         self._unresolved: dict[str, Pod] = {}
-        """Pods (by uid) whose binding got no answer: bound or not, only the API server knows."""
+        """Pods (by uid) whose binding request got no response. Only the API server knows whether they are bound."""
         self._unresolved_event = asyncio.Event()
         self._changed = asyncio.Event()
         self._stale: set[tuple[str, str]] = set()
@@ -93,7 +95,8 @@ class GangScheduler:
             )
             for informer in informers:
                 group.create_task(informer.run())
-            # Only preferences need topology bindings, and not every cluster serves them: nothing waits for their cache.
+            # Only preferences need topology bindings, and not every cluster serves them, so nothing waits for their
+            # cache.
             group.create_task(self._bindings.run())
             for informer in informers:
                 await informer.synced()
@@ -162,7 +165,7 @@ class GangScheduler:
         return snapshot.gang(item, pods, self._name, self._assumed, levels)
 
     async def _cycle(self) -> None:
-        """Run one scheduling cycle: decide over all waiting gangs, then evict and bind."""
+        """Run one scheduling cycle: decide about all waiting gangs, then evict and bind."""
         began = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
@@ -213,7 +216,8 @@ class GangScheduler:
         return {name for name, reserved_at in self._reserved_since.items() if timestamp >= reserved_at + KEEP_SECONDS}
 
     def _keep(self, plan: cycle.Plan) -> None:
-        """Record the gangs that room is reserved for, and run another cycle when their time is over."""
+        """Record the gangs for which room is reserved, and trigger another cycle when the time of a reservation is
+        over."""
         loop = asyncio.get_running_loop()
         for name in self._reserved_since.keys() - plan.waiting.keys():
             del self._reserved_since[name]
@@ -223,13 +227,13 @@ class GangScheduler:
                 loop.call_later(KEEP_SECONDS, self._changed.set)
 
     def _domain(self, key: str, node: str) -> str:
-        """The domain of a node; a node without the label is a domain of its own."""
+        """Return the domain of a node; a node without the label is a separate domain."""
         node_object = self._nodes.get("", node)
         return (node_object.metadata.label(key) if node_object else "") or node
 
     async def _preempt(self, evictions: list[Eviction], items: dict[str, PodGang]) -> None:
-        """Evict pods in favour of gangs of higher priority. Gangs that are evicted completely get their condition first
-        (GS-33)."""
+        """Evict pods in favor of gangs of higher priority. For a gang that is evicted completely, write its condition
+        first (GS-33)."""
         self._preempted = {e.gang: e.preemptor for e in evictions if e.whole and e.gang in items}
         await asyncio.gather(*(self._write_status(items[name].metadata.key) for name in self._preempted))
         await asyncio.gather(*(self._evict(eviction) for eviction in evictions))
@@ -239,7 +243,7 @@ class GangScheduler:
         self._preempted = {}
 
     async def _evict(self, eviction: Eviction) -> None:
-        """Delete a pod. Its capacity is free when it has terminated."""
+        """Delete a pod. Its capacity becomes free when the pod has terminated."""
         pod, meta = eviction.pod, eviction.pod.metadata
         log.debug(
             "evicting pod %s/%s from node %s in favour of gang %s",
@@ -258,10 +262,10 @@ class GangScheduler:
             self._pods.observe_deletion(pod)
 
     async def _bind(self, pod: Pod, node: str) -> bool:
-        """Bind a pod; returns False if the API server refused and its capacity is free again.
+        """Bind a pod. Return False if the API server refused the binding and the pod's capacity is free again.
 
-        A request without an answer may have bound the pod. Its capacity stays reserved until `_resolve_bindings` or the
-        watch knows.
+        A request without a response may have bound the pod. Its capacity stays reserved until `_resolve_bindings` or
+        the watch finds out.
         """
         meta = pod.metadata
         logs.concern("gang-scheduler", meta.namespace, meta.name)
@@ -286,7 +290,8 @@ class GangScheduler:
         return True
 
     async def _resolve_bindings(self) -> None:
-        """Ask the API server about pods whose binding got no answer, until it is known whether they are bound."""
+        """Query the API server about pods whose binding request got no response, until it is known whether they are
+        bound."""
         while True:
             await self._unresolved_event.wait()
             self._unresolved_event.clear()
@@ -296,7 +301,7 @@ class GangScheduler:
                 await asyncio.sleep(RESOLVE_SECONDS)
 
     async def _resolve(self, pod: Pod) -> None:
-        """Free the capacity of a pod that is not bound. For a bound one, the watch cache is updated."""
+        """Free the capacity of a pod that turns out not to be bound; if the pod is bound, update the watch cache."""
         meta = pod.metadata
         if meta.uid in self._assumed:
             try:
@@ -313,7 +318,7 @@ class GangScheduler:
         self._unresolved.pop(meta.uid, None)
 
     async def _post_event(self, item: PodGang, note: str, reason: str = "GangWaiting") -> None:
-        """Post an event that says why a gang waits or is preempted, once per note."""
+        """Post an event that says why a gang waits or is preempted. The same note is not posted twice in a row."""
         name = f"{item.metadata.namespace}/{item.metadata.name}"
         if self._posted.get(name) == note:
             return
@@ -321,7 +326,7 @@ class GangScheduler:
         await self._events.record(models.PODGANGS, item.metadata, "Warning", reason, note, action="Scheduling")
 
     async def _write_statuses(self) -> None:
-        """Write the conditions of gangs whose status has changed."""
+        """Write the conditions of gangs whose status has changed, until cancelled."""
         while True:
             await self._stale_event.wait()
             await asyncio.sleep(STATUS_SECONDS)
@@ -366,5 +371,5 @@ class GangScheduler:
 
 
 def _looks(pod: Pod) -> tuple[object, ...]:
-    """The fields of a pod that filters for other pods read and that change."""
+    """Return the fields of a pod that filters for other pods read and that can change."""
     return pod.spec.node_name, pod.metadata.labels, pod.metadata.deletion_timestamp

@@ -1,9 +1,10 @@
-"""Finds nodes for pods that are placed together or not at all, within the domains that they have to share.
+"""Finds nodes for pods that are placed together or not at all, within the domains that the pods must share.
 
-Domains are chosen first, the widest scope first, then nodes in them. A greedy placement is tried first, domain by
-domain: large pods before small ones, the fullest nodes first. If it fails everywhere, the domains are chosen again, and
-`packing` decides exactly, before each choice whether the pods fit at all and after the last one where. Domains that
-are single nodes are not chosen one by one: their pods are packed as one item. A budget of steps limits the effort.
+Domains are chosen first, starting with the broadest scope, and then nodes in these domains. A greedy placement is tried
+first, domain by domain: large pods before small ones, the fullest nodes first. If it fails everywhere, the domains are
+chosen again, and `packing` decides exactly: before each choice whether the pods fit at all, and after the last choice
+where they fit. Domains that are single nodes are not chosen one by one; their pods are packed as one item. A budget of
+steps limits the effort.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from reference_impl.scheduler.packing import Item, Packing
 from reference_impl.scheduler.stepwise import Stepwise
 
 STEPS_PER_GANG, STEPS_PER_CYCLE, STEPS_AFTERWARDS = 300_000, 4_000_000, 2_000
-"""Steps of exact packing: for one gang, for all gangs of a cycle, and for each gang after these are spent."""
+"""The steps of exact packing for one gang, for all gangs of a cycle, and for each gang after the cycle's steps are
+spent."""
 WIDE_VALUES, WIDE_CHOICES = 8, 64
-"""If several domains are combined: how many are considered, and how many combinations."""
+"""When several domains are combined: how many domains and how many combinations are considered."""
 TRIES = 32
-"""The number of choices of domains that the heuristic tries alone."""
+"""The number of choices of domains that only the heuristic tries, before the exact search starts."""
 
 
 @dataclass
 class Need:
-    """Pods of one shape and one group to place."""
+    """Pods of one shape and one group to be placed."""
 
     group: int
     shape: Shape
     pods: list[Pod]
     hoped: int = 0
-    """The number of pods including extra pods, which are to find capacity in the same domain if possible."""
+    """The number of pods including extra pods, for which the same domain should have capacity if possible."""
 
     @property
     def count(self) -> int:
@@ -44,7 +46,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Restriction:
-    """Pods of some needs have to be in domains of `key`: in `settled` ones, or in at most `width` others."""
+    """Pods of some needs must be in domains of `key`: in the `settled` domains or in at most `width` other domains."""
 
     key: str
     needs: tuple[int, ...]
@@ -61,7 +63,7 @@ class Budget:
     exhausted: bool = False
 
     def begin(self) -> None:
-        """Begin the search for another gang."""
+        """Start the search for another gang."""
         self.gang = min(STEPS_PER_GANG, max(self.remaining, STEPS_AFTERWARDS))
         self.exhausted = False
 
@@ -72,7 +74,7 @@ class Budget:
 
 
 Nodes = list[int] | None
-"""Nodes that a need may use; None for all eligible ones."""
+"""Nodes that a need may use; None means all eligible nodes."""
 
 
 @dataclass
@@ -84,13 +86,13 @@ class Search:
     restrictions: list[Restriction]
     budget: Budget
     allocations: list[tuple[Need, int, int]] = field(default_factory=list)
-    """Need, node, number of pods."""
+    """Tuples of need, node and number of pods."""
     exact: bool = False
     tries: int = TRIES
-    """The number of tries of the heuristic before the exact search begins."""
+    """The remaining tries of the heuristic before the exact search starts."""
 
     def run(self) -> bool:
-        """Search for a placement; returns whether there is one."""
+        """Search for a placement. Return whether there is one."""
         if any(need.shape.total < need.count for need in self.needs):
             return False
         self.restrictions.sort(key=lambda r: (len(self.capacity.domains(r.key)), -len(r.needs)))
@@ -99,12 +101,12 @@ class Search:
             return True
         if self._stepwise:
             return False
-        if self.tries == TRIES or (len(self.needs) == 1 and self.tries):  # then the heuristic misses nothing
+        if self.tries == TRIES or (len(self.needs) == 1 and self.tries):  # in these cases the heuristic misses nothing
             return False
         return self._thoroughly(everywhere)
 
     def placement(self) -> list[tuple[Pod, int]]:
-        """The placement pod by pod, after a successful `run`."""
+        """Return the placement pod by pod, after a successful `run`."""
         remaining_pods = {id(need): list(need.pods) for need in self.needs}
         return [(remaining_pods[id(need)].pop(0), node) for need, node, count in self.allocations for _ in range(count)]
 
@@ -152,7 +154,7 @@ class Search:
         return result
 
     def _candidates(self, restriction: Restriction, allowed: list[Nodes]) -> Iterator[frozenset[str]]:
-        """Sets of domains that fit each need by itself, the tightest first."""
+        """Yield sets of domains that have room for each need by itself, the tightest first."""
         sums = [self._sums(restriction.key, n, allowed[n]) for n in restriction.needs]
         needs = [self.needs[n] for n in restriction.needs]
         settled = restriction.settled
@@ -175,7 +177,8 @@ class Search:
     def _single(
         self, key: str, settled: frozenset[str], parts: Sequence[tuple[Need, int, Mapping[str, int]]]
     ) -> Iterator[frozenset[str]]:
-        """One more domain: the tightest that also has capacity for the extra pods, then the largest."""
+        """Yield the settled domains plus one domain. Domains that also have capacity for the extra pods come first, the
+        tightest of them first; then come the others, the largest first."""
         (need, base, first), other_parts = parts[0], parts[1:]
         too_small = self._too_small(key, settled, [need for need, _, _ in parts])
         maximum, minimum = need.hoped - base, need.count - base
@@ -196,7 +199,8 @@ class Search:
                 yield settled | {value}
 
     def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
-        """Domains that may fit each need, but not all together: they have too little of a resource."""
+        """Return domains that may fit each need by itself but not all needs together, because they have too little of a
+        resource."""
         if len(needs) == 1:
             return set()
         requested: dict[str, int] = defaultdict(int)
@@ -215,7 +219,7 @@ class Search:
         if allowed is None:
             return dict(
                 shape.sums(key)
-            )  # a copy: the shape's own changes with each attempt, and choices are ranked in between
+            )  # a copy: the shape's own sums change with each attempt, and choices are ranked in between
         sums: dict[str, int] = defaultdict(int)
         slots, values = shape.slots, self.capacity.values(key)
         for i in allowed:
@@ -224,7 +228,7 @@ class Search:
         return sums
 
     def _signature(self, values: frozenset[str], key: str, at: int, allowed: list[Nodes]) -> object:
-        """A key that is equal for choices of domains that the search cannot distinguish."""
+        """Return a key that is equal for choices of domains that the search cannot distinguish."""
         if len(values) > 1 or self._stepwise:
             return values
         nodes = self.capacity.domains(key)[next(iter(values))]
@@ -246,7 +250,7 @@ class Search:
         for i in nodes:
             within[values[i]].append(i)
         domains = self.capacity.domains(keys[0])
-        # A domain that extends beyond these nodes is unique: its name is part of the key.
+        # A domain that extends beyond these nodes is unique, so its name is part of the key.
         parts = [
             ("" if value and len(domains[value]) == len(group) else f"={value}", self._alike(group, keys[1:], usable))
             for value, group in within.items()
@@ -257,7 +261,7 @@ class Search:
 
     @property
     def _stepwise(self) -> bool:
-        """Whether other pods decide where some of the pods may be placed."""
+        """Whether the placement of some of the pods depends on where other pods are."""
         return any(need.shape.guard is not None for need in self.needs)
 
     def _quickly(self, allowed: list[Nodes]) -> bool:
@@ -278,8 +282,9 @@ class Search:
         return True
 
     def _exactly(self, at: int, allowed: list[Nodes]) -> bool | None:
-        """Place the needs if there is a way, where all domains that are not settled yet are single nodes. Otherwise
-        None, unless the needs do not even fit without regard to these domains."""
+        """Decide exactly if every domain that remains to be chosen is a single node: place the needs and return True,
+        or return False. In other cases return None, or False if the needs do not fit even without the other domain
+        restrictions."""
         later = self.restrictions[at:]
         single = [r for r in later if r.width == 1 and not r.settled and self.capacity.single(r.key)]
         together = _united([r.needs for r in single], len(self.needs))
@@ -301,7 +306,7 @@ class Search:
         return True
 
     def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, whole: bool) -> Item:
-        """The pods of a need as items, or all pods of several needs as one."""
+        """Return the pods of a need as items or, with `whole`, all pods of several needs as one item."""
         requests: dict[str, int] = defaultdict(int)
         nodes: set[int] | None = None
         for n in part:
@@ -320,7 +325,7 @@ class Search:
 
 
 def _united(sets: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:
-    """A partition of 0 to `count` - 1 in which the members of each set are in one part."""
+    """Return a partition of 0 to `count` - 1 in which the members of each set are in the same part."""
     parts = [[n] for n in range(count)]
     for members in sets:
         joined = [part for part in parts if set(part) & set(members)]

@@ -1,5 +1,5 @@
-"""Label selectors and the (anti-)affinity fields of pods. A field or an operator that is unknown here makes decoding
-fail: a pod with it must not be placed as if it lacked the field."""
+"""Label selectors and the affinity fields of pods. An unknown field or operator makes decoding fail, because a pod that
+uses it must not be placed as if the field were absent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Labels = Mapping[str, str]
 
 
 class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """A part of a spec whose fields are all known."""
+    """A part of a spec that may have only known fields."""
 
 
 class Expression(Strict):
@@ -26,14 +26,14 @@ class Expression(Strict):
 
 
 class NodeTerm(Strict):
-    """A term of a node affinity: all its expressions must hold."""
+    """A term of a node affinity, all of whose expressions must hold."""
 
     match_expressions: list[Expression] | None = None
     match_fields: list[Expression] | None = None
 
 
 class NodeSelector(Strict):
-    """The terms of a node affinity: one of them must hold."""
+    """The terms of a node affinity, one of which must hold."""
 
     node_selector_terms: list[NodeTerm] | None = None
 
@@ -46,7 +46,7 @@ class NodeAffinity(Strict):
 
 
 class LabelSelector(Strict):
-    """A label selector. An empty one matches everything, a missing one nothing."""
+    """A label selector. An empty selector matches everything, and a missing selector matches nothing."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Expression] | None = None
@@ -84,7 +84,7 @@ class Affinity(Strict):
 
     @property
     def required_nodes(self) -> NodeSelector | None:
-        """The required node affinity."""
+        """The required node affinity; None if there is none."""
         return self.node_affinity.required_during_scheduling_ignored_during_execution if self.node_affinity else None
 
     @property
@@ -116,7 +116,7 @@ def _terms(affinity: PodAffinity | None) -> list[PodAffinityTerm]:
 
 
 def selects(selector: LabelSelector | None, labels: Labels | None) -> bool:
-    """Whether a label selector matches labels."""
+    """Return whether a label selector matches labels."""
     if selector is None:
         return False
     labels = labels or {}
@@ -126,7 +126,7 @@ def selects(selector: LabelSelector | None, labels: Labels | None) -> bool:
 
 
 def holds(expression: Expression, labels: Labels) -> bool:
-    """Whether an expression holds for labels."""
+    """Return whether an expression holds for labels."""
     value, values = labels.get(expression.key), expression.values or []
     match expression.operator:
         case "In":
@@ -144,7 +144,7 @@ def holds(expression: Expression, labels: Labels) -> bool:
 
 
 def integer(text: str | None) -> int | None:
-    """The integer that a text spells, as 64 bits hold it; None for any other text."""
+    """Return the value of a text that is a 64-bit integer; None for any other text."""
     try:
         number = int(text or "")
     except ValueError:
@@ -153,7 +153,7 @@ def integer(text: str | None) -> int | None:
 
 
 def selects_node(selector: NodeSelector, name: str, labels: Labels | None) -> bool:
-    """Whether one of the terms matches a node. A term without expressions matches nothing."""
+    """Return whether any of the terms matches a node. A term without expressions matches nothing."""
     return any(_matches(term, name, labels or {}) for term in selector.node_selector_terms or ())
 
 
@@ -176,10 +176,10 @@ class Term:
         self.selector = narrowed(term, owner.labels or {})
         parts = (sorted(self.namespaces), self.namespace_selector, self.selector)
         self.identity = self.key, msgspec.json.encode(parts)
-        """Equal for terms that mean the same."""
+        """A key that is equal for terms with the same meaning."""
 
     def matches(self, pod: ObjectMeta, namespace_labels: Mapping[str, Labels]) -> bool:
-        """Whether the term is about the pod with this metadata."""
+        """Return whether the term matches the pod with this metadata."""
         space = pod.namespace
         if space not in self.namespaces and not selects(self.namespace_selector, namespace_labels.get(space)):
             return False
@@ -187,8 +187,9 @@ class Term:
 
 
 def narrowed(term: PodAffinityTerm | SpreadConstraint, labels: Labels) -> LabelSelector | None:
-    """The selector with the pod's values of `matchLabelKeys` and `mismatchLabelKeys`. The API server has merged them
-    into the selector of a stored pod, for good: labels that change later change nothing."""
+    """Return the selector with the pod's values of `matchLabelKeys` and `mismatchLabelKeys` merged into it. For pod
+    affinity, the API server has already merged them into the selector of a stored pod, permanently: later label changes
+    have no effect."""
     selector = term.label_selector
     differing = term.mismatch_label_keys if isinstance(term, PodAffinityTerm) else None
     if selector is None or not (term.match_label_keys or differing):

@@ -1,4 +1,4 @@
-"""The reason why a gang waits: which group lacks which resource or domain; for conditions and events."""
+"""The reason why a gang waits, for conditions and events: which group lacks which resource or domain."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Shortfall:
-    """The shortfall of a gang. `kind` decides which of the fields are set:
+    """The shortfall of a gang. `kind` determines which of the other fields are set:
 
-    - `nodes`     no node is eligible for a pod of the group: taints, selectors, affinity, readiness
+    - `nodes`     no node is eligible for a pod of the group because of taints, selectors, affinity or readiness
     - `resource`  the nodes have too little of `resource`
-    - `domain`    no single domain of `key` has capacity; `domain` is the best one and lacks `resource`
-    - `together`  each group fits alone, but not all of them together
-    - `filters`   filters refuse nodes because of other pods, those of the gang included
-    - `volumes`   the places are chosen, and claims (`detail`) are not bound yet
+    - `domain`    no single domain of `key` has capacity; the best one, `domain`, lacks `resource`
+    - `together`  each group fits alone, but not all groups together
+    - `filters`   filters reject nodes because of other pods, including pods of the gang
+    - `volumes`   the nodes are chosen, but claims (`detail`) are not bound yet
     - `torn`      the bound pods are in several domains of `key`, or in none
     - `base`      the minimum of the base gang `domain` is not scheduled
     - `leaving`   victims on the chosen nodes are still terminating
-    - `nominated` the gang fits only because of pods that wait for victims to go, and are not bound yet
+    - `nominated` the gang fits only because of pods that are not bound yet, since they wait for victims to terminate
     - `effort`    the search budget was exhausted
-    - `behind`    the room is kept for gang `domain` of higher priority, whose search budget was exhausted
+    - `behind`    room is reserved for the gang `domain` of higher priority, whose search budget was exhausted
     """
 
     kind: Kind
@@ -55,9 +55,10 @@ class Shortfall:
     domain: str = ""
     needed: int = 0
     possible: int = 0
-    """Pods of the group: how many the minimum needs, and how many of them fit."""
+    """`needed` is how many pods of the group the minimum needs, and `possible` is how many of these fit."""
     detail: str = ""
-    """The number of nodes that each filter refuses, or how the search ran that was exhausted."""
+    """The number of nodes that each filter rejects, the unbound claims, or the obstacle of the first attempt before the
+    search budget was exhausted."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -96,7 +97,7 @@ class Shortfall:
 
 
 def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Shortfall:
-    """The reason why the missing pods of a gang's minimum cannot be placed in the present capacity."""
+    """Return the reason why the missing pods of a gang's minimum cannot be placed in the current capacity."""
     needs = needs_of(gang, gang.lacking, capacity)
     for need in needs:
         name = gang.groups[need.group].name
@@ -122,7 +123,8 @@ def explained(gang: Gang, capacity: Capacity, *, exhausted: bool = False) -> Sho
 
 
 def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
-    """The number of nodes that each filter refuses to an extra pod; empty if capacity alone is short."""
+    """Return a text with the number of nodes that each filter rejects for an extra pod; empty if only capacity is
+    short."""
     needs = needs_of(gang, [(group, [pod])], capacity)
     if not needs[0].shape.eligible:
         return needs[0].shape.ineligibility
@@ -131,7 +133,8 @@ def refusals(gang: Gang, group: int, pod: Pod, capacity: Capacity) -> str:
 
 
 def _refused(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | None:
-    """The first pods that filters refuse beside the others; None if none are refused."""
+    """Return the shortfall of the first pods that filters reject because of other pods; None if no pods are
+    rejected."""
     if all(need.shape.guard is None for need in needs):
         return None
     search, mark = Search(capacity, needs, [], Budget()), capacity.mark()
@@ -146,7 +149,7 @@ def _refused(gang: Gang, needs: list[Need], capacity: Capacity) -> Shortfall | N
 
 
 def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
-    """The same shortfall for another gang of the same form."""
+    """Return the same shortfall for another gang of the same form."""
     names = [group.name for group in gang.groups]
     if shortfall.group not in names:
         return shortfall
@@ -154,7 +157,7 @@ def renamed(shortfall: Shortfall, gang: Gang, other: Gang) -> Shortfall:
 
 
 def _no_domain(gang: Gang, needs: Sequence[Need], restriction: Restriction, capacity: Capacity) -> Shortfall | None:
-    """None if some domain fits each need by itself."""
+    """Return the shortfall of the best domain; None if some domain fits each need by itself."""
     restricted_needs = [needs[n] for n in restriction.needs]
     sums = [need.shape.sums(restriction.key) for need in restricted_needs]
     best: tuple[float, str] | None = None
@@ -202,6 +205,7 @@ def _scarcest_on(need: Need, nodes: Sequence[int], capacity: Capacity) -> str:
 
 
 def _scarcest(need: Need, shortages: Counter[str]) -> str:
-    """The resource that is short on most of the nodes; if none is, the one that limits the shape."""
+    """Return the resource that is short on the most nodes; if no resource is short, the resource that limits the
+    shape."""
     resource, count = shortages.most_common(1)[0]
     return resource if count else need.shape.scarce

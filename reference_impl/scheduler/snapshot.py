@@ -13,7 +13,7 @@ from reference_impl.scheduler.requests import Resources
 
 
 def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
-    """The used resources of each node. `assumed` are pods (by uid) whose binding has been sent."""
+    """Return the used resources of each node. `assumed` holds pods (by uid) whose binding request has been sent."""
     result: dict[str, Resources] = {}
     for pod in pods:
         node = pod.spec.node_name or assumed.get(pod.metadata.uid)
@@ -25,7 +25,7 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
 
 
 def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> OtherPods:
-    """Other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
+    """Return other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
     evictable, leaving = [], []
     for pod in pods:
         if not pod.spec.node_name or not pod.holds_resources:
@@ -38,7 +38,8 @@ def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str])
 
 
 def _evictable(pod: Pod) -> bool:
-    """Pods of nodes and DaemonSets would be recreated at once; pods of other gangs must not be evicted singly."""
+    """Return whether a pod may be evicted by itself: it belongs to no gang, and its owner is not a node or a DaemonSet,
+    whose pods would be recreated at once."""
     owner = pod.metadata.controller
     return not pod.metadata.label(labels.PODGANG) and (owner is None or owner.kind not in ("Node", "DaemonSet"))
 
@@ -46,8 +47,9 @@ def _evictable(pod: Pod) -> bool:
 def gang(
     item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
 ) -> Gang:
-    """A gang with the existing pods that its groups refer to. Its priority is that of its pods, which the API server
-    resolved from the class (GS-49). `levels` are those of the gang's topology binding."""
+    """Return a gang with the existing pods that its groups refer to. Its priority is the highest priority of its pods,
+    which the API server has resolved from the priority class (GS-49). `levels` are the levels of the gang's topology
+    binding."""
     by_name = {pod.metadata.name: pod for pod in pods if pod.metadata.deletion_timestamp is None}
     groups, priority, base, preempts = [], None, "", True
     for group in item.spec.podgroups:
@@ -72,7 +74,7 @@ def gang(
 
 
 def _scopes(item: PodGang) -> tuple[ConstraintScope, ...]:
-    """The constraints of all three levels, the widest first."""
+    """Return the constraints of all three levels, broadest first."""
     spec = item.spec
     names = [group.name for group in spec.podgroups]
     return scopes(
@@ -89,7 +91,7 @@ def _keys(constraint: GangTopology | None) -> tuple[str, str]:
 
 
 def served(item: PodGang, scheduler_name: str) -> bool:
-    """Whether this scheduler is responsible for a gang: the gang names it, and the operator has marked the gang as
-    initialized (GS-08)."""
+    """Return whether this scheduler is responsible for a gang: the gang names it or no scheduler, is not being deleted,
+    and has been marked as initialized by the operator (GS-08)."""
     is_responsible = item.metadata.label(labels.SCHEDULER_NAME) in ("", scheduler_name)
     return is_responsible and item.metadata.deletion_timestamp is None and gangs.initialized(item)

@@ -1,5 +1,6 @@
-"""Places pods that other pods may keep away, or that must be near to or spread among others: one at a time, each step
-judged by the filters. Exact for small gangs; a gang of more than `DEEPEST` pods gets one try without steps back."""
+"""Places pods whose placement depends on other pods (anti-affinity, affinity or spread) one at a time, with the filters
+checking each step. The search is exact for small gangs; a gang of more than `DEEPEST` pods gets one try without
+backtracking."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ if TYPE_CHECKING:
     from reference_impl.scheduler.search import Need, Nodes, Search
 
 DEEPEST = 200
-"""Steps back are tried for gangs of up to this many pods."""
+"""Maximum number of pods of a gang for which the search backtracks."""
 STEP = 100
-"""Steps of the budget for each pod that is placed after a step back: it takes a look at many nodes."""
+"""The cost, in steps of the budget, of each pod that is placed after backtracking, because many nodes are checked for
+it."""
 
 
 class Stepwise:
@@ -26,10 +28,12 @@ class Stepwise:
         self._remaining = [need.count for need in self._needs]
         self._ordered = not all(need.shape.guard is None or need.shape.guard.monotone for need in self._needs)
         self.obstacle: tuple[Need, int, Counter[str]] | None = None
-        """The need that got stuck, how many pods of it were placed, and how many nodes each filter refuses."""
+        """The need whose pods could not all be placed, how many of them were placed, and how many nodes each filter
+        rejects."""
 
     def run(self, *, explain: bool = False) -> bool:
-        """Search for a placement; returns whether there is one. To `explain` why not, the first try is enough."""
+        """Search for a placement and return whether there is one. With `explain`, stop after the first try and record
+        the obstacle."""
         search, budget, begin = self._search, self._search.budget, self._capacity.mark()
         search.allocations.clear()
         deep, visited = sum(self._remaining) <= DEEPEST and not explain, set[object]()
@@ -68,7 +72,8 @@ class Stepwise:
         return False
 
     def _options(self) -> Iterator[tuple[int, int]]:
-        """The next pods that can be placed: index of the need, and node. Of nodes that are alike, one is tried."""
+        """Yield the next pods that can be placed, as the index of the need and a node. Of equal nodes, only one is
+        tried."""
         for n, need in enumerate(self._needs):
             if not self._remaining[n]:
                 continue
@@ -89,7 +94,7 @@ class Stepwise:
         return need.shape.guard.refusal(self._capacity.nodes[node]) if need.shape.guard else ""
 
     def _alike(self, node: int) -> object:
-        """A key that is equal for nodes which no filter can distinguish."""
+        """Return a key that is equal for nodes that no filter can distinguish."""
         capacity, crowd = self._capacity, self._capacity.crowd
         if capacity.nodes[node].metadata.name in crowd or any(
             need.shape.guard and need.shape.guard.particular for need in self._needs
@@ -100,7 +105,7 @@ class Stepwise:
         return tuple(sorted(capacity.free[node].items())), eligible, domains
 
     def _too_many(self, n: int) -> bool:
-        """Whether the pods are more than the nodes take that each of them can use, pods of other needs apart."""
+        """Return whether there are more pods of a need than fit on its nodes, without regard to other needs."""
         need, room = self._needs[n], 0
         if need.shape.guard is None or not need.shape.guard.monotone:
             return False

@@ -1,4 +1,4 @@
-"""Volumes of pods, and the objects that say where they can be used."""
+"""Volumes of pods, and the storage objects that determine on which nodes a volume can be used."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Csi(msgspec.Struct, rename="camel"):
 
 
 class InTree(msgspec.Struct, rename="camel"):
-    """The volume plugins of which schedulers know more than the name."""
+    """The in-tree volume plugins that have been migrated to CSI."""
 
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
@@ -70,7 +70,7 @@ class InTree(msgspec.Struct, rename="camel"):
 
     @property
     def migrated(self) -> tuple[str, str] | None:
-        """The CSI driver that has taken over from the plugin, and the name of the volume."""
+        """The CSI driver that has replaced the plugin, and the name of the volume."""
         if self.gce_persistent_disk:
             return MIGRATED["kubernetes.io/gce-pd"], self.gce_persistent_disk.pd_name
         if self.azure_disk:
@@ -92,11 +92,11 @@ MIGRATED = {
     "kubernetes.io/cinder": "cinder.csi.openstack.org",
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
 }
-"""In-tree plugin → the CSI driver that has taken over."""
+"""The CSI driver that has replaced each in-tree plugin."""
 
 
 class Volume(InTree):
-    """A volume of a pod, as far as schedulers read it."""
+    """The fields of a pod's volume that schedulers read."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -106,12 +106,12 @@ class Volume(InTree):
 
     @property
     def exclusive(self) -> bool:
-        """Whether the volume may be refused to a second pod of a node."""
+        """Whether a second pod on the same node may be denied the volume."""
         return bool(self.gce_persistent_disk or self.aws_elastic_block_store or self.iscsi or self.rbd)
 
     @property
     def relevant(self) -> bool:
-        """Whether any filter looks at the volume."""
+        """Whether any filter considers the volume."""
         return bool(self.persistent_volume_claim or self.ephemeral or self.iscsi or self.rbd or self.migrated)
 
 
@@ -159,7 +159,7 @@ class PersistentVolumeClaim(msgspec.Struct):
 
     @property
     def selected_node(self) -> str | None:
-        """The node for which the volume is provisioned."""
+        """The node for which the volume is provisioned; None if no node is selected."""
         return (self.metadata.annotations or {}).get(SELECTED_NODE)
 
     @property
@@ -210,12 +210,12 @@ class PersistentVolume(msgspec.Struct):
 
     @property
     def affinity(self) -> NodeSelector | None:
-        """The nodes that can use the volume; None for all."""
+        """The nodes that can use the volume; None means all nodes."""
         return self.spec.node_affinity.required if self.spec.node_affinity else None
 
 
 class TopologyExpression(msgspec.Struct):
-    """A label and the values of it that are allowed."""
+    """A label key and its allowed values."""
 
     key: str = ""
     values: list[str] = []
@@ -237,12 +237,12 @@ class StorageClass(msgspec.Struct, rename="camel"):
 
     @property
     def delayed(self) -> bool:
-        """Whether volumes are bound when a pod is scheduled."""
+        """Whether volumes are bound only when a pod is scheduled."""
         return self.volume_binding_mode == "WaitForFirstConsumer"
 
 
 class Allocatable(msgspec.Struct):
-    """The number of volumes of a driver that a node takes."""
+    """The number of volumes of a driver that can be attached to a node."""
 
     count: int | None = None
 
@@ -268,7 +268,7 @@ class CsiNode(msgspec.Struct, dict=True):
 
     @cached_property
     def limits(self) -> dict[str, int]:
-        """Driver → how many volumes of it can be attached, for drivers with a limit."""
+        """The number of volumes that can be attached to the node, for each driver with a limit."""
         counts = ((driver.name, driver.allocatable) for driver in self.spec.drivers)
         return {name: count.count for name, count in counts if count is not None and count.count is not None}
 

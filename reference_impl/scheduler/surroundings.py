@@ -1,4 +1,4 @@
-"""Watches of what the filters read beside nodes and pods."""
+"""Watches of the objects that the filters read in addition to nodes and pods."""
 
 from __future__ import annotations
 
@@ -39,26 +39,27 @@ WATCHED: dict[str, tuple[Resource, type[Any]]] = {
     ),
     "attachments": (_storage("volumeattachments", "VolumeAttachment"), storage.VolumeAttachment),
 }
-"""Field of the cluster's state → resource and form of its objects."""
+"""The resource and the model of each field of the cluster state."""
 
 
 class Surroundings:
-    """The watch caches of namespaces and of objects of storage."""
+    """The watch caches of namespaces and storage objects."""
 
     def __init__(self, client: Client, changed: Callable[[], None]) -> None:
         self._client = client
         self.informers: dict[str, Informer[Any]] = {}
-        """Watch caches by field of the cluster's state."""
+        """Watch caches by field of the cluster state."""
         for field, (resource, form) in WATCHED.items():
             informer = self.informers[field] = Informer(client, resource, typed(form))
             informer.add_handler(lambda kind, old, item: changed())
 
     def state(self, pods: Iterable[Pod], assumed: Mapping[str, str]) -> ClusterState:
-        """The state of the cluster that the filters read. Nothing is indexed before it is asked for."""
+        """Return the cluster state that the filters read. Its indexes are built when they are first used."""
         return ClusterState(pods=pods, assumed=assumed, **self.informers)  # type: ignore[arg-type]
 
     async def decide(self, decision: Decision) -> bool:
-        """Write a decision about a claim, unless it is written; returns False if it has to be tried again."""
+        """Write a decision about a claim, unless it has already been written. Return False if the write must be
+        retried."""
         body = decision.body()
         if body is None:
             return True

@@ -1,7 +1,7 @@
-"""Report why pods wait: condition PodScheduled=False with reason Unschedulable, and an event, as other schedulers do.
-Cluster autoscalers look for it, and `kubectl get pods` shows it.
+"""Reports why pods wait: the condition PodScheduled=False with reason Unschedulable, and an event, as other schedulers
+do. Cluster autoscalers act on the condition, and `kubectl get pods` shows it.
 
-Each reason is written once, and only after a while: most pods wait for less than a second.
+Each reason is written once, and only after a delay, because most pods wait for less than a second.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from reference_impl.scheduler.model import Condition, Pod
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS, TICK_SECONDS = 5.0, 1.0
-"""Seconds that a pod waits before the reason is written, and the interval between checks. Under load, the pods of a
-gang lose their gates seconds apart, and the first of them only wait for the others."""
+"""How long a pod waits before its reason is written, and the interval between checks, in seconds. Under load, the pods
+of a gang lose their gates seconds apart, and the first pods only wait for the others."""
 CONDITION, REASON, EVENT = "PodScheduled", "Unschedulable", "FailedScheduling"
 AT_ONCE = 16
-"""Maximum number of concurrent writes: bindings come first."""
+"""Maximum number of concurrent writes, so that bindings are not delayed."""
 
 
 def reasons(gang: Gang, shortfall: str | None, extra: Mapping[str, str]) -> Iterable[tuple[Pod, str]]:
-    """The pods of a gang that wait without a gate after a scheduling cycle, each with the reason. `shortfall` says why
-    the gang's minimum cannot be placed, `extra` why pods above it (by uid) wait for more than capacity."""
+    """Yield the ungated pods of a gang that wait after a scheduling cycle, each with the reason. `shortfall` says why
+    the gang's minimum cannot be placed, and `extra` why pods above the minimum (by uid) wait for something other than
+    capacity."""
     for group in gang.groups:
         for pod in group.waiting:
             if shortfall is not None:
@@ -47,23 +48,25 @@ def reasons(gang: Gang, shortfall: str | None, extra: Mapping[str, str]) -> Iter
 
 
 class Unschedulable:
-    """Writes the reasons why pods wait."""
+    """Writes the reasons why pods wait to the pods."""
 
     def __init__(self, client: Client, pods: Informer[Pod], events: EventRecorder) -> None:
         self._client, self._pods, self._events = client, pods, events
         self._reasons: dict[Key, tuple[str, str, float]] = {}
-        """Pod → its uid, the reason, and since when it waits; since when for this reason if another one is written."""
+        """By pod: its uid, the reason, and since when the pod waits, or since when this reason applies if another one
+        has been written."""
         self._unposted: dict[Key, tuple[str, str]] = {}
-        """Pod → its uid and the reason, if the condition is written and the event is not posted yet."""
+        """By pod: its uid and the reason, while the condition is written and the event is not posted yet."""
         self._changed = asyncio.Event()
 
     def replace(self, waiting_pods: Iterable[tuple[Pod, str]]) -> None:
-        """Take over the waiting pods of a scheduling cycle; all other pods have stopped waiting."""
+        """Replace the waiting pods by those of the last scheduling cycle; all other pods have stopped waiting."""
         timestamp, before = asyncio.get_running_loop().time(), self._reasons
         self._reasons = {}
         for pod, reason in waiting_pods:
             earlier = before.get(pod.metadata.key, ("", "", timestamp))
-            # Reasons contain numbers that change with each pod that is bound elsewhere: only the last one is written.
+            # Reasons contain numbers that change with each pod that is bound elsewhere, so only the last reason is
+            # written.
             same = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _reported(pod))
             start = earlier[2] if same else timestamp
             self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, start)
@@ -117,9 +120,11 @@ class Unschedulable:
 
 
 def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
-    """The strategic merge patch of the pod's status; None if the status has this reason already.
+    """Return the strategic merge patch for the pod's status; None if the status already has this reason.
 
-    It applies to the known version of the pod only: a patch that arrives after a binding must not contradict it."""
+    The patch names the known resource version, because a patch that arrives after a binding must not contradict the
+    binding.
+    """
     old = _condition(pod)
     if _reported(pod) and old is not None and old.message == reason:
         return None
@@ -131,7 +136,7 @@ def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
 
 
 def _reported(pod: Pod) -> bool:
-    """Whether the pod's status says that it is unschedulable, for any reason."""
+    """Return whether the pod's status already reports that the pod is unschedulable, for any reason."""
     condition = _condition(pod)
     return condition is not None and (condition.status, condition.reason) == ("False", REASON)
 

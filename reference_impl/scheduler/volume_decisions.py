@@ -1,5 +1,5 @@
-"""Volumes of claims that are bound when their pod is placed: the scheduler says which volume, or for which node one is
-provisioned, and binds the pods when the claims are bound."""
+"""Claims whose volumes are bound when their pods are placed. The scheduler decides which volume is bound, or for which
+node a volume is provisioned, and binds the pods when the claims are bound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reference_impl.scheduler.storage import SELECTED_NODE, PersistentVolume, Pe
 
 @dataclass(frozen=True)
 class Decision:
-    """The volume for an unbound claim of a pod, or the node that it is provisioned for."""
+    """The volume for an unbound claim of a pod, or the node for which a volume is provisioned."""
 
     pods: set[str]
     """The pods (by uid) that use the claim."""
@@ -26,7 +26,8 @@ class Decision:
     node: str
 
     def body(self) -> dict[str, Any] | None:
-        """The merge patch of the volume, or of the claim if there is no volume; None if it is written already."""
+        """Return the merge patch of the volume, or of the claim if there is no volume; None if it has already been
+        written."""
         meta, volume = self.claim.metadata, self.volume
         if volume is None:
             version = {"uid": meta.uid, "resourceVersion": meta.resource_version}
@@ -41,7 +42,7 @@ class Decision:
 
 
 def decisions(bindings: Iterable[Bound], capacity: Capacity) -> list[Decision]:
-    """Decisions about claims that have to be bound before their pods; one for each claim."""
+    """Return one decision for each claim that must be bound before its pods."""
     by_claim: dict[tuple[str, str], Decision] = {}
     for pod, node in bindings:
         guard = capacity.shape(pod).guard
@@ -52,8 +53,9 @@ def decisions(bindings: Iterable[Bound], capacity: Capacity) -> list[Decision]:
 
 
 def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[str]:
-    """Take back the bindings of gangs whose claims are not bound yet, and of their scaled gangs; returns their names.
-    Their places stay theirs until the next cycle, which considers them before other gangs of their priority."""
+    """Take back the bindings of gangs with claims that are not bound yet, and of their scaled gangs. Return the names
+    of the gangs with unbound claims. The chosen nodes stay reserved until the next cycle, which considers these gangs
+    first among gangs of their priority."""
     if not decided:
         return set()
     uids = {uid for decision in decided for uid in decision.pods}

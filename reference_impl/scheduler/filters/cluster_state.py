@@ -22,7 +22,7 @@ from reference_impl.scheduler.storage import (
 
 @dataclass
 class ClusterState:
-    """Nodes, the pods on them, and all else that decides where a pod may be placed."""
+    """Nodes, the pods on them, and everything else that decides where a pod may be placed."""
 
     nodes: Sequence[Node] = ()
     pods: Iterable[Pod] = ()
@@ -35,15 +35,15 @@ class ClusterState:
     storage_capacities: Iterable[CsiStorageCapacity] = ()
     attachments: Iterable[VolumeAttachment] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """Pods (by uid) whose binding has been sent → their node."""
+    """Pods (by uid) whose binding request has been sent, with their node."""
     neighbors: Callable[[Pod], Iterable[tuple[Pod, Node]]] | None = None
-    """Finds the pods on nodes that matter to a pod; all of them without it."""
+    """Returns the pods on nodes that can affect the placement of a pod. None means that all pods can."""
     assumed_claims: dict[tuple[str, str], list[AssumedClaim]] = field(default_factory=dict)
-    """Unbound claims that pods placed in this attempt use, by namespace and name."""
+    """Unbound claims that are used by pods placed in this attempt, by namespace and name."""
 
     @cached_property
     def placed(self) -> list[tuple[Pod, Node]]:
-        """The pods on existing nodes that have not terminated."""
+        """The pods on existing nodes that have not terminated, with their nodes."""
         nodes = {node.metadata.name: node for node in self.nodes}
         pairs = []
         for pod in self.pods:
@@ -54,7 +54,7 @@ class ClusterState:
 
     @cached_property
     def pods_on(self) -> dict[str, list[Pod]]:
-        """Node → the pods on it that have host ports or volumes."""
+        """The pods with host ports or volumes, by node."""
         by_node: dict[str, list[Pod]] = defaultdict(list)
         for pod, node in self.placed:
             if pod.host_ports or pod.volumes:
@@ -63,7 +63,7 @@ class ClusterState:
 
     @cached_property
     def used_claims(self) -> dict[tuple[str, str], int]:
-        """Claim → how many pods on nodes use it."""
+        """The number of pods on nodes that use each claim."""
         users: dict[tuple[str, str], int] = defaultdict(int)
         for pods in self.pods_on.values():
             for pod in pods:
@@ -73,11 +73,12 @@ class ClusterState:
         return users
 
     def around(self, pod: Pod) -> Iterable[tuple[Pod, Node]]:
-        """The pods on nodes beside which this one may have to be, or must not be."""
+        """Return the pods on nodes to which affinity, anti-affinity or spread terms may relate the pod, with their
+        nodes."""
         return self.placed if self.neighbors is None else self.neighbors(pod)
 
     def place(self, pod: Pod, node: Node, count: int) -> None:
-        """Add pods like this one to a node, or remove them if the count is negative."""
+        """Add `count` pods like this one to a node, or remove them if `count` is negative."""
         if not pod.host_ports and not pod.volumes:
             return
         used, present = self.used_claims, self.pods_on[node.metadata.name]
@@ -92,7 +93,7 @@ class ClusterState:
 
     @cached_property
     def namespace_labels(self) -> dict[str, dict[str, str]]:
-        """Namespace → its labels."""
+        """The labels of each namespace."""
         return {item.metadata.name: item.metadata.labels or {} for item in self.namespaces}
 
     @cached_property
@@ -107,7 +108,7 @@ class ClusterState:
 
     @cached_property
     def volumes_of_class(self) -> dict[str, list[PersistentVolume]]:
-        """Storage class → its volumes."""
+        """The volumes of each storage class."""
         by_class: dict[str, list[PersistentVolume]] = defaultdict(list)
         for volume in self.volumes:
             by_class[volume.storage_class].append(volume)
@@ -125,7 +126,7 @@ class ClusterState:
 
     @cached_property
     def attachments_of(self) -> dict[str, list[VolumeAttachment]]:
-        """Node → the volume attachments of it."""
+        """The volume attachments of each node."""
         by_node: dict[str, list[VolumeAttachment]] = defaultdict(list)
         for item in self.attachments:
             by_node[item.spec.node_name].append(item)
@@ -143,7 +144,7 @@ class AssumedClaim:
 
     node: Node
     volume: PersistentVolume | None
-    """The volume that it will be bound to; None if one is provisioned for the node."""
+    """The volume that the claim will be bound to; None if a volume is provisioned for the node."""
 
 
 def _by_name(items: Iterable[Any]) -> dict[str, Any]:

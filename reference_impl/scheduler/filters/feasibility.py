@@ -1,4 +1,4 @@
-"""All filters for one pod, in the order of kube-scheduler."""
+"""Runs all filters for one pod, in the order of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ FILTERS: tuple[type[Plugin], ...] = (*OF_THE_NODE, NodePorts, NodeResourcesFit, 
 
 
 def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
-    """Name of each node → empty if the pod may be placed on it, else the plugin that refuses, and why."""
+    """Return an entry for each node name: empty if the pod may be placed on the node, and otherwise the plugin that
+    rejects the node, with its reason."""
     if pod.unreadable:
         return dict.fromkeys((node.metadata.name for node in state.nodes), f"Unknown: {pod.unreadable}")
     plugins = [plugin(pod, state) for plugin in FILTERS]
@@ -42,7 +43,7 @@ def feasible_nodes(pod: Pod, state: ClusterState) -> dict[str, str]:
 
 
 def refusal(plugins: Sequence[Plugin], node: Node) -> str:
-    """The first plugin that refuses a node, and why; empty if none does."""
+    """Return the first plugin that rejects a node, with its reason; empty if none does."""
     for plugin in plugins:
         if reason := plugin.refusal(node):
             return f"{type(plugin).__name__}: {reason}"

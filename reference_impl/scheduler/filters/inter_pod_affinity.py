@@ -9,12 +9,12 @@ from reference_impl.scheduler.filters.plugin import Plugin
 from reference_impl.scheduler.model import Node, Pod
 
 Pair = tuple[str, str]
-"""Label key and value: a domain."""
+"""A topology domain, as label key and value."""
 
 
 class InterPodAffinity(Plugin):
-    """Refuses nodes without pods that the pod must be near to, with pods that it must be apart from, and with pods that
-    must be apart from it."""
+    """Rejects nodes in domains that lack the pods of the pod's affinity terms, that have pods matching its
+    anti-affinity terms, or that have pods whose anti-affinity terms match the pod."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
@@ -24,7 +24,7 @@ class InterPodAffinity(Plugin):
         """The sum of `_near`."""
         self._apart: dict[Pair, int] = defaultdict(int)
         self._kept_off: dict[Pair, int] = defaultdict(int)
-        """Domains of pods that must be apart from this one."""
+        """Domains of pods whose anti-affinity terms match this pod."""
         self._of_itself = bool(self._affinity) and self._near_to(pod)
         for other, node in state.around(pod):
             if self._affinity or self._forbidden or other.apart:
@@ -65,7 +65,7 @@ class InterPodAffinity(Plugin):
                 self._kept_off[term.key, labels[term.key]] += count
 
     def _near_to(self, other: Pod) -> bool:
-        """Whether a pod matches all terms of the affinity."""
+        """Return whether a pod matches all terms of the affinity."""
         return all(term.matches(other.metadata, self.state.namespace_labels) for term in self._affinity)
 
     def _lonely(self, node: Node) -> bool:
@@ -74,5 +74,5 @@ class InterPodAffinity(Plugin):
             return True
         if all(self._near.get((term.key, labels[term.key]), 0) > 0 for term in self._affinity):
             return False
-        # The first pod of a series that has affinity to itself may be anywhere.
+        # The first pod of a series of pods with affinity to one another may be placed anywhere.
         return not self._of_itself or self._near_pods > 0

@@ -8,14 +8,14 @@ from reference_impl.scheduler.selectors import selects_node
 
 
 class NodeAffinity(Plugin):
-    """Refuses nodes without the labels or the name that the pod requires."""
+    """Rejects nodes without the labels or the name that the pod requires."""
 
     def refusal(self, node: Node) -> str:
         return "" if selected(self.pod, node) else "node didn't match Pod's node affinity/selector"
 
 
 def selected(pod: Pod, node: Node) -> bool:
-    """Whether the node has the labels and the name that the pod requires."""
+    """Return whether the node has the labels and the name that the pod requires."""
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
         return False

@@ -1,4 +1,4 @@
-"""A pod that names its node."""
+"""Pods that name their node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reference_impl.scheduler.model import Node
 
 
 class NodeName(Plugin):
-    """Refuses all nodes but the one that the pod names."""
+    """Rejects all nodes except the one that the pod names."""
 
     def refusal(self, node: Node) -> str:
         if self.pod.spec.node_name in ("", node.metadata.name):

@@ -10,7 +10,7 @@ ANY = ("", "0.0.0.0")  # noqa: S104 -- compared, not bound
 
 
 class NodePorts(Plugin):
-    """Refuses nodes on which another pod has a host port of the pod."""
+    """Rejects nodes on which another pod uses one of the pod's host ports."""
 
     @property
     def dynamic(self) -> bool:

@@ -11,7 +11,7 @@ from reference_impl.scheduler.requests import PODS
 
 
 class NodeResourcesFit(Plugin):
-    """Refuses nodes that lack free resources. Within a gang, `Capacity` does the same for many pods at once."""
+    """Rejects nodes that lack free resources. For gangs, `Capacity` does the same for many pods at once."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)

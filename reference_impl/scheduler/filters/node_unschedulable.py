@@ -11,7 +11,7 @@ CORDON = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
 class NodeUnschedulable(Plugin):
-    """Refuses cordoned nodes."""
+    """Rejects cordoned nodes."""
 
     def refusal(self, node: Node) -> str:
         if not node.spec.unschedulable or tolerated(self.pod, [CORDON]):

@@ -10,11 +10,11 @@ from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.storage import MIGRATED, CsiNode, PersistentVolumeClaim
 
 Handle = tuple[str, str]
-"""Driver, and the name of the volume."""
+"""A driver and the name of a volume."""
 
 
 class NodeVolumeLimits(Plugin):
-    """Refuses nodes that cannot attach so many more volumes."""
+    """Rejects nodes that cannot attach all additional volumes of the pod."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
@@ -44,7 +44,7 @@ class NodeVolumeLimits(Plugin):
 
 
 def _handles(pod: Pod, state: ClusterState, csi_node: CsiNode | None) -> set[Handle]:
-    """The CSI volumes of a pod."""
+    """Return the CSI volumes of a pod."""
     handles: set[Handle] = set()
     for name, ephemeral in pod.claims:
         claim = state.claim.get((pod.metadata.namespace, name))

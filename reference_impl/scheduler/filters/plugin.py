@@ -1,4 +1,4 @@
-"""The common form of filters."""
+"""The interface of filters."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from reference_impl.scheduler.model import Node, Pod
 
 
 class Plugin(ABC):
-    """A filter for one pod, or for pods that are alike. Its class is named as the plugin of kube-scheduler."""
+    """A filter for one pod, or for equal pods. Its class is named after the plugin of kube-scheduler."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         self.pod, self.state = pod, state
 
     @property
     def dynamic(self) -> bool:
-        """Whether the answer depends on where other pods are."""
+        """Whether the result depends on where other pods are."""
         return False
 
     @abstractmethod
     def refusal(self, node: Node) -> str:
-        """The reason why the pod must not be placed on a node; empty if it may be."""
+        """Return the reason why the pod must not be placed on a node; empty if it may be placed there."""
 
     @property
     def monotone(self) -> bool:
-        """Whether a node that is refused stays refused however many more pods are placed."""
+        """Whether a node that is rejected stays rejected, however many more pods are placed."""
         return True
 
     def update(self, other: Pod, node: Node, count: int) -> None:  # noqa: B027 -- most filters keep no counts
-        """Take note of pods that are placed on a node, or removed from it if the count is negative."""
+        """Update the filter for pods that are placed on a node, or removed from it if `count` is negative."""

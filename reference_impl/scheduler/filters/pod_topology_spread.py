@@ -13,7 +13,8 @@ from reference_impl.scheduler.selectors import SpreadConstraint, narrowed, selec
 
 
 class PodTopologySpread(Plugin):
-    """Refuses nodes in domains that would have too many matching pods more than the emptiest domain."""
+    """Rejects nodes in domains whose number of matching pods would exceed that of the emptiest domain by more than
+    `maxSkew`."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
@@ -56,7 +57,7 @@ class PodTopologySpread(Plugin):
                 constraint.add(node, count)
 
     def _counted(self, node: Node) -> bool:
-        """Whether the node has the keys of all constraints."""
+        """Return whether the node has the topology keys of all constraints."""
         labels = node.metadata.labels or {}
         return all(key in labels for key in self._keys)
 
@@ -68,30 +69,30 @@ class _Constraint:
         self.spec = spec
         self.selector = narrowed(spec, pod.metadata.labels or {})
         self.everything = self.selector is not None and self.selector.empty
-        """kube-scheduler counts no pods for an empty selector."""
+        """Whether the selector is empty, in which case kube-scheduler counts no pods."""
         self.self_matches = int(selects(self.selector, pod.metadata.labels))
         self.counts: dict[str, int] = defaultdict(int)
         self._fewest: int | None = None
 
     def add(self, node: Node, count: int) -> None:
-        """Add pods in the domain of a node."""
+        """Add `count` pods to the domain of a node."""
         self.counts[node.metadata.label(self.spec.topology_key)] += count
         self._fewest = None
 
     @property
     def fewest(self) -> int:
-        """The number of pods in the emptiest domain; 0 if there are too few domains."""
+        """The number of pods in the emptiest domain; 0 if there are fewer domains than `minDomains`."""
         if self._fewest is None:
             enough = len(self.counts) >= (self.spec.min_domains or 1)
             self._fewest = min(self.counts.values()) if enough else 0
         return self._fewest
 
     def counts_pod(self, pod: Pod) -> bool:
-        """Whether the constraint counts a pod of its namespace."""
+        """Return whether the constraint counts a pod of its namespace."""
         return not self.everything and selects(self.selector, pod.metadata.labels)
 
     def includes(self, pod: Pod, node: Node) -> bool:
-        """Whether the node counts as part of its domain."""
+        """Return whether the node counts as part of its domain."""
         if self.spec.node_affinity_policy == "Honor" and not selected(pod, node):
             return False
         return self.spec.node_taints_policy != "Honor" or tolerated(pod, node.spec.taints or ())

@@ -14,7 +14,7 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
 class TaintToleration(Plugin):
-    """Refuses nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
+    """Rejects nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
 
     def refusal(self, node: Node) -> str:
         if not node.spec.taints or tolerated(self.pod, node.spec.taints):
@@ -23,7 +23,7 @@ class TaintToleration(Plugin):
 
 
 def tolerated(pod: Pod, taints: Iterable[Taint]) -> bool:
-    """Whether the pod tolerates all NoSchedule and NoExecute taints."""
+    """Return whether the pod tolerates all NoSchedule and NoExecute taints."""
     tolerations = pod.spec.tolerations or []
     return all(
         any(_tolerates(toleration, taint) for toleration in tolerations)
@@ -51,5 +51,5 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _number(text: str) -> int | None:
-    """A decimal integer without leading zeros."""
+    """Return the value of a decimal integer without leading zeros; None for any other text."""
     return integer(text) if _DECIMAL.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""Nodes on which the volumes of bound claims can be used, and those of unbound claims can be bound or provisioned."""
+"""Nodes on which the volumes of bound claims can be used and volumes for unbound claims can be bound or provisioned."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from reference_impl.scheduler.storage import (
 )
 
 Choice = list[tuple[PersistentVolumeClaim, PersistentVolume | None]]
-"""Unbound claims, each with the volume to bind, or None if one is to be provisioned."""
+"""Unbound claims, each with the volume to bind, or None if a volume is to be provisioned."""
 
 
 class VolumeBinding(Plugin):
-    """Refuses nodes that cannot use the bound volumes, and where no volume can be had for an unbound claim. A volume
-    goes to one claim of the pods that are placed together."""
+    """Rejects nodes that cannot use the bound volumes, and nodes on which no volume is available for an unbound claim.
+    Among pods that are placed together, a volume is given to only one claim."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
@@ -49,7 +49,7 @@ class VolumeBinding(Plugin):
 
     @property
     def monotone(self) -> bool:
-        return not self._delayed  # the first pod of a claim settles its volume
+        return not self._delayed  # the first pod that uses a claim determines the claim's volume
 
     def refusal(self, node: Node) -> str:
         if self._blocked:
@@ -63,11 +63,11 @@ class VolumeBinding(Plugin):
         return self._choose(node)[0] if self._delayed else ""
 
     def choice(self, node: Node) -> Choice:
-        """The volumes for unbound claims on a node that is not refused."""
+        """Return the volumes for unbound claims on a node that is not rejected."""
         return self._choose(node)[1] if self._delayed else []
 
     def update(self, other: Pod, node: Node, count: int) -> None:
-        """Take note of the volumes for pods of this filter; only these change `assumed_claims`."""
+        """Record the volumes chosen for pods of this filter; no other pods change `assumed_claims`."""
         if other is not self.pod:
             return
         for claim, volume in self.choice(node) if count > 0 else [(claim, None) for claim in self._delayed]:
@@ -123,14 +123,15 @@ def _unusable(pod: Pod, name: str, claim: PersistentVolumeClaim | None, *, ephem
 
 
 def _usable(volume: PersistentVolume, node: Node) -> bool:
-    """Whether the node affinity of a volume admits a node; it sees labels alone."""
+    """Return whether the node affinity of a volume admits a node."""
     return volume.affinity is None or selects_node(volume.affinity, node.metadata.name, node.metadata.labels)
 
 
 def _match(
     claim: PersistentVolumeClaim, node: Node, volumes: Collection[PersistentVolume], used_volumes: Collection[str]
 ) -> PersistentVolume | None:
-    """The volume that is reserved for the claim, else the smallest available one that suits it."""
+    """Return the volume that is reserved for the claim, or else the smallest available volume that suits the claim;
+    None if there is none."""
     size, best = thousandths(claim.size), None
     for volume in volumes:
         spec, ref = volume.spec, volume.spec.claim_ref
@@ -171,7 +172,7 @@ def _allowed(terms: list[TopologyTerm] | None, node: Node) -> bool:
 
 
 def _enough(claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node, state: ClusterState) -> bool:
-    """Whether the driver has capacity for the volume, if it publishes its capacity."""
+    """Return whether the driver has capacity for the volume; True if the driver does not publish its capacity."""
     driver = state.csi_driver.get(storage_class.provisioner)
     if driver is None or not driver.spec.storage_capacity or "storage" not in (claim.spec.resources.requests or {}):
         return True

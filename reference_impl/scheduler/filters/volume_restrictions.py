@@ -1,4 +1,5 @@
-"""Volumes that only one pod may use: of the cluster (ReadWriteOncePod), or of a node (some in-tree plugins)."""
+"""Volumes that only one pod may use: one pod in the cluster (ReadWriteOncePod) or one pod on a node (some in-tree
+plugins)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from reference_impl.scheduler.storage import Volume
 
 
 class VolumeRestrictions(Plugin):
-    """Refuses nodes on which another pod has the disk, and all nodes if another pod has the claim."""
+    """Rejects nodes on which another pod uses the same disk, and all nodes if another pod uses the same
+    ReadWriteOncePod claim."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)

@@ -14,7 +14,8 @@ KEYS = (*OLD, *OLD.values())
 
 
 class VolumeZone(Plugin):
-    """Refuses nodes in another zone or region than a bound volume of the pod. Nodes without such labels have none."""
+    """Rejects nodes in another zone or region than a bound volume of the pod. Nodes without any zone or region label
+    are accepted."""
 
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         super().__init__(pod, state)
@@ -23,7 +24,7 @@ class VolumeZone(Plugin):
         for name, ephemeral in pod.claims:
             claim = None if ephemeral else state.claim.get((pod.metadata.namespace, name))
             if claim is None or not claim.spec.volume_name:
-                continue  # VolumeBinding refuses what cannot be bound later
+                continue  # VolumeBinding rejects nodes for claims that cannot be bound later
             volume = state.volume.get(claim.spec.volume_name)
             if volume is None:
                 self._missing = f'persistentvolume "{claim.spec.volume_name}" not found'
