@@ -1,8 +1,8 @@
-"""The revisions of the server that have arrived, to know without a list that none is missing.
+"""The server revisions whose events have arrived, which show without a list request that no event is missing.
 
-One etcd counts the writes to all resources: each write has a revision of its own, and its watch event has that
-revision. A recorder that has an event of every revision up to the present one has therefore received everything.
-Revisions without an event, of resources that are not watched, are missing for ever: then lists have to answer.
+An etcd numbers the writes to all resources: each write has its own revision, and its watch event carries that revision.
+A recorder that has an event for every revision up to the current one has therefore received everything. A write to a
+resource that is not watched leaves a permanent gap; then the recorder must compare lists instead.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from bisect import bisect_left, bisect_right
 
 
 class Arrivals:
-    """The revisions of the events that have arrived. Only events of watches count: a list shows the last revision of
-    each object, and not those before."""
+    """The revisions of the events that have arrived. Only watch events count: a list shows only the last revision of
+    each object."""
 
     def __init__(self) -> None:
         self._first = self._last = 0
-        """The revision of the first event, and the highest one; 0 before."""
+        """The revision of the first event, and the highest revision so far; 0 before the first event."""
         self._missing: list[int] = []
-        """The revisions between them that have not arrived."""
+        """The revisions between these two whose events have not arrived, in ascending order."""
 
     def add(self, revision: int) -> None:
-        """Note an event."""
+        """Note that the event with this revision has arrived."""
         self._first = self._first or revision
         if revision > self._last:
             self._missing.extend(range((self._last or revision) + 1, revision))
@@ -32,8 +32,8 @@ class Arrivals:
             del self._missing[place]
 
     def complete(self, begin: int, end: int) -> bool:
-        """Return whether an event of each revision after `begin` up to `end` is known to have arrived. Nothing is known
-        of revisions before the first event."""
+        """Return whether the event of each revision after `begin` and up to `end` is known to have arrived. Nothing is
+        known about revisions before the first event."""
         if begin >= end:
             return True
         if not self._first or begin < self._first or end > self._last:

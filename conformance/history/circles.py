@@ -1,5 +1,5 @@
-"""Decide whether a record or request shows something new. An implementation that waits in vain repeats the same request
-again and again, and reports each time that it has not succeeded."""
+"""Decide whether a record or request shows something new. An implementation that waits without success repeats the same
+request, and each time reports that it has not succeeded."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from collections.abc import Hashable
 from conformance.history.record import Record
 
 ROUNDS = 5
-"""How often the same record or request may come before it is no longer new. An implementation that still succeeds does
-so in an early round or after a delay, and a wait allows for the delay."""
+"""The number of times that the same record or request counts as new. An implementation that will still succeed does so
+in an early round or after a delay, and waits allow for that delay."""
 
 _VARIES = re.compile(rb'"resourceVersion":\s*"\d+"|"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
-"""The parts that differ between two writes of the same state: the version and times."""
+"""The parts that differ between two writes of the same state: the resourceVersion and timestamps."""
 
 
 class Circles:
-    """Counts how often the same record or request has come."""
+    """Counts how often the same record or request has been seen."""
 
     def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()
 
     def new(self, item: Hashable) -> bool:
-        """Return whether an item has come at most ROUNDS times, this time included."""
+        """Count an item, and return whether it has been seen at most ROUNDS times, including this time."""
         self._counts[item] += 1
         return self._counts[item] <= ROUNDS
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._counts.clear()
 
 
 def state(record: Record) -> Hashable:
-    """Return the state that a record shows of its object, without times: the same as before if nothing else differs."""
+    """Return a key for the object's state in a record, without its resourceVersion and timestamps. Two records of an
+    object have equal keys if nothing else differs."""
     return record.resource, record.uid, record.kind, hash(_VARIES.sub(b"", record.raw))

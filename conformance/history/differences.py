@@ -1,4 +1,4 @@
-"""Reduce two states of many objects to their differences, for the report of a failed comparison."""
+"""Reduce two states of many objects to their differences, to report a failed comparison."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def differing(
 
 
 def reduced(expected: object, observed: object) -> tuple[object, object]:
-    """Return both values without the keys and elements that are equal. Lists that differ only in order stay whole."""
+    """Return both values without the keys and elements that are equal. Lists that differ only in order are returned in
+    full."""
     if isinstance(expected, Mapping) and isinstance(observed, Mapping):
         return differing(expected, observed)
     if isinstance(expected, list | tuple) and isinstance(observed, list | tuple):
@@ -35,7 +36,7 @@ def reduced(expected: object, observed: object) -> tuple[object, object]:
 
 
 def _only(one: Sequence[object], other: Sequence[object]) -> list[object]:
-    """Return the elements of one list that occur less often in the other."""
+    """Return the elements of `one` that `other` lacks, counting duplicates."""
     unmatched = list(other)
     surplus = []
     for element in one:

@@ -1,4 +1,4 @@
-"""The state of each gang while a history is replayed: its minimums, its pods, and which of them are bound."""
+"""The state of each gang while a history is replayed: its minimums, its pods, and which pods are bound."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from conformance.history.record import DELETED, Record
 
 @dataclass
 class ObservedGang:
-    """One PodGang, by name, at one time. A gang that does not exist (yet, or any more) has no minimums."""
+    """The state of a PodGang, identified by name, at one moment. A gang that does not exist yet, or no longer exists,
+    has no minimums."""
 
     exists: bool = False
     minimums: dict[str, int] = field(default_factory=dict)
     """minReplicas of each PodGroup."""
     references: dict[str, set[str]] = field(default_factory=dict)
-    """Names of the pods that each PodGroup lists."""
+    """Names of the pods that each PodGroup references."""
     initialized: bool = False
     bound: dict[str, set[str]] = field(default_factory=dict)
     """UIDs of bound pods by clique, including those that are being deleted."""
     staying: set[str] = field(default_factory=set)
     """UIDs of bound pods that are not being deleted."""
     stirred: float = 0.0
-    """Arrival of the last binding, deletion or ungating of its pods."""
+    """Time of the last binding or deletion of one of its pods."""
 
     @property
     def admitted(self) -> bool:
@@ -34,7 +35,7 @@ class ObservedGang:
         )
 
     def missing(self) -> str:
-        """Return which PodGroups are below their minimum, for people."""
+        """Return a description of the PodGroups that are below their minimum."""
         below = [
             f"{group} has {len(self.bound.get(group, ()))} of {minimum} bound"
             for group, minimum in sorted(self.minimums.items())
@@ -44,7 +45,7 @@ class ObservedGang:
 
 
 class Gangs:
-    """All gangs of a namespace by name. Each record costs constant time."""
+    """All gangs of a namespace, by name. Applying a record takes constant time."""
 
     def __init__(self) -> None:
         self._gangs: dict[str, ObservedGang] = {}

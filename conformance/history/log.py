@@ -1,6 +1,6 @@
 """The ordered log of all records, shared by the recording thread and the waiting threads.
 
-Invariant: `seq` rises by one with each record, and a record that `beyond` has returned never changes.
+Invariants: `seq` increases by one with each record, and a record that `beyond` has returned never changes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ CLUSTER = ""
 
 
 MIN_DROPPED = 10_000
-"""Records of a namespace that are not worth condensing."""
+"""The number of records of a namespace below which condensing is not worthwhile."""
 LARGE = 1 << 16
 """Size in bytes above which an object is kept in a file."""
 IN_MEMORY = 32 << 20
-"""Bytes of objects of all namespaces that are kept in memory: once there are more, further ones are kept in files.
-Decoded objects are kept in memory, too, and can be several times as long."""
+"""Maximum number of bytes of raw objects of all namespaces that are kept in memory; beyond it, more objects are kept in
+files. Decoded objects are also kept in memory, and can be several times as large."""
 
 
 class Completeness(NamedTuple):
-    """The revision up to which a log is complete (None: entirely), except for the resources in `lagging`."""
+    """The revision up to which a log is complete (None: entirely), except for the resources that `lagging` names."""
 
     revision: int | None = None
     lagging: str = ""
@@ -50,19 +50,19 @@ class Log:
         self._opened: set[str] | None = None
         """The namespaces whose records are kept; None for all."""
         self.received = 0
-        """Bytes of all objects that have arrived, kept or not."""
+        """Total bytes of all objects that have arrived, including those that were not kept."""
         self._condensed: dict[str, int] = {}
-        """How many records of a namespace `condense` has left."""
+        """Namespace → the number of records that `condense` has left."""
         self._spilled: dict[str, SpillFile] = {}
         self._in_memory: dict[str, int] = {}
-        """Bytes of the objects of a namespace that are kept in memory."""
+        """Namespace → bytes of its objects that are kept in memory."""
         self.evidence: frozenset[str] = frozenset()
-        """Resources that are recorded as evidence only: their changes do not show that something is still going on."""
+        """Resources that are recorded only as evidence: their changes do not count as activity."""
         self._clock: list[tuple[int, float]] = []
-        """Revisions that the server is known to have reached, with the time."""
+        """Revisions that the server is known to have reached, each with the time at which that was known."""
 
     def now(self) -> float:
-        """Return the seconds since the log began."""
+        """Return the seconds since the log was created, or the time at which it stopped."""
         return time.monotonic() - self._started if self._stopped is None else self._stopped
 
     def append(
@@ -78,10 +78,10 @@ class Log:
         listed: bool = False,
         at: float | None = None,
     ) -> Record:
-        """Add a record that has just arrived and wake waiting threads. `at` is for hand-made histories.
+        """Add a record that has just arrived and wake waiting threads. `at` is only for hand-made histories.
 
-        A record that arrives late is dated by the revision clock, so that the lag of a stream makes nothing appear
-        later.
+        A record that arrives late is dated by the revision clock, so that a lagging stream does not make a change
+        appear later than it was.
         """
         with self._news:
             recorded = self._opened is None or namespace == CLUSTER or namespace in self._opened
@@ -109,7 +109,7 @@ class Log:
             return record
 
     def restore(self, records: list[Record], now: float) -> None:
-        """Fill an empty log with the records of a saved one. `now()` is then the time of saving."""
+        """Fill an empty log with the records of a saved log. From then on, `now()` returns the time of saving."""
         with self._news:
             for record in records:
                 self._records.setdefault(record.namespace, []).append(record)
@@ -117,14 +117,14 @@ class Log:
             self._stopped = now
 
     def fail(self, error: BaseException) -> None:
-        """Stop the log because of an error, which waiting threads raise."""
+        """Stop the log because of an error; waiting threads raise that error."""
         with self._news:
             self._failure = error
             self._news.notify_all()
 
     def beyond(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:
         """Return the records of a namespace, and of cluster-scoped objects, after number `seq`. If there is none yet,
-        block until there is one, for at most `timeout` seconds; then return an empty list.
+        block until one arrives; return an empty list after `timeout` seconds.
 
         Raises the error that stopped the recorder.
         """
@@ -150,13 +150,14 @@ class Log:
             return list(merge(*streams, key=lambda record: record.seq))
 
     def reached(self, revision: int) -> None:
-        """Note that the server has reached this revision now, whatever has arrived."""
+        """Note that the server has reached this revision by now, whether or not its event has arrived."""
         with self._news:
             self._clock.append((revision, self.now()))
 
     def complete(self, namespace: str, timeout: float) -> Completeness:
-        """Return when the log has everything that has happened in a namespace until now, or after `timeout` seconds. A
-        log without a recorder is always complete."""
+        """Block until the log has everything that has happened in a namespace so far, or until `timeout` seconds, or a
+        multiple of them, have passed, and return how complete the log is. A log without a recorder is always
+        complete."""
         return Completeness()
 
     def last_seq(self) -> int:
@@ -165,15 +166,15 @@ class Log:
             return self._seq
 
     def open(self, namespace: str) -> None:
-        """Keep the records of this namespace. After the first call, records of namespaces that were not opened are
+        """Keep the records of this namespace. Once this has been called, records of namespaces that were not opened are
         dropped."""
         with self._news:
             self._opened = (self._opened or set()) | {namespace}
 
     def condense(self, namespace: str, seq: int) -> None:
-        """Drop the records of a namespace up to number `seq`, but for the last state of each present object: for a
-        reader that needs each record once. Nothing happens until about half of the records can go, so that the cost
-        grows with their number only."""
+        """Drop the records of a namespace up to number `seq`, except the last state of each existing object: for a
+        reader that needs each record only once. Nothing is dropped until the number of records has about doubled, so
+        that the total cost is linear in the number of records."""
         with self._news:
             records = self._records.get(namespace, [])
             if len(records) < 2 * self._condensed.get(namespace, 0) + MIN_DROPPED:
@@ -183,7 +184,7 @@ class Log:
             self._condensed[namespace] = len(kept_records)
             self._keep(namespace, kept_records)
             if self._spilled.pop(namespace, None) is not None:
-                release()  # the file goes, and what was dropped with it, once no record that is left is in it
+                release()  # the file is closed once no remaining record refers to it
 
     def forget(self, namespace: str) -> None:
         """Drop the records of a namespace whose test is over. Once no namespace is open, only the last state of each
@@ -207,7 +208,7 @@ class Log:
             return next((r for r in records if (r.resource, r.name) == (resource, name)), None)
 
     def last_of(self, resource: str, keys: Collection[Key]) -> dict[Key, Record]:
-        """Return the last record of each of these objects (namespace, name) that is kept, in one pass over the log."""
+        """Return the last kept record of each of these objects (namespace, name), in one pass over the log."""
         latest: dict[Key, Record] = {}
         with self._news:
             for space in {namespace for namespace, _ in keys}:
@@ -221,20 +222,21 @@ class Log:
         return latest
 
     def _keep(self, namespace: str, records: list[Record]) -> None:
-        """Let these be the records of a namespace."""
+        """Replace the records of a namespace."""
         self._records[namespace] = records
         self._in_memory[namespace] = sum(record.in_memory for record in records)
 
     def _spill(self, namespace: str, raw: bytes) -> Spilled:
-        """Write a large object to a file, so that an implementation with many writes does not fill the memory."""
+        """Write a large object to a file, so that an implementation that writes a lot does not fill the memory."""
         file = self._spilled.get(namespace)
         if file is None:
             file = self._spilled[namespace] = SpillFile()
         return file.append(raw)
 
     def _moment(self, version: str, arrival: float) -> float:
-        """Return the latest time at which a change can have been made. A revision that was passed more than LAG ago is
-        not a late record: it may belong to another etcd, which order.py must notice."""
+        """Return the latest time at which a change can have been made. If the server reached the revision more than LAG
+        seconds before the arrival, the record is not late but may belong to another etcd, which order.py must notice;
+        then return `arrival`."""
         revision = int(version) if version.isdigit() else 0
         place = bisect_left(self._clock, revision, key=lambda tick: tick[0])
         passed = self._clock[place][1] if place < len(self._clock) else arrival
@@ -246,6 +248,6 @@ class Log:
 
 
 def _last_states(records: Iterable[Record]) -> list[Record]:
-    """Return the last record of each object that is present, in order. The records are of one namespace."""
+    """Return the last record of each object that still exists, in order. All records must be of one namespace."""
     last = {(record.resource, record.name): record for record in records}
     return sorted((record for record in last.values() if record.kind != DELETED), key=lambda record: record.seq)

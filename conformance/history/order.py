@@ -1,14 +1,15 @@
 """The order in which changes happened on the server.
 
-Watches of different resources are separate streams: of two changes the later one may arrive first, by milliseconds or,
+Watches of different resources are separate streams, so the later of two changes may arrive first: by milliseconds or,
 on a busy machine, by more. A rule about several resources that relied on arrival would have to tolerate that lag, and
-would miss faults that are as quick. But the API server counts the writes to all resources of one etcd with one
-revision, and an object's resourceVersion is the revision of its last write. Sorted by version, the records are in the
-order of the writes, without any tolerance.
+would miss faults that last no longer than the lag. But one etcd numbers the writes to all its resources with one
+revision counter, and an object's resourceVersion is the revision of its last write. Sorted by resourceVersion, the
+records are therefore exactly in the order of the writes.
 
 Kubernetes promises this order within one resource only, and a cluster may keep resources in several etcds. The versions
-of a history are therefore compared with the arrivals, which no lag can shift by `LAG` seconds. If they do not match,
-`server_order` returns None, and rules that need the order are unknown.
+of a history are therefore compared with the arrival times, on the assumption that no event lags by more than `LAG`
+seconds. If they contradict each other, `server_order` returns None, and the results of rules that need the order are
+unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from conformance.history.record import Record
 
 LAG = 15.0
-"""Seconds by which an event may arrive after another that happened later."""
+"""The maximum number of seconds by which an event may arrive after the event of a later change."""
 
 
 def server_order(records: Sequence[Record]) -> list[Record] | None:
@@ -29,7 +30,7 @@ def server_order(records: Sequence[Record]) -> list[Record] | None:
     latest = float("-inf")
     for record in ordered:
         if record.listed:
-            continue  # Lists are late by nature: they follow a broken watch.
+            continue  # Lists always lag, because they follow a broken watch.
         if record.at < latest - LAG:
             return None
         latest = max(latest, record.at)
@@ -37,8 +38,8 @@ def server_order(records: Sequence[Record]) -> list[Record] | None:
 
 
 def uncertain(ordered: Sequence[Record]) -> set[int]:
-    """Return the indices of the records after which the state is not known, in the order of their writes: from the last
-    event of a broken watch to what the list after it shows, the resource may have been in any state."""
+    """Return the indices, in the order of the writes, of the records after which the state is not known: between the
+    last event of a broken watch and the list that follows it, the resource may have been in any state."""
     indices: set[int] = set()
     latest: dict[str, int] = {}
     for index, record in enumerate(ordered):

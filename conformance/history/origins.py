@@ -1,8 +1,8 @@
-"""Facts about the objects of a history that follow from their writers, independent of the objects' own contents.
+"""Facts about the objects of a history that follow from who wrote them, independent of the objects' own contents.
 
-Every user can put a label, an annotation or a condition on an object. So a rule that leaves an object out looks at the
-suite's own requests, by the uid in the API server's answer. And a rule that excuses something because of a condition
-or a taint looks in the API server's audit log for the user who did it.
+Any user can put a label, an annotation or a condition on an object. A rule that exempts an object therefore relies on
+the suite's own requests, by the uid in the API server's response. A rule that excuses something because of a condition
+or a taint relies on the API server's audit log to find out which user wrote it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wait for and query what happened in one namespace. Nothing polls: waits block on the log's condition variable."""
+"""Waits for and queries of changes in one namespace. Nothing polls: waits block on the log's condition variable."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 UNASKED = frozenset({"events"})
-"""Resources whose records are ignored in queries: there are many events, and they bind nothing."""
+"""Resources whose records do not advance a wait and are not checked for completeness: there are many Events, and they
+are only informative."""
 
 
 RESTLESS = frozenset({"events", "leases"})
 """Resources that also change while the cluster is idle."""
 
 MOVING = ("pods", "podgangs", "podcliques", "podcliquescalinggroups", "podcliquesets")
-"""Resources whose records show that the implementation, or something that it has started, is at work."""
+"""Resources whose records show that the implementation, or something that it has started, is active."""
 
 LULL = 5.0
 """Seconds without a record after which the cluster is idle."""
 
 COMPLETE = 30.0
-"""Seconds within which each stream must reach the present. Where the API server refuses nothing, it may be several
-times as long (`recorder.SLOW`)."""
+"""Seconds within which each stream must reach the current revision. If the API server has refused no list, the recorder
+waits several times as long (`recorder.SLOW`)."""
 
 FRESH = 1.0
-"""Seconds for which the present is not checked again if nothing arrived: a late stream delivers nothing either."""
+"""Seconds for which the result of a completeness check is reused while no record arrives."""
 
 LOOK_EVERY = 1.0
-"""Seconds without a record after which a wait asks whether it can still succeed."""
+"""Seconds after which a wait checks again whether it can still succeed."""
 
 
 class Unmet:
-    """The result of a predicate that does not hold: the reason, for people."""
+    """The result of a predicate that does not hold: a human-readable reason."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -57,15 +58,15 @@ class Unmet:
 
 
 Question = Callable[[View], R | Unmet | None]
-"""Called with the state after each record. None, False and an Unmet mean that it does not hold. It must not keep the
-view (view.py)."""
+"""Called with the state after each record. None, False and an Unmet mean that the condition does not hold. The function
+must not keep the view (view.py)."""
 
 Predicate = Callable[[View], bool | Unmet]
-"""A condition of a wait that says what is missing."""
+"""The condition of a wait; an Unmet says what is missing."""
 
 
 def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[[View], R]]:
-    """Turn `f(view, *args)` into `f(*args)`, which returns a predicate: it calls `f` with each state."""
+    """Turn `f(view, *args)` into `f(*args)`, which returns a predicate that calls `f` with each state."""
 
     @functools.wraps(judge)
     def with_arguments(*args: P.args, **kwargs: P.kwargs) -> Callable[[View], R]:
@@ -75,8 +76,8 @@ def predicate(judge: Callable[Concatenate[View, P], R]) -> Callable[P, Callable[
 
 
 class WaitTimeout(Exception):
-    """A wait timed out. `description` did not happen within `timeout` seconds; `unmet` is the last reason that the
-    predicate gave (empty for none), `view` the last state, `latest` the last changes."""
+    """A wait timed out: what `description` says did not happen within `timeout` seconds. `unmet` is the last reason
+    that the predicate gave (empty for none), `view` the last state, `latest` the last changes."""
 
     def __init__(self, description: str, timeout: float, unmet: str, view: View, latest: list[Record]) -> None:
         self.description, self.timeout, self.unmet, self.view, self.latest = description, timeout, unmet, view, latest
@@ -92,13 +93,14 @@ class WaitTimeout(Exception):
 
 
 class Withheld(HarnessError):
-    """The API server has not let the recorder read what there is. The text has its answer, if there was one."""
+    """The recorder has not received all changes, because a stream lags or the API server refuses to list a resource.
+    The message has the API server's response, if there was one."""
 
 
 class History:
     """The history of one namespace, together with the cluster-scoped objects. For one thread at a time.
 
-    The log may be a running Recorder, a hand-made log, or one loaded from a file.
+    The log may be a running Recorder, a hand-made log, or a log loaded from a file.
     """
 
     def __init__(self, log: Log, namespace: str) -> None:
@@ -111,28 +113,28 @@ class History:
         self._stirred = log.now()
         self._circles = circles.Circles()
         self._asking = False
-        """Whether a predicate is being called, which sees only what has arrived."""
+        """Whether a predicate is being called; a predicate sees only records that have arrived."""
         self._ended = False
         self._whole = -1, log.now(), Completeness()
-        """The number of the last record when the log was last completed, the time of that, and the result."""
+        """The last completeness check: the number of the last record before the check, its time, and its result."""
         self.unrest: list[tuple[float, float]] = []
-        """Spans in which something happened that has no record, for example another operator took over."""
+        """Time spans in which something happened that has no record, for example another operator took over."""
         self.origins = Origins()
-        """Facts about the objects that follow from their writers."""
+        """Facts about the objects that follow from who wrote them."""
 
     @property
     def arrived(self) -> View:
-        """Return the live view of what has arrived. It changes later: only for a quick look."""
+        """Return the live view of what has arrived. The view changes later, so do not keep it."""
         return self._live
 
     @property
     def still(self) -> float:
-        """Return the seconds since an object of the namespace came into a new state or the test did something
+        """Return the seconds since an object of the namespace entered a new state or the test did something
         (`stir`)."""
         return self.now() - self._stirred
 
     def stir(self) -> None:
-        """Note that the test did something that may have no record in the namespace."""
+        """Note that the test did something that may cause no record in the namespace."""
         self._stirred = self.now()
         self._circles.forget()
 
@@ -141,12 +143,12 @@ class History:
         return self.log.now()
 
     def end(self) -> None:
-        """Stop: what has arrived by now is all there will be, and nothing waits for more."""
+        """Treat the records that have arrived as the complete history: nothing waits for more."""
         self._ended = True
 
     def present(self) -> Completeness:
-        """Wait until the streams of all resources have reached the present, so that they can be compared. If
-        `lagging` of the result names resources, nothing can be said about the present."""
+        """Wait until the streams of all resources have reached the current revision, so that their objects can be
+        compared. If `lagging` of the result names resources, the current state is not known."""
         last = self.log.last_seq()
         completed, at, _ = self._whole
         if not self._asking and not self._ended and (completed != last or self.now() - at > FRESH):
@@ -155,7 +157,7 @@ class History:
         return self._whole[2]
 
     def mark(self) -> int:
-        """Return the present as the number of the last record, for `after` and `until`."""
+        """Return the number of the last record, for use as `after` and `until`."""
         self._arrive()
         return self.log.last_seq()
 
@@ -166,8 +168,8 @@ class History:
         after: int = 0,
         until: int | None = None,
     ) -> list[Record]:
-        """Return the records after number `after` up to number `until` (default: the present), of a resource and name
-        if given."""
+        """Return the records after number `after` and up to number `until` (default: all), optionally only those of a
+        resource and name."""
         if until is None:
             self._arrive()
         return [
@@ -179,8 +181,8 @@ class History:
         ]
 
     def view(self, at_seq: int | None = None) -> View:
-        """Return the state at present, or after record number `at_seq`; it does not change later. Raises HarnessError
-        if a stream has not reached the present."""
+        """Return the current state, or the state after record number `at_seq`, as a view that does not change later.
+        Raises HarnessError if a stream lags."""
         past = View()
         for record in self.records(until=at_seq):
             past.apply(record)
@@ -196,12 +198,13 @@ class History:
         resources: Collection[str] | None = None,
         hopeless: Callable[[], object] | None = None,
     ) -> R:
-        """Block until the predicate holds for the present state or the state after a later record, and return its
-        result. It is called after every record; with `resources`, only after records of these, which is cheaper.
+        """Block until the predicate holds for the current state or the state after a later record, and return its
+        result. The predicate is called after every record; with `resources`, only after records of these resources,
+        which is cheaper.
 
-        `hopeless` is called about once a second; if it returns something true, the wait cannot succeed any more. While
-        something is going on, the wait lasts up to `longest` seconds: a busy machine does not mean that the
-        implementation is deaf.
+        `hopeless` is called about once a second; a true result means that the wait can no longer succeed. While the
+        cluster is active, the wait lasts up to `longest` seconds, because a slow machine does not mean that the
+        implementation does not react.
 
         Raises WaitTimeout after `timeout` seconds or if the wait is hopeless, and HarnessError if the recorder has
         died.
@@ -227,8 +230,8 @@ class History:
                         deadline = max(deadline, min(begin + longest, self._moved + LULL))
                     if looked >= deadline or (hopeless and hopeless()):
                         self._arrive()
-                        # Records up to now still count, but no later ones: otherwise the wait would never end if an
-                        # implementation writes faster than the predicate can follow.
+                        # Records up to now still count, but later ones do not: otherwise the wait would never end if an
+                        # implementation writes faster than the predicate is evaluated.
                         deadline, last = None, self.log.last_seq()
                 if record is not None:
                     break
@@ -241,8 +244,8 @@ class History:
         resources: Collection[str] = MOVING,
         unless: Callable[[View], bool] = lambda view: False,
     ) -> int:
-        """Block until no record of these resources has arrived for `seconds`, or `unless` holds after one of them, and
-        return the mark of that time.
+        """Block until no record of these resources has arrived for `seconds`, or `unless` holds after such a record,
+        and return the mark of that moment.
 
         Raises WaitTimeout if that does not happen within `timeout` seconds.
         """
@@ -262,7 +265,7 @@ class History:
         storage.save(path, self.namespace, self.now(), self.records(), self.origins)
 
     def frozen(self) -> History:
-        """Return the history so far as a separate one: nothing is added to it, and its clock stands still."""
+        """Return a snapshot of the history so far: no records are added to it, and its clock is stopped."""
         log = Log()
         log.restore(self.records(), self.now())
         copy = History(log, self.namespace)
@@ -287,16 +290,16 @@ class History:
             self._asking = False
 
     def _look(self, deadline: float | None, hopeless: object) -> float | None:
-        """Return until when to wait for the next record."""
+        """Return the time until which to wait for the next record."""
         return min(deadline, self.now() + LOOK_EVERY) if deadline is not None and hopeless else deadline
 
     def _arrive(self) -> None:
-        """Wait for everything that has happened to arrive. Raises HarnessError if a stream stays behind."""
+        """Wait until the records of everything that has happened have arrived. Raises HarnessError if a stream lags."""
         if lagging := self.present().lagging:
             raise Withheld(f"the recorder has not received all changes of {lagging}", where=self.namespace)
 
     def _is_whole(self, record: Record) -> bool:
-        """Return whether everything that happened before a record is known, for all resources."""
+        """Return whether the changes of all resources before a record are known."""
         revision = self._whole[2].revision
         return (
             self._asking or self._ended or revision is None or record.revision <= revision or record.resource in UNASKED
@@ -306,7 +309,7 @@ class History:
         self, deadline: float | None, resources: Collection[str] | None, last: int | None = None
     ) -> Record | None:
         """Move the live view to the next record that counts. Return None at the deadline (in seconds of the log) or,
-        without a deadline, if nothing more has arrived; none after number `last` counts."""
+        without a deadline, if nothing more has arrived. Records after number `last` do not count."""
         while (last is None or self._position < last) and (record := self._pull(deadline)) is not None:
             if record.resource in resources if resources is not None else record.resource not in UNASKED:
                 return record
@@ -318,7 +321,7 @@ class History:
             pass
 
     def _pull(self, deadline: float | None = None) -> Record | None:
-        """Apply the next record to the live view. With a deadline, wait for one that arrives before it."""
+        """Apply the next record to the live view. With a deadline, wait for a record until then."""
         if not self._inbox:
             wait_budget = 0.0 if deadline is None else max(0.0, deadline - self.now())
             self._inbox.extend(self.log.beyond(self.namespace, self._position, wait_budget))

@@ -16,7 +16,8 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class SpillFile:
-    """An unnamed temporary file for large objects. It is closed once nothing refers to it any more."""
+    """An unnamed temporary file for large objects. The file is closed when the last reference to this object goes
+    away."""
 
     def __init__(self) -> None:
         file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the finalizer closes it
@@ -24,13 +25,13 @@ class SpillFile:
         weakref.finalize(self, file.close)
 
     def append(self, raw: bytes) -> Spilled:
-        """Write an object at the end of the file and return its place."""
+        """Append an object to the file and return its place."""
         begin = os.lseek(self._descriptor, 0, os.SEEK_END)
         os.write(self._descriptor, raw)
         return Spilled(self, begin, len(raw))
 
     def read(self, begin: int, size: int) -> bytes:
-        """Return `size` bytes from the offset `begin`."""
+        """Return `size` bytes, starting at the offset `begin`."""
         return os.pread(self._descriptor, size, begin)
 
 
@@ -49,13 +50,13 @@ class Spilled:
 
 @lru_cache(maxsize=8)
 def _large(spilled: Spilled) -> Mapping[str, Any]:
-    """Decode a large object. Only a few decoded ones are kept."""
+    """Decode a large object. Only a few decoded objects are cached."""
     decoded: Mapping[str, Any] = orjson.loads(spilled.read())
     return decoded
 
 
 def release() -> None:
-    """Drop the decoded large objects that are kept, and with them the references to their files."""
+    """Drop the cached decoded objects, and with them the references to their files."""
     _large.cache_clear()
 
 
@@ -64,9 +65,9 @@ class Record:
 
     `seq` counts arrivals from 1 over all resources. `at` is the time of arrival in seconds since the recorder started
     (monotonic), or an earlier time if the server is known to have made the change by then; `wall` is the same time in
-    seconds since the epoch. `version` is the resource version; of a deletion, the version of the deletion. `listed`
-    means that the record comes from a list instead of the watch: versions may have been missed, and the arrival does
-    not tell when the change happened.
+    seconds since the epoch. `version` is the resourceVersion; for a deletion, the version of the deletion. `listed`
+    means that the record comes from a list instead of the watch: versions in between may have been missed, and the time
+    of arrival is not the time of the change.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Record:
 
     @property
     def in_memory(self) -> int:
-        """Return how many bytes of the object are kept in memory."""
+        """Return the number of bytes of the raw object that are kept in memory."""
         return len(self._raw) if isinstance(self._raw, bytes) else 0
 
     @property

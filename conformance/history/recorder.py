@@ -1,7 +1,7 @@
-"""Watch a cluster from a separate thread and write everything into one log.
+"""Watch a cluster from a separate thread and write every change to one log.
 
-Start it once the Grove CRDs are established: requests for a resource that is not served yet are repeated with growing
-pauses.
+Start the recorder once the Grove CRDs are established: requests for a resource that is not served yet are retried with
+increasing delays.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Watched(NamedTuple):
     labels: str | None = None
     fields: str | None = None
     evidence: bool = False
-    """Whether it is recorded as evidence only: its changes do not show that something is still going on."""
+    """Whether the resource is recorded only as evidence: its changes do not count as activity."""
     keep: Callable[[bytes], bytes] | None = None
-    """Reduces an object to the part that is recorded; None for all of it. The data of Secrets are never recorded."""
+    """Reduces an object to the part that is recorded; None to record all of it. The data of Secrets are never
+    recorded."""
 
 
 WATCHED: tuple[Watched, ...] = (
@@ -50,33 +51,34 @@ WATCHED: tuple[Watched, ...] = (
     *(Watched(resource, labels.PART_OF) for resource in SECONDARY_RESOURCES if resource != AUTOSCALERS),
     Watched(LEASES, fields=f"metadata.name={LEASE}"),
 )
-"""The recorded resources. Autoscalers are known by their targets, whatever their labels. Of the other secondary
-resources, the control plane makes some for every namespace or Pod."""
+"""The recorded resources. Autoscalers are recorded whatever their labels are, because they are identified by their
+targets. The other secondary resources are selected by label, because the control plane creates some of them for every
+namespace or Pod."""
 
 RECORDED = tuple(
     watched.resource.plural
     for watched in WATCHED
     if watched.resource.namespaced and watched.resource not in (EVENTS, LEASES)
 )
-"""The namespaced resources of sets. Of some, only objects of operators are recorded."""
+"""The namespaced resources that belong to sets. For some of them, only the objects of operators are recorded."""
 
 
 UNLIMITED = 1 << 63
 SLOW = 4
-"""How many times as long a watch may take whose list the API server has not refused: a machine that is busy with a
+"""The factor by which the timeout is extended if the API server has refused no list: a machine that is busy with a
 thousand pods delivers late."""
 ARRIVE = 0.2
-"""Seconds in which events of all revisions must arrive, or else lists are compared. Each time that they do not, it is
-half as long the next time: an implementation may write resources that are not watched again and again."""
+"""Seconds within which the events of all revisions must arrive; otherwise lists are compared. The time is halved after
+each failure, because an implementation may keep writing resources that are not watched."""
 TICK = 1.0
 """Seconds between two requests for the server's revision."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 UNANSWERED = (ApiError, aiohttp.ClientError, TimeoutError, OSError)
-"""The errors of a request while the API server is away."""
+"""The errors of a request while the API server is unavailable."""
 
 
 class Stopped(HarnessError):
-    """The recorder was stopped. What it has recorded is complete."""
+    """The recorder was stopped. Its records are complete."""
 
     def __init__(self) -> None:
         super().__init__("the recorder has been stopped")
@@ -92,8 +94,9 @@ class Recorder(Log):
         watched: Sequence[Watched] = WATCHED,
         unrecorded: Sequence[Watched] | None = None,
     ) -> None:
-        """`unrecorded`: what else is often written on a cluster with one etcd, so that the recorder knows by the
-        revisions that it has everything. None: the cluster may have several, and lists are compared each time."""
+        """`unrecorded`: the other resources that are often written on a cluster with a single etcd; they are watched so
+        that the recorder can tell by the revisions that it has received everything. None: the cluster may have several
+        etcds, and lists are compared each time."""
         super().__init__()
         self._kubeconfig, self._user_agent, self._watched = kubeconfig, user_agent, watched
         self.evidence = frozenset(watch.resource.plural for watch in watched if watch.evidence)
@@ -109,13 +112,13 @@ class Recorder(Log):
         self._client: Client | None = None
 
     def start(self, timeout: float = 60.0) -> None:
-        """Return when every watched resource has been listed. Raises HarnessError after `timeout` seconds, with the
-        resources that could not be listed."""
+        """Start recording, and return when every watched resource has been listed. Raises HarnessError after `timeout`
+        seconds, with the resources that could not be listed."""
         try:
-            # In this thread: many modules are imported, and two threads that import at the same time disturb each other
-            # (3.11).
+            # Done in this thread, because it imports many modules, and two threads that import at the same time disturb
+            # each other (Python 3.11).
             self._connection = config.load(self._kubeconfig)
-        except Exception as error:  # the loader has exceptions of its own, which only kube.config knows
+        except Exception as error:  # the loader's exceptions are known only to kube.config
             raise HarnessError(
                 f"the recorder cannot read its kubeconfig: {error}", where=str(self._kubeconfig)
             ) from error
@@ -133,11 +136,11 @@ class Recorder(Log):
 
     @property
     def thread(self) -> int | None:
-        """Return the system's id of the recording thread, to measure what recording costs."""
+        """Return the operating system's id of the recording thread, to measure the cost of recording."""
         return self._thread.native_id
 
     def stop(self) -> None:
-        """End the watches. What was recorded stays readable."""
+        """Stop the watches. The records stay readable."""
         loop, task = self._loop, self._task
         if loop is not None and task is not None and self._thread.is_alive():
             loop.call_soon_threadsafe(task.cancel)
@@ -145,9 +148,9 @@ class Recorder(Log):
             self._thread.join(timeout=10)
 
     def complete(self, namespace: str, timeout: float) -> Completeness:
-        """Implement `Log.complete`: wait for the events of all revisions, or else list each resource and wait until its
-        watch has passed that list. On a cluster with one etcd, all namespaces are listed: then nothing has to be listed
-        for the next namespace."""
+        """Implement `Log.complete`: wait for the events of all revisions; if some do not arrive, list each resource and
+        wait until its watch has passed that list. On a cluster with one etcd, all namespaces are listed at once, so
+        that the next namespace needs no list."""
         loop, client = self._loop, self._client
         if loop is None or client is None or not self._thread.is_alive():
             return self._ended()
@@ -157,7 +160,7 @@ class Recorder(Log):
             if one_etcd and (revision := await self._arrive(client)) is not None:
                 self._whole = revision
                 return Completeness(revision)
-            # Events bind nothing, and there are many.
+            # There are many Events, and they are only informative.
             feeds = [feed for feed in self._feeds if feed.resource != EVENTS]
             lists = (feed.pass_list(client, None if one_etcd else namespace) for feed in feeds)
             passing = dict(zip(map(asyncio.create_task, lists), feeds, strict=True))
@@ -177,21 +180,21 @@ class Recorder(Log):
         except (
             CancelledError,
             RuntimeError,
-        ):  # it is being stopped or dies: its loop may be closed
+        ):  # the recorder is stopping or has died: its loop may be closed
             self._thread.join(timeout=10)
             if self._thread.is_alive():
                 raise
             return self._ended()
 
     def arrive(self, version: str) -> None:
-        """Note that the event of a version has arrived. For the recording thread."""
+        """Note that the event with this resourceVersion has arrived. Call it in the recording thread only."""
         if version.isdigit():
             self._arrivals.add(int(version))
             self._arrived.set()
 
     async def _arrive(self, client: Client) -> int | None:
-        """Return the present revision once the events of all revisions up to it have arrived. Return None if some do
-        not arrive, or if lists have not been compared yet."""
+        """Return the current revision once the events of all revisions up to it have arrived. Return None if some do
+        not arrive, or if lists have never been compared."""
         begin = self._whole
         if begin is None:
             return None
@@ -208,13 +211,13 @@ class Recorder(Log):
         return revision
 
     def _ended(self) -> Completeness:
-        """Return that the log is complete, because the recorder was stopped. Raises its error if it died."""
+        """Return that the log is complete, because the recorder was stopped. Raises the recorder's error if it died."""
         if self._failure is not None and not isinstance(self._failure, Stopped):
             raise self._failure
         return Completeness()
 
     async def _keep_time(self, client: Client) -> None:
-        """Ask once a second for the server's revision, which tells late records from late changes."""
+        """Request the server's revision once a second, to distinguish late records from late changes."""
         while True:
             with contextlib.suppress(*UNANSWERED):
                 self.reached((await self._feeds[0].read(client, limit=1)).revision)
@@ -288,10 +291,10 @@ _listed = msgspec.json.Decoder(_Metadata)
 
 
 class _Feed:
-    """Turns the events of one reflector into records, each change once."""
+    """Turns the events of one reflector into records: one record for each change."""
 
     def __init__(self, log: Log, watched: Watched, arrive: Callable[[str], None] = lambda version: None) -> None:
-        """`arrive` is called with the version of each watch event."""
+        """`arrive` is called with the resourceVersion of each watch event."""
         self.resource = watched.resource
         self._keep = redaction.record if self.resource == SECRETS else watched.keep
         self._selectors = {"labelSelector": watched.labels, "fieldSelector": watched.fields}
@@ -306,12 +309,13 @@ class _Feed:
 
     @property
     def refused(self) -> bool:
-        """Return whether the API server does not let the resource be listed."""
+        """Return whether the API server has rejected the last list request for the resource."""
         return bool(self._answer)
 
     @property
     def lagging(self) -> str:
-        """Return the resource as one that is late, with the API server's reason if there is one."""
+        """Return the name of the resource for a message about lagging streams, with the API server's reason if there is
+        one."""
         return f"{self.resource} ({self._answer})" if self._answer else str(self.resource)
 
     async def read(self, client: Client, namespace: str | None = None, limit: int = 0) -> _Metadata:
@@ -322,15 +326,15 @@ class _Feed:
         return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA}))
 
     async def pass_list(self, client: Client, namespace: str | None) -> int:
-        """Return once the log has everything that a list of a namespace, or of all, shows now; returns the list's
-        revision."""
+        """Wait until the log has everything that a list of a namespace, or of all namespaces, shows now, and return the
+        list's revision."""
         while True:
             try:
                 now = await self.read(client, namespace)
                 break
             except UNANSWERED as error:
                 if isinstance(error, ApiError) and error.status == 404:
-                    return UNLIMITED  # A resource that is not served (any more) has no objects that could be late.
+                    return UNLIMITED  # A resource that is not served has no objects whose events could be late.
                 self._answer = credentials.text(str(error)) if isinstance(error, ApiError) else ""
                 await asyncio.sleep(TICK)
         self._answer = ""
@@ -345,13 +349,14 @@ class _Feed:
         return now.revision
 
     def replaced(self, items: list[Envelope]) -> None:
-        """Take the complete list of the reflector: record its objects and the deletion of all others."""
+        """Handle a complete list from the reflector: record its objects, and the deletion of all objects that are not
+        in it."""
         present = {item.metadata.key: item.metadata.uid for item in items}
         deleted = [key for key, (uid, _) in self._stored.items() if present.get(key) != uid]
         last = self._log.last_of(self.resource.plural, deleted)
         for key in deleted:
             if key not in present:
-                # When exactly it was deleted is not known; at the version of the list it was gone.
+                # The exact time of the deletion is not known; at the version of the list, the object was gone.
                 _, version = self._stored[key]
                 self._record_deletion(key, str(self.reflector.version) if self.reflector else version, last.get(key))
         for item in items:
@@ -366,13 +371,13 @@ class _Feed:
         self._news.set()
 
     def changed(self, kind: str, item: Envelope) -> None:
-        """Take a watch event of the reflector."""
+        """Handle a watch event from the reflector."""
         self._take(kind, item)
         self._arrive(item.metadata.resource_version)
         self._news.set()
 
     def _record_deletion(self, key: Key, version: str, last: Record | None) -> None:
-        """Record the deletion of an object that a list no longer has, with its last state. Objects whose records are
+        """Record the deletion of an object that is no longer in a list, with its last state. Objects whose records are
         not kept are skipped."""
         self._stored.pop(key)
         if last is not None:

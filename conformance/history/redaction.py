@@ -1,7 +1,7 @@
-"""Redact the records of a cluster, so that they can be published: they have neither the data of Secrets, in any form,
-nor tokens and private keys in texts, nor, of a cluster in use, the programs of its pods.
+"""Redact the records of a cluster so that they can be published. Redacted records contain no Secret data in any form,
+no tokens or private keys in texts and, for a production cluster, not the programs that its pods run.
 
-A redacted Secret keeps its keys, and whether they have a value, for checks that need that.
+A redacted Secret keeps its keys, and still shows which keys have a value, for checks that need this.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HIDDEN = "UkVEQUNURUQ="
 """`REDACTED` in base64, so that the data of a Secret can still be decoded."""
 _DATA = ("data", "stringData")
 _COPIES = ("kubectl.kubernetes.io/last-applied-configuration",)
-"""Annotations that contain the whole object once more."""
+"""Annotations that contain a copy of the whole object."""
 
 
 def record(raw: bytes) -> bytes:
@@ -44,12 +44,12 @@ _POD = {
     "spec": ("nodeName", "schedulerName", "schedulingGates", "overhead", "resources", "priority"),
     "status": ("phase", "conditions"),
 }
-"""The fields of a pod that rules about placement read, besides the resources of its containers."""
+"""The fields of a pod that placement rules read, in addition to the resources of its containers."""
 
 
 def placement(raw: bytes) -> bytes:
-    """Return a pod as bytes, reduced to the fields that rules about placement read: no images, commands, environments
-    or volumes."""
+    """Return a pod as JSON bytes, reduced to the fields that placement rules read: without images, commands,
+    environment variables or volumes."""
     pod = orjson.loads(raw)
     reduced = {part: {key: pod[part][key] for key in keys if key in pod.get(part, {})} for part, keys in _POD.items()}
     for kind in ("containers", "initContainers"):
@@ -62,7 +62,7 @@ def placement(raw: bytes) -> bytes:
 
 
 def node(raw: bytes) -> bytes:
-    """Return a node as bytes, reduced to the fields that rules about placement read: names, labels, taints and
+    """Return a node as JSON bytes, reduced to the fields that placement rules read: names, labels, taints and
     capacity."""
     document = orjson.loads(raw)
     metadata, spec, status = (document.get(part, {}) for part in ("metadata", "spec", "status"))
@@ -77,7 +77,7 @@ def node(raw: bytes) -> bytes:
 
 
 def value(original: Any) -> Any:
-    """Return a JSON value with each Secret in it and each credential in its texts redacted."""
+    """Return a JSON value in which each Secret, and each credential in a text, is redacted."""
     if isinstance(original, str):
         return credentials.text(original)
     if isinstance(original, Mapping):

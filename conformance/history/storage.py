@@ -1,7 +1,7 @@
-"""A history as a file of JSON lines: a header, then one record per line, with the bytes of its object.
+"""Save and load a history as a file of JSON lines: a header, then one record per line with the object as JSON.
 
-It is compressed if its name ends with `.gz`, and `load` reads both forms. A line repeats most of the one before it:
-compressed, it takes a thirteenth.
+The file is compressed if its name ends with `.gz`; `load` reads both forms. Each line repeats most of the previous
+line, so compression reduces the size to a thirteenth.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Line(msgspec.Struct):
 _encoder = msgspec.json.Encoder()
 _end = msgspec.json.Decoder(_End)
 LONGEST = 2 << 30
-"""Bytes of a history that is read, unpacked."""
+"""Maximum size in bytes of an uncompressed history that is read."""
 
 
 def save(path: Path, namespace: str, now: float, records: Iterable[Record], origins: Origins | None = None) -> None:
@@ -83,8 +83,8 @@ def _line(r: Record) -> bytes:
 
 
 class Recording:
-    """A file of all namespaces that is written while the records arrive: a process that is killed loses none that it
-    has written. Raises OSError. Only its owner can read it."""
+    """A file for the records of all namespaces that is written while they arrive: if the process is killed, no record
+    that was written is lost. Raises OSError. Only its owner can read it."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,8 @@ class Recording:
         self._file: BinaryIO = path.open("wb", buffering=0)
         self._file.write(_encoder.encode(_Header(FORMAT, "", 0)) + b"\n")
         self.now = 0.0
-        """When the recording ended, in seconds since the recorder started."""
+        """The time at which the recording ended, in seconds since the recorder started; written at the end of the
+        context."""
 
     def write(self, records: Iterable[Record]) -> None:
         """Append records."""
@@ -107,13 +108,14 @@ class Recording:
         self.close()
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file without writing the last line."""
         self._file.close()
 
 
 def load(path: Path) -> tuple[str, float, list[Record]]:
-    """Return namespace, time of saving and records of a saved history. The namespace is empty if it has all of them.
-    The last line of a recording is left out if it is cut off. Raises UsageError with the first invalid line."""
+    """Return the namespace, time of saving and records of a saved history. The namespace is empty if the file has
+    records of all namespaces. A recording's last line is skipped if it is truncated. Raises UsageError for the first
+    invalid line."""
     with _opened(path) as file:
         header = _header(file, path)
         decoder, records, now = msgspec.json.Decoder(_Line), list[Record](), header.now
@@ -146,7 +148,7 @@ def load(path: Path) -> tuple[str, float, list[Record]]:
 
 
 def origins(path: Path) -> Origins:
-    """Return the origins of the objects of a saved history. Raises UsageError."""
+    """Return the `origins` of a saved history. Raises UsageError."""
     with _opened(path) as file:
         return _header(file, path).origins
 
@@ -158,7 +160,8 @@ def _header(file: BinaryIO, path: Path) -> _Header:
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yield lines. Raises UsageError once there are too many: a short file may be long when it is unpacked."""
+    """Yield lines. Raises UsageError once they exceed `LONGEST` bytes, because a small compressed file may expand to a
+    huge one."""
     remaining = LONGEST
     while text := file.readline(bounded.MANIFESTS):
         if (remaining := remaining - len(text)) < 0:
@@ -168,7 +171,7 @@ def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a history. Raises UsageError if it cannot be read, or is compressed and damaged."""
+    """Open a history. Raises UsageError if it cannot be read, or if it is compressed and damaged."""
     try:
         with path.open("rb") as file:
             if not file.peek(2).startswith(_GZIP):

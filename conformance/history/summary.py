@@ -1,4 +1,5 @@
-"""One line about an object, for messages, timelines and failure bundles. Accepts malformed objects, never raises."""
+"""One-line summaries of objects, for messages, timelines and failure bundles. Malformed objects are accepted; nothing
+is raised."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def _gang(gang: Document) -> str:
 
 
 def _map(gang_map: Document) -> str:
-    """The gangs of a PodGangMap, each with the end of its generation hash."""
+    """Return the gangs of a PodGangMap, each with the last characters of its generation hash."""
     layout = shapes.entries(gang_map)
     words = (f"{'anchor ' if entry.anchor else ''}{entry.content()}@{entry.generation[-4:]}" for entry in layout)
     return " ".join(words) or "no entries"
@@ -72,7 +73,7 @@ _WORDS: dict[str, Callable[[Document], str]] = {
 
 
 def state(record: Record) -> str:
-    """Return the state that a record brought its object to, in a few words."""
+    """Return the state of an object after a record, in a few words."""
     if record.kind == DELETED:
         return "gone"
     words = _WORDS.get(record.resource, _nothing)(record.object)
@@ -85,8 +86,8 @@ def describe(record: Record) -> str:
 
 
 def overview(view: View, limit: int = 12) -> list[str]:
-    """Return the state of a namespace: one line per object or, for resources with more than `most` objects, the number
-    of objects in each state."""
+    """Return the state of a namespace: one line per object or, for resources with more than `limit` objects, one line
+    with the number of objects in the most common states."""
     lines = []
     for resource in view.resources():
         if resource == "events":

@@ -1,4 +1,4 @@
-"""The state of a namespace after a record: every object that exists then."""
+"""The state of a namespace after a record: all objects that exist at that point."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ Objects = list[Mapping[str, Any]]
 Records = list[Record]
 Names = list[str]
 Group = Callable[[Record], str]
-"""Returns the name of the group that an object belongs to. The same function must be given each time."""
+"""Returns the name of the group that an object belongs to. Pass the same function object each time, because it is the
+key of an index."""
 
 
 class View:
     """Objects by resource (plural) and name.
 
-    `apply` takes constant time. Label keys and groups are indexed once they have been asked for, so that a query for a
-    clique's pods costs as much as the clique, not as the namespace.
+    `apply` takes constant time. A label key or group is indexed when it is first queried, so that the cost of a query
+    for a clique's pods grows with the size of the clique, not of the namespace.
 
-    The view that a predicate gets belongs to the history and changes later: keep `copy()` of it, or the objects.
+    The view that is passed to a predicate belongs to the history and changes later: keep a `copy()` of the view, or the
+    objects.
     """
 
     def __init__(self) -> None:
@@ -57,7 +59,7 @@ class View:
         return None if record is None else record.object
 
     def record(self, resource: str, name: str) -> Record | None:
-        """Return the record that brought an object to its present state."""
+        """Return the record of an object's current state; None if the object does not exist."""
         return self._objects.get(resource, {}).get(name)
 
     def list(self, resource: str, labels: Labels | None = None) -> Objects:
@@ -104,7 +106,7 @@ class View:
 
 @cache
 def _label(key: str) -> Group:
-    """Return the group of objects with the same value of a label."""
+    """Return the group function that groups objects by the value of a label."""
 
     def value(record: Record) -> str:
         return label(record.object, key)

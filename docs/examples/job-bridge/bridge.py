@@ -3,7 +3,7 @@
 policy.yaml assigns the Job's pods to that scheduler. This program writes the PodGang that the scheduler waits for: one
 PodGroup with all pods of the Job, whose minReplicas is the number of pods that the Job runs in parallel.
 
-python docs/examples/job-bridge/bridge.py # reads KUBECONFIG, prints `ready`, runs until it is terminated
+    python docs/examples/job-bridge/bridge.py       # reads KUBECONFIG, prints `ready`, runs until it is terminated
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Pod(msgspec.Struct):
 
     @property
     def live(self) -> bool:
-        """Return whether the pod counts as a member of the gang: it has neither finished nor is being deleted."""
+        """Return whether the pod counts as a member of the gang: it has not finished and is not being deleted."""
         return self.metadata.deletion_timestamp is None and self.status["phase"] in ("Pending", "Running")
 
     def of(self, job: Job) -> bool:
