@@ -1,7 +1,7 @@
-"""Rules that hold at each moment of every history, whatever the test does. A result is true, false or unknown.
+"""Rules that must hold at every moment of every history, whatever the test does. A result is true, false or unknown.
 
-They replay the records in the order of the server's writes (order.py), after each watch has reached the present: a lag
-between watches neither excuses nor causes a violation.
+The rules replay the records in the order of the server's writes (order.py), after each watch has reached the current
+revision: a lag between watches neither excuses nor causes a violation.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ RELEVANT = frozenset(
 def rules(
     unrest: Sequence[tuple[float, float]] = (), settle: float = 0, origins: Origins | None = None
 ) -> list[Invariant]:
-    """Return a new instance of every rule. `unrest`: spans in which something happened that has no record; `settle`:
-    seconds that the gang scheduler may take to go on; `origins`: what was written by whom."""
+    """Return a new instance of every rule. `unrest`: time spans in which something happened that has no record;
+    `settle`: the maximum seconds between two steps of the gang scheduler; `origins`: who wrote which objects."""
     origins = origins or Origins()
     return [
         GateUntilReferenced(),
@@ -93,8 +93,8 @@ def judge(
     foreign_spans: Sequence[tuple[int, int | None]] = (),
 ) -> list[RuleResult]:
     """Return the results of all rules, or of those in `only`, sorted by id. For `settle`, see `rules`; `foreign_spans`
-    are the spans, by numbers of records, in which another operator ran than the judged one. Raises HarnessError if a
-    stream has not reached the present."""
+    are the spans, by record numbers, in which an operator other than the judged one ran. Raises HarnessError if a
+    stream lags."""
     chosen = [rule for rule in rules(history.unrest, settle, history.origins) if not only or rule.id in only]
     by_hand = history.origins.by_hand
     records = [record for record in history.records() if record.resource in RELEVANT and record.uid not in by_hand]

@@ -1,4 +1,5 @@
-"""SCHED-081: no pod is bound into the domain of a pod that the required anti-affinity of either selects (OR-11)."""
+"""SCHED-081: no pod is bound in the same domain as another pod if the required anti-affinity of one selects the other
+(OR-11)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _TERMS = ("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnore
 
 
 class PodsKeptApart(AtBinding):
-    """SCHED-081. Terms that select namespaces by their labels are not judged: these labels are not recorded."""
+    """SCHED-081. Terms with a namespaceSelector are not judged, because the labels of namespaces are not recorded."""
 
     id = "SCHED-081"
     statement = "no pod shares a domain with a pod that the anti-affinity of either keeps away"
@@ -22,7 +23,8 @@ class PodsKeptApart(AtBinding):
         return any(_terms(pod))
 
     def conflict(self, pod: Document, other: Document, nodes: Mapping[str, Document]) -> str:
-        """Return in which domain the other pod is that may not be there beside the pod."""
+        """Return the shared domain from which a required anti-affinity excludes one of the two pods; empty if there is
+        no conflict."""
         for one, near in ((pod, other), (other, pod)):
             for term in _terms(one):
                 key = text(term, "topologyKey")

@@ -16,15 +16,15 @@ class Bases:
     def __init__(self) -> None:
         self._minimums: dict[str, int] = {}
         self._based: dict[tuple[str, str], str] = {}
-        """The gang of the pods of each set replica that are not scaled."""
+        """Set replica → the gang of its pods that are not scaled."""
         self._mapped: set[str] = set()
-        """Replicas of sets whose gangs a PodGangMap lists: these have anchors in the place of base gangs (GM-64)."""
+        """Set replicas with a PodGangMap: they have anchors instead of base gangs (GM-64)."""
         self._roles: dict[str, str] = {}
         """The role of each gang that has one."""
         self._anchors: dict[tuple[str, str], set[str]] = {}
-        """The anchors of each replica of a set."""
+        """Set replica → the names of its anchors."""
         self._coherent: set[str] = set()
-        """Sets that were to be updated coherently: their gangs may depend on others than anchors (GM-66)."""
+        """Sets that have had the strategy Coherent: their gangs may depend on gangs other than anchors (GM-66)."""
 
     def see(self, record: Record) -> None:
         """Note `minAvailable` of a scaling group, and the gangs of pods that are not scaled."""
@@ -44,8 +44,8 @@ class Bases:
     def of(self, pod: Document) -> str:
         """Return the base gang of a scaled pod; empty for a pod of a base gang.
 
-        It is read from the label or, if an implementation forgets that, from the pods of the same replica whose index
-        in their scaling group is below its minimum.
+        The base gang is read from the label or, if an implementation omits the label, from the replica's pods that are
+        not scaled.
         """
         of_set, index = _replica(pod)
         name = names.base_gang(of_set, int(index)) if index.isdigit() else ""
@@ -56,7 +56,8 @@ class Bases:
         return (self._based.get((of_set, index)) or name) if self._scaled(pod) else ""
 
     def _anchor(self, pod: Document) -> str:
-        """Return the anchor that a pod of a further replica waits for (GM-64); empty if it is not the only one."""
+        """Return the anchor that a pod in a gang other than an anchor waits for (GM-64); empty if the replica does not
+        have exactly one anchor."""
         anchors = self._anchors.get(_replica(pod), set())
         further = self._roles.get(label(pod, labels.GANG), labels.ANCHOR_ROLE) != labels.ANCHOR_ROLE
         return next(iter(anchors)) if further and len(anchors) == 1 and _replica(pod)[0] not in self._coherent else ""
@@ -73,7 +74,7 @@ def _replica(pod: Document) -> tuple[str, str]:
 
 
 class BaseBoundFirst(Invariant):
-    """INV-008. A base gang that was admitted once may lose pods: the scaled pods that were released stay released
+    """INV-008. If a base gang loses pods after its admission, the scaled pods that it has released stay released
     (GS-06)."""
 
     id = "INV-008"

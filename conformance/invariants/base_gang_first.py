@@ -1,4 +1,4 @@
-"""INV-002: the gates of a scaled gang stay until its base gang is bound."""
+"""INV-002: the pods of a scaled gang keep their gates until its base gang is bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from conformance.invariants.strategies import CoherentSets
 
 
 class BaseGangFirst(Invariant):
-    """INV-002. INV-018 judges when Pods of sets with the strategy Coherent may be bound, with a gate or without."""
+    """INV-002. For sets with the strategy Coherent, INV-018 judges when pods may be bound, whether or not they have a
+    gate."""
 
     timed = True
     id = "INV-002"
@@ -53,7 +54,7 @@ class BaseGangFirst(Invariant):
         return "" if self._judged else "no pod of a scaled gang was ungated"
 
     def _note_admission(self, record: Record, gangs: Gangs) -> None:
-        """Note which gangs were admitted once: a base gang that loses pods has been scheduled all the same."""
+        """Note which gangs have ever been admitted: a base gang that later loses pods still counts as scheduled."""
         name = record.name if record.resource == "podgangs" else label(record.object, labels.GANG)
         if record.resource not in ("pods", "podgangs") or not name:
             return

@@ -1,4 +1,4 @@
-"""The base of rules about a pod and those that are bound already, judged at each binding."""
+"""The base class of rules about a pod and the pods that are already bound, judged at each binding."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from conformance.invariants.invariant import Invariant
 
 
 class AtBinding(Invariant):
-    """A rule that a pod and each pod that is bound already keep. Pods that were created with their node are no
-    violation themselves. A scheduler may not know yet what another one has just bound."""
+    """A rule about a newly bound pod and each pod that is already bound. A pod that was created with a nodeName is not
+    a violation itself. Bindings that another scheduler made in the last `STALE` seconds are ignored, because a
+    scheduler may not know them yet."""
 
     of_scheduler = True
     timed = True
@@ -25,7 +26,7 @@ class AtBinding(Invariant):
         self._bound_at: dict[str, float] = {}
         """Pod → when it was bound."""
         self._demanding: dict[str, Record] = {}
-        """Those of the bound pods that the rule is about. In most histories there are none."""
+        """The bound pods that the rule concerns; in most histories there are none."""
         self._nodes: dict[str, Document] = {}
         self._judged = False
 
@@ -57,11 +58,11 @@ class AtBinding(Invariant):
                 self._violate(f"pod {record.name} was bound although {other.name} {conflict}", record)
 
     def concerns(self, pod: Document) -> bool:
-        """Return whether the pod demands something that the rule is about."""
+        """Return whether the pod makes a demand that the rule is about."""
         raise NotImplementedError
 
     def conflict(self, pod: Document, other: Document, nodes: Mapping[str, Document]) -> str:
-        """Return what another bound pod does that keeps a pod away from its node; empty for nothing."""
+        """Return the reason why the pod must not be bound alongside the other pod; empty if there is none."""
         raise NotImplementedError
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

@@ -1,4 +1,5 @@
-"""Pods of PodCliques that succeed each other under one name (COH-127, CHG-RU-23, CHG-RU-38)."""
+"""INV-024: pods of successive PodCliques with the same name are never bound at the same time (COH-127, CHG-RU-23,
+CHG-RU-38)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from conformance.invariants.pod_owners import PodOwners
 
 
 class OneGenerationBound(Invariant):
-    """INV-024. A pod that is terminating has given way already; one that has lost its owner was orphaned on purpose."""
+    """INV-024. Terminating pods do not count, because they have already made way; pods without an owner do not count,
+    because they were orphaned on purpose."""
 
     id = "INV-024"
     statement = "no Pod of a PodClique is bound while Pods of a deleted PodClique of the same name are"
@@ -22,11 +24,11 @@ class OneGenerationBound(Invariant):
         super().__init__()
         self._owners = PodOwners()
         self._bound: defaultdict[str, dict[str, tuple[Record, str]]] = defaultdict(dict)
-        """Clique → its bound pods, by uid, with the uid of the clique's object."""
+        """Clique → its bound pods by UID, each with the UID of the PodClique that it belongs to."""
         self._clique: dict[str, str] = {}
-        """Clique of each of these pods."""
+        """UID of a bound pod → its clique."""
         self._first: dict[str, str] = {}
-        """Clique → uid of its first object that had a bound pod."""
+        """Clique → UID of the first PodClique of that name that had a bound pod."""
         self._judged = False
 
     def see(self, record: Record, gangs: Gangs) -> None:

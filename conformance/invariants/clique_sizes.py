@@ -1,4 +1,4 @@
-"""TERM-012: recreated cliques have the size of their template or of the clique before (CHG-GT-22, CHG-GT-25)."""
+"""TERM-012: a recreated clique has the replicas of its template or of the previous clique (CHG-GT-22, CHG-GT-25)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from conformance.invariants.invariant import Invariant
 
 
 class RecreatedSizes(Invariant):
-    """TERM-012. Whether a clique that is recreated for another reason than a termination keeps the replicas that it was
-    scaled to is open, so those are accepted as well; so is what the template said at any time."""
+    """TERM-012. The contract does not say whether a clique that is recreated for a reason other than gang termination
+    keeps the replicas that it was scaled to, so these are accepted. The replicas of any earlier version of the template
+    are also accepted."""
 
     id = "TERM-012"
     statement = "a recreated clique has the replicas of its template, or those of the clique before it"
@@ -21,7 +22,7 @@ class RecreatedSizes(Invariant):
         super().__init__()
         self._creations = Creations()
         self._sizes: dict[tuple[str, str], set[int]] = {}
-        """Set and clique of its template → replicas that the template has said."""
+        """Set and clique name in its template → all values that the template's `replicas` has had."""
         self._before: dict[str, Record] = {}
         """The last record of each clique, by name."""
         self._judged = 0
@@ -50,7 +51,7 @@ class RecreatedSizes(Invariant):
 
 
 def _template(clique: Record) -> str:
-    """Return the name of the template's clique."""
+    """Return the name of the clique in the set's template."""
     group, set_name = label(clique.object, labels.GROUP), label(clique.object, labels.PART_OF)
     owner, index = (group, labels.GROUP_INDEX) if group else (set_name, labels.SET_INDEX)
     return clique.name.removeprefix(f"{owner}-{label(clique.object, index)}-")

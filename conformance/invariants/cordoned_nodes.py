@@ -13,7 +13,8 @@ TAINT = "node.kubernetes.io/unschedulable"
 
 
 class NothingOnCordonedNodes(Invariant):
-    """SCHED-042. Judged at each binding. A scheduler may act on what it knew before the node was cordoned."""
+    """SCHED-042. Judged at each binding. For `STALE` seconds, a scheduler may act on the state before the node was
+    cordoned."""
 
     timed = True
     id = "SCHED-042"

@@ -1,4 +1,4 @@
-"""CORE-018: the status of a clique counts no more pods than there are (OBJ-731)."""
+"""CORE-018: the pod counts in the status of a clique do not exceed its replicas (OBJ-731)."""
 
 from __future__ import annotations
 

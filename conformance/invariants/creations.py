@@ -1,11 +1,11 @@
-"""Shared by the invariants about what holds when an object is created."""
+"""Shared by the invariants about objects at their creation."""
 
 from __future__ import annotations
 
 from conformance.history.record import ADDED, Record
 
 STALE = 5.0
-"""Seconds for which an operator may act on an earlier state: watches deliver changes with a delay."""
+"""Seconds for which a component may act on an earlier state, because watches deliver changes with a delay."""
 
 
 class Creations:
@@ -15,7 +15,8 @@ class Creations:
         self._seen_uids: set[str] = set()
 
     def shows(self, record: Record) -> bool:
-        """Return whether the object was created with this record. The first list may show an object of any age."""
+        """Return whether this record shows the creation of its object. Objects from a list do not count: they may be of
+        any age."""
         new = record.uid not in self._seen_uids
         self._seen_uids.add(record.uid)
         return new and record.kind == ADDED and not record.listed

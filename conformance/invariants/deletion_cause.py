@@ -1,10 +1,10 @@
 """INV-009: a serving pod is deleted only for a cause (GS-30, GS-41, GS-42, GS-44, CHG-SC-30).
 
-A deletion is judged if the pod was Ready on a healthy node, all PodGroups of its gang had their minimum Ready, and this
-was so recently for all gangs of the same replica of the set. It has a cause if something above the pod was deleted or
-scaled in, the set's template had changed since the pod was created, its clique had too many pods, a pod of higher
-priority waited, the suite itself deleted or outdated the pod, or a component of the cluster evicted it. A node whose
-taints or conditions somebody else can have written is taken for healthy.
+A deletion is judged if the pod was Ready on a healthy node, all PodGroups of its gang had their minimum Ready, and no
+gang of the same set replica has been unhealthy recently. A deletion has a cause if an object above the pod was deleted
+or scaled in, the set's template had changed since the pod was created, its clique had too many pods, a pod of higher
+priority was waiting, the suite itself deleted or outdated the pod, or a component of the cluster evicted it. A node
+whose taints or conditions another user may have written counts as healthy.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from conformance.invariants.invariant import Invariant
 from conformance.invariants.pod_owners import PodOwners
 
 GRACE = 5.0
-"""Seconds for which a component may act on an earlier state: an unhealthy gang, a waiting pod, a size that has
-changed."""
+"""Seconds for which a component may act on an earlier state: an unhealthy gang, a waiting pod, a smaller size."""
 _UNLIMITED = 1 << 31
 
 Seat = tuple[str, str]
@@ -37,7 +36,8 @@ class _Pod:
     owner: str
     seat: Seat
     above: tuple[tuple[str, str, str], ...]
-    """The objects that the pod is part of: resource, name, and its index there (empty for none)."""
+    """The objects that the pod is part of: resource, name, and the pod's replica index in that object (empty for
+    none)."""
     template: tuple[object, object]
     """The templates of the set and the clique when the pod was created."""
     priority: int
@@ -65,22 +65,22 @@ class DeletionHasCause(Invariant):
         self._stood: set[str] = set()
         """Gangs that have been healthy."""
         self._sick: dict[str, float] = {}
-        """Gang that was healthy before → until when it was not."""
+        """Gang that has been healthy → the last time at which it was not."""
         self._ending: set[str] = set()
         """UIDs of cliques that are being deleted."""
         self._replicas: dict[tuple[str, str], int] = {}
-        """Resource and name → desired replicas; below zero if it is being deleted itself."""
+        """Resource and name → desired replicas; negative if the object is being deleted."""
         self._templates: dict[str, object] = {}
-        """By the name of a set, and by the UID of a clique."""
+        """The template of each set, by name, and the podSpec of each clique, by UID."""
         self._hashes: dict[str, str] = {}
         """Template hash of each clique, by UID."""
         self._sizes: dict[str, int] = {}
         self._smaller: dict[str, tuple[float, int]] = {}
-        """Clique → until when it should have had how many pods."""
+        """UID of a clique that was scaled out → the time of that, and the number of replicas before it."""
         self._waiting: defaultdict[int, set[str]] = defaultdict(set)
         """Priority → pods that wait for a node."""
         self._waited: dict[int, float] = {}
-        """Priority → until when a pod waited."""
+        """Priority → the last time at which a pod with it was waiting."""
         self._nodes: dict[str, Record] = {}
 
     def see(self, record: Record, gangs: Gangs) -> None:
@@ -208,7 +208,7 @@ class DeletionHasCause(Invariant):
         )
 
     def _unwanted(self, pod: _Pod) -> bool:
-        """Return whether something that the pod is part of is deleted, or scaled to fewer replicas than the pod's
+        """Return whether an object that the pod is part of is being deleted, or has been scaled in below the pod's
         index."""
         for resource, name, index in pod.above:
             desired = self._replicas.get((resource, name), _UNLIMITED)

@@ -1,4 +1,4 @@
-"""CORE-036: cliques and scaling groups have their finalizer from their creation on (CHG-DEL-01)."""
+"""CORE-036: cliques and scaling groups are created with their finalizer (CHG-DEL-01)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FINALIZERS = {"podcliques": CLIQUE_FINALIZER, "podcliquescalinggroups": GROUP_FI
 
 
 class FinalizersAtCreation(Invariant):
-    """CORE-036. A deletion that comes before the finalizer takes the object away at once."""
+    """CORE-036. Without the finalizer, a deletion removes the object immediately."""
 
     id = "CORE-036"
     statement = "an operator creates every clique and scaling group with its finalizer"

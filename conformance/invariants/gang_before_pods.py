@@ -1,4 +1,4 @@
-"""GANG-024: the PodGang exists before its pods (GREP-375, OBJ-372)."""
+"""GANG-024: a PodGang is created before its pods (GREP-375, OBJ-372)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.invariants.invariant import Invariant
 
 
 class GangBeforePods(Invariant):
-    """GANG-024. A gang that has just been deleted still counts as existing."""
+    """GANG-024. A gang that was deleted in the last `STALE` seconds still counts as existing."""
 
     timed = True
     id = "GANG-024"

@@ -1,4 +1,4 @@
-"""GANG-023: gangs refer to pods that have been created (OBJ-412)."""
+"""GANG-023: gangs reference only pods that have been created (OBJ-412)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.invariants.invariant import Invariant
 
 
 class ReferencesToPods(Invariant):
-    """GANG-023. References to pods that have been deleted are permitted; those to pods that never existed are not."""
+    """GANG-023. References to deleted pods are permitted; references to pods that never existed are not."""
 
     id = "GANG-023"
     statement = "a PodGang refers to no pod that has not been created"

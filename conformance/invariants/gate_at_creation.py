@@ -1,4 +1,4 @@
-"""GANG-005: pods are created with Grove's scheduling gate (OBJ-501), except those of sets that are Coherent."""
+"""GANG-005: pods are created with Grove's scheduling gate (OBJ-501), except pods of sets with the strategy Coherent."""
 
 from __future__ import annotations
 

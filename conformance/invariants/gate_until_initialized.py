@@ -7,13 +7,13 @@ from conformance.invariants.gates import GateUntilGang
 
 
 class GateUntilInitialized(GateUntilGang):
-    """INV-005. Separate from INV-001 because a known operator keeps only that one (OBJ-504)."""
+    """INV-005. Separate from INV-001 because a known operator satisfies only INV-001 (OBJ-504)."""
 
     id = "INV-005"
     statement = "a pod of a set without the strategy Coherent keeps Grove's gate until its PodGang is Initialized"
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
-        """Return that the gang is missing or not Initialized, if so."""
+        """Return a message if the gang is missing or not Initialized."""
         if not gang.exists:
             return "did not exist"
         return "" if gang.initialized else "was not Initialized"

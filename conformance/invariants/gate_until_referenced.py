@@ -15,7 +15,7 @@ class GateUntilReferenced(GateUntilGang):
     )
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
-        """Return that the gang is missing or does not reference the pod, if so."""
+        """Return a message if the gang is missing or does not reference the pod."""
         if not gang.exists:
             return "did not exist"
         referenced = pod in gang.references.get(clique, ())

@@ -10,12 +10,13 @@ from conformance.invariants.invariant import Invariant
 from conformance.invariants.strategies import CoherentSets
 
 STALE = 5.0
-"""Seconds for which an operator may act on an earlier state: a gang that was complete or scheduled so shortly before
-the gate was removed, and has lost a pod since, is no violation: watches deliver changes with a delay."""
+"""Seconds for which an operator may act on an earlier state, because watches deliver changes with a delay: removing a
+gate is not a violation if the gang was complete or scheduled this recently and has lost a pod since."""
 
 
 class Gates:
-    """Finds the times at which pods lose Grove's gate. A pod that is created without it loses it then."""
+    """Finds the records in which pods lose Grove's gate. A pod that is created without the gate counts as losing it at
+    its creation."""
 
     def __init__(self) -> None:
         self._gated: dict[str, Record] = {}
@@ -34,13 +35,13 @@ class Gates:
         if pods.gated(record.object):
             self._gated[record.uid] = record
             return None
-        # The first list may show a pod that was ungated at any earlier time: nothing to judge.
+        # A list may show a pod that was ungated at any earlier time, so there is nothing to judge.
         new = not was_seen and record.kind == ADDED and not record.listed
         return self._gated.pop(record.uid, record if new else None)
 
 
 class GateUntilGang(Invariant):
-    """Judges the gang at the times at which its pods lose their gate, unless their set is updated coherently."""
+    """Judges a gang whenever one of its pods loses its gate, unless the set has the strategy Coherent."""
 
     timed = True
 
@@ -53,7 +54,7 @@ class GateUntilGang(Invariant):
         self._right_until: dict[tuple[str, str, str], float] = {}
 
     def lack(self, gang: ObservedGang, clique: str, pod: str) -> str:
-        """Return what the gang lacks for a pod's gate to be removed; empty if nothing."""
+        """Return what the gang lacks before a pod's gate may be removed; empty if nothing."""
         raise NotImplementedError
 
     def see(self, record: Record, gangs: Gangs) -> None:
@@ -80,7 +81,7 @@ class GateUntilGang(Invariant):
         return "" if self._judged else "no pod of a gang was ungated"
 
     def _note_loss(self, record: Record, before: ObservedGang) -> None:
-        """Note for which pods a gang that changes now lacked nothing until now."""
+        """Note the pods for which the gang, before this change, lacked nothing."""
         for clique, references in before.references.items():
             for pod in references:
                 if not self.lack(before, clique, pod):

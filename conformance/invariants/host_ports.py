@@ -1,4 +1,4 @@
-"""SCHED-080: no two pods on a node use one host port (OR-10)."""
+"""SCHED-080: no two pods on a node use the same host port (OR-10)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Port = tuple[int, str, str]
 
 
 class HostPortsOnce(AtBinding):
-    """SCHED-080. Pods with hostNetwork have their container ports as host ports: the API server writes them there."""
+    """SCHED-080. For pods with hostNetwork, the API server sets hostPort to the container port."""
 
     id = "SCHED-080"
     statement = "no two pods on a node use one host port"
@@ -25,7 +25,7 @@ class HostPortsOnce(AtBinding):
         return any(host_ports(pod))
 
     def conflict(self, pod: Document, other: Document, nodes: Mapping[str, Document]) -> str:
-        """Return which host port the other pod uses on the node, too."""
+        """Return the host port that both pods use on the node; empty if there is none."""
         if pods.node(pod) != pods.node(other):
             return ""
         shared = [host for port in host_ports(pod) for host in _shared(port, other)]

@@ -9,33 +9,35 @@ from conformance.history.record import Record
 from conformance.invariants.result import RuleResult
 
 Violation = tuple[str, tuple[Record, ...]]
-"""The reason, and the records that prove it."""
+"""The reason, and the records that prove the violation."""
 
 
 class Invariant:
-    """A rule about one namespace: false once it is violated, unknown while there was nothing to judge."""
+    """A rule about one namespace. Its result is false once the rule is violated, and unknown while there was nothing to
+    judge."""
 
     id: str
     statement: str
     of_scheduler: ClassVar[bool] = False
-    """Whether only a gang scheduler can break it."""
+    """Whether only a gang scheduler can break the rule."""
     timed: ClassVar[bool] = False
-    """Whether the rule tolerates a state for some seconds: then a slow machine can break it, too."""
+    """Whether the rule tolerates a state for some seconds; a slow machine can also break such a rule."""
 
     def __init__(self) -> None:
         self._violation: Violation | None = None
         self._suspicions: dict[str, list[Violation]] = {}
-        """Gang → suspected violations because of the gang's state, until its next record."""
+        """Gang → suspected violations that depend on the gang's state, kept until its next record."""
         self.muted = False
-        """Whether records are only noted now, because another operator runs than the judged one."""
+        """Whether records are currently noted but not judged, because an operator other than the judged one is
+        running."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge a record, with the state of the gangs before it."""
+        """Judge a record; `gangs` is the state of the gangs before the record."""
         raise NotImplementedError
 
     def result(self, gangs: Gangs, now: float) -> RuleResult:
-        """Return the result for the history that ends at `now` (seconds since the recorder started), with `gangs` at
-        its end."""
+        """Return the result for a history that ends at `now` (seconds since the recorder started); `gangs` is the state
+        at its end."""
         suspicion = next((candidate for of_gang in self._suspicions.values() for candidate in of_gang), None)
         violation = self._violation or suspicion or self._violated_at_end(gangs, now)
         if violation is not None:
@@ -49,19 +51,19 @@ class Invariant:
             self._violation = (reason, records)
 
     def _suspect(self, gang: str, reason: str, *records: Record) -> None:
-        """Note a violation that depends on the present state of a PodGang. If the next record of the gang comes from a
-        list, its watch was broken and the state may have been another one: then the suspicion is dropped."""
+        """Note a violation that depends on the current state of a PodGang. The suspicion is dropped if the gang's next
+        record comes from a list: its watch was broken, so the gang's state may have been different."""
         if not self.muted:
             self._suspicions.setdefault(gang, []).append((reason, records))
 
     def _confirm(self, record: Record) -> None:
-        """Note the suspicions that this record, of any resource, proves to be violations."""
+        """Turn the suspicions that this record proves into violations. Records of all resources may be passed."""
         suspicions = self._suspicions.pop(record.name, []) if record.resource == "podgangs" else []
         if suspicions and not record.listed and self._violation is None:
             self._violation = suspicions[0]
 
     def _violated_at_end(self, gangs: Gangs, now: float) -> Violation | None:
-        """Return a violation that only the end of the history shows."""
+        """Return a violation that only shows at the end of the history."""
         return None
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

@@ -1,8 +1,8 @@
-"""Complete the labels of operators' objects over their whole life.
+"""Complete the labels of operators' objects over their whole lifetime.
 
-Rules find the objects of operators by their labels. An operator that leaves these out at first, or removes them for a
-while, would hide its violations from the rules. So an object that was created without the labels is treated as if it
-had had its later ones from the beginning, and an object that loses its labels keeps them.
+Rules identify the objects of operators by their labels. An operator that sets these labels late, or removes them for a
+while, would hide its violations from the rules. An object that was created without the labels is therefore treated as
+if it had its later labels from the start, and an object that loses its labels is treated as if it had kept them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _KUBERNETES = "app.kubernetes.io/"
 
 
 def whole(records: Sequence[Record], foreign_spans: Iterable[tuple[int, int | None]] = ()) -> list[Record]:
-    """Return the records, where necessary with the labels that their objects have at another time. Objects that the
-    first list showed, or that were created in one of the spans in which another operator ran (`foreign_spans`), are
-    returned unchanged: they may have been adopted."""
+    """Return the records; where labels are missing, add the labels that the object has at another time. Objects that
+    first appear in a list, or that were created in a span in which another operator ran (`foreign_spans`), get no later
+    labels, because they may have been adopted."""
     spans, completed = list(foreign_spans), list(records)
     identified: dict[str, Mapping[str, str]] = {}
-    """The labels of each object, by uid, as they were when it last had the decisive one."""
+    """UID of an object → its labels when it last had the identifying label."""
     lacking: dict[str, list[int]] = {}
-    """Uid of an object that was created without its identifying label → indices of its records."""
+    """UID of an object that was created without its identifying label → indices of its records."""
     for number, record in enumerate(records):
         key = _KEYS.get(record.resource)
         if key is None:
@@ -52,7 +52,8 @@ def _within(record: Record, spans: Iterable[tuple[int, int | None]]) -> bool:
 
 
 def _with(record: Record, known_labels: Mapping[str, str]) -> Record:
-    """Return a record whose object has these labels of Grove and Kubernetes, unless it has others."""
+    """Return a copy of a record whose object has these labels of Grove and Kubernetes in addition to its own, which
+    take precedence."""
     added = {key: value for key, value in known_labels.items() if key.startswith((OWN_PREFIX, _KUBERNETES))}
     metadata = record.object.get("metadata") or {}
     filled = {**record.object, "metadata": {**metadata, "labels": {**added, **labels(record.object)}}}

@@ -17,7 +17,7 @@ STALE = 5.0
 
 
 class WithinNodeCapacity(Invariant):
-    """INV-010. Judged at each binding. Pods that were created with their node count but are no violation themselves.
+    """INV-010. Judged at each binding. Pods that were created with a nodeName count, but are not violations themselves.
     Pods of other namespaces are not seen, so a node may be fuller than this rule knows."""
 
     timed = True
@@ -29,7 +29,7 @@ class WithinNodeCapacity(Invariant):
         super().__init__()
         self._nodes: dict[str, Amounts] = {}
         self._before: dict[str, tuple[float, Amounts]] = {}
-        """For nodes with reduced capacity: until when they had which capacity."""
+        """Node whose capacity has changed → the time of the change, and the capacity before it."""
         self._requests: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
         self._place: dict[str, str] = {}
         self._judged = 0
@@ -83,8 +83,7 @@ class WithinNodeCapacity(Invariant):
 
 
 def _too_much(requested: Mapping[str, Decimal], has: Amounts) -> str:
-    """Return the exceeded resources. A node has unlimited amounts of resources that it does not report, except
-    devices."""
+    """Return the exceeded resources. Resources that a node does not report count as unlimited, except devices."""
     exceeded = [
         f"{value.normalize():f} {name} of {has.get(name, Decimal(0)).normalize():f}"
         for name, value in sorted(requested.items())

@@ -1,4 +1,4 @@
-"""INV-004: which object controls which (CHG-DEL-04, OBJ-211 … OBJ-215)."""
+"""INV-004: every object has a controller reference that leads to its PodCliqueSet (CHG-DEL-04, OBJ-211 … OBJ-215)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CONTROLLERS = {
     "podgangs": ("podcliquesets", "podgangmaps"),
     "podgangmaps": ("podcliquesets",),
 }
-"""The resources that may control an object of a resource."""
+"""Resource → the resources whose objects may control its objects."""
 JUDGED = ("pods", "podcliques", "podcliquescalinggroups", "podgangs")
 
 
 class Ownership(Invariant):
-    """INV-004. Judged for objects of operators. References that are removed when the owner is deleted (orphaning
-    deletion) are no violation."""
+    """INV-004. Judged for objects of operators. References that are removed because the owner is deleted with orphan
+    propagation are not violations."""
 
     id = "INV-004"
     statement = "every pod, clique, scaling group and gang has a controller reference that leads up to the PodCliqueSet"
@@ -34,11 +34,12 @@ class Ownership(Invariant):
         self._places: dict[str, tuple[str, str]] = {}
         """UID → resource and name."""
         self._owners: dict[str, dict[str, Record]] = {}
-        """UID → UID of each controller it has had ("" for none), with the first record that showed it."""
+        """UID → the UID of each controller that the object has had ("" for none), with the first record that showed
+        that controller."""
         self._ending: set[str] = set()
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note each object and its controllers; they are judged at the end."""
+        """Note each object and its controllers, which are judged at the end."""
         if record.resource != "podcliquesets" and record.resource not in CONTROLLERS:
             return
         self._places[record.uid] = (record.resource, record.name)
@@ -66,7 +67,8 @@ class Ownership(Invariant):
         return "" if judged else "an operator made nothing"
 
     def _lack(self, resource: str, owner: str) -> str:
-        """Return what is wrong with the controller of UID `owner`, following controllers all the way up."""
+        """Return what is wrong with the controller whose UID is `owner`, following controller references up to the set;
+        empty if nothing is."""
         if not owner:
             return "has no controller reference"
         if owner not in self._places:

@@ -1,6 +1,7 @@
-"""The fate of each gang in a recording of any cluster, and the rules of placement that its scheduler broke.
+"""The fate of each gang in a recording of any cluster, and the placement rules that its scheduler broke.
 
-A recording begins in the middle: gangs that had bound pods before, and gangs that depend on them, are not judged.
+A recording starts while the cluster is in use: gangs that already had bound pods, and gangs that depend on such gangs,
+are not judged.
 """
 
 from __future__ import annotations
@@ -36,45 +37,44 @@ class GangState(StrEnum):
     DELETED = "deleted"
     """Deleted before it was admitted."""
     OLDER = "older"
-    """It had bound pods when the recording began, or pods that were created with their node, or depends on such a
-    gang: not judged."""
+    """Not judged: when its pods first appear in the recording, some are already bound, or it depends on such a gang."""
 
 
 @dataclass(frozen=True)
 class Fate:
-    """The fate of one gang. Times are seconds since the recording began; None if it never happened."""
+    """The fate of one gang. Times are seconds since the start of the recording; None if the event never happened."""
 
     namespace: str
     gang: str
     state: GangState
     bound: float | None = None
-    """Its first pod was bound."""
+    """The time at which its first pod was bound."""
     admitted: float | None = None
     missing: str = ""
     """The PodGroups of a gang that was never admitted, with the number of pods that each of them lacks."""
 
     @property
     def binding(self) -> float | None:
-        """Return the seconds between its first bound pod and its admission."""
+        """Return the seconds between the binding of its first pod and its admission."""
         return None if self.bound is None or self.admitted is None else self.admitted - self.bound
 
 
 @dataclass(frozen=True)
 class Placements:
-    """All gangs, and the results of the rules with the namespace that each is about; empty for the whole cluster."""
+    """The fates of all gangs, and the results of the rules, each with its namespace (empty for the whole cluster)."""
 
     fates: tuple[Fate, ...]
     results: tuple[tuple[str, RuleResult], ...]
 
     @property
     def broken(self) -> list[tuple[str, RuleResult]]:
-        """The rules that do not hold."""
+        """Return the results of the rules that do not hold, each with its namespace."""
         return [(space, result) for space, result in self.results if result.holds is False]
 
 
 def judge(records: Sequence[Record], now: float, settle: float = 0) -> Placements:
-    """Return the fates of all gangs until `now`. `settle`: seconds that the scheduler may take to go on with a gang
-    (INV-003)."""
+    """Return the fates of all gangs until `now`. `settle`: the maximum seconds that the scheduler may take between two
+    steps of a gang (INV-003)."""
     spaces = sorted({record.namespace for record in records if record.resource == "podgangs"})
     common = [record for record in records if not record.namespace]
     fates: list[Fate] = []
@@ -111,20 +111,21 @@ def _results(rules: Sequence[Invariant], ordered: Sequence[Record] | None, now: 
 
 
 def _gang(record: Record) -> str:
-    """Return the gang of a record."""
+    """Return the gang that a record is about; empty if there is none."""
     if record.resource == "podgangs":
         return record.name
     return label(record.object, labels.GANG) if record.resource == "pods" else ""
 
 
 def _older(records: Sequence[Record]) -> set[str]:
-    """Return the gangs of which the recording does not have the beginning, and those that depend on them."""
+    """Return the gangs that already had bound pods when the recording first showed their pods, and the gangs that
+    depend on them."""
     seen_uids: set[str] = set()
     older: set[str] = set()
     for record in records:
         if record.resource == "pods" and record.uid not in seen_uids:
             seen_uids.add(record.uid)
-            if pods.bound(record.object):  # listed, or created so
+            if pods.bound(record.object):  # already bound when listed, or created with a nodeName
                 older.add(_gang(record))
     based = {_gang(record) for record in records if label(record.object, labels.BASE_GANG) in older}
     return (older | based) - {""}

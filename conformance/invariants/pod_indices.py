@@ -1,4 +1,4 @@
-"""INV-025: no two active pods of a clique have one index (OBJ-260)."""
+"""INV-025: no two active pods of a clique have the same index (OBJ-260)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Place = tuple[str, int]
 
 
 class OnePodPerIndex(Invariant):
-    """INV-025. A pod that terminates or has ended occupies no index, and a recreated clique is another clique."""
+    """INV-025. A pod that is terminating or has ended does not occupy an index, and a recreated clique counts as a
+    different clique."""
 
     id = "INV-025"
     statement = "no two pods of a clique that neither terminate nor have ended have the same index"
@@ -23,11 +24,11 @@ class OnePodPerIndex(Invariant):
         super().__init__()
         self._owners = PodOwners()
         self._holders: dict[Place, dict[str, Record]] = {}
-        """The active pods at a place, by UID."""
+        """The active pods with this clique and index, by UID."""
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Note the index of active pods; judge it when it is taken."""
+        """Note the indices of active pods; judge an index when a pod takes it."""
         self._owners.see(record)
         index = expected_pods.index(record.object) if record.resource == "pods" else None
         clique = self._owners.now(record) if index is not None else ""

@@ -1,4 +1,4 @@
-"""CORE-007: what a pod is called follows from its clique and its index (OBJ-106, OBJ-251, OBJ-260)."""
+"""CORE-007: a pod's name, hostname and subdomain follow from its clique and its index (OBJ-106, OBJ-251, OBJ-260)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PodNames(Invariant):
         self._creations = Creations()
         self._judged = 0
         self._serviceless: set[str] = set()
-        """Sets that need no headless Services, or needed none at any time."""
+        """Sets that have at any time had no headlessServiceConfig."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge pods at their creation."""

@@ -1,4 +1,5 @@
-"""Shared by invariants that distinguish the Pods of a PodClique from those of an earlier PodClique of the same name."""
+"""Shared by the invariants that distinguish the pods of a PodClique from the pods of an earlier PodClique of the same
+name."""
 
 from __future__ import annotations
 
@@ -8,18 +9,19 @@ from conformance.history.record import DELETED, Record
 
 
 class PodOwners:
-    """The UID of each pod's PodClique: by its owner, or by its label if it never had one (CORE-045)."""
+    """The UID of each pod's PodClique: taken from the owner reference, or from the label if the pod never had an owner
+    reference (CORE-045)."""
 
     def __init__(self) -> None:
         self._present: dict[str, str] = {}
-        """PodClique → UID of its present object."""
+        """Name of a PodClique → UID of the object that currently has this name."""
         self._first: dict[str, str] = {}
         """UID of a pod → UID of its PodClique when the pod was first seen."""
         self._owned: set[str] = set()
         """Pods that have had an owner reference."""
 
     def see(self, record: Record) -> None:
-        """Note PodCliques, and the PodClique of new pods."""
+        """Note PodCliques, and the PodClique of each new pod."""
         if record.resource == "podcliques":
             if record.kind != DELETED:
                 self._present[record.name] = record.uid
@@ -33,7 +35,7 @@ class PodOwners:
                 self._first.setdefault(record.uid, owner_uid)
 
     def first(self, record: Record) -> str:
-        """Return the UID of the PodClique for which a pod was created; empty if it is not known."""
+        """Return the UID of the PodClique for which a pod was created; empty if unknown."""
         return self._first.get(record.uid, "")
 
     def now(self, record: Record) -> str:

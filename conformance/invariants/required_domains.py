@@ -1,4 +1,4 @@
-"""TOPO-034 and TOPO-035: the pods of a required topology constraint are in one domain (GS-34, GS-35)."""
+"""TOPO-034 and TOPO-035: the pods under a required topology constraint are in one domain (GS-34, GS-35)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACK = ("topologyConstraint", "packConstraint", "required")
 
 
 class RequiredDomain(NamedTuple):
-    """PodGroups whose pods share a value of a node label; no groups mean the whole gang."""
+    """PodGroups whose pods must run on nodes with the same value of a node label; no groups mean the whole gang."""
 
     key: str
     groups: frozenset[str]
@@ -30,13 +30,14 @@ class PodPlacement(NamedTuple):
 
 
 class WithinRequiredDomain(Invariant):
-    """Judged at each binding until the gang is admitted, by the labels that the nodes have then. Pods that are being
-    deleted constrain no other pod, and neither do pods that were bound apart before the constraint was there."""
+    """Judged at each binding until the gang is admitted, by the labels that the nodes have at that moment. Pods that
+    are being deleted do not count, and nothing is judged while the bound pods are already in different domains."""
 
     id = "TOPO-034"
     statement = "the pods of a required topology constraint are bound in one domain"
     later = False
-    """Whether bindings after the admission of the gang are judged: those of extra pods and replacements."""
+    """Whether the rule judges bindings after the admission of the gang, which are bindings of extra pods and
+    replacements."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +98,7 @@ class WithinRequiredDomain(Invariant):
 
 
 class StaysInRequiredDomain(WithinRequiredDomain):
-    """The same of extra pods and replacements, while other pods of the constraint are bound."""
+    """The same rule for extra pods and replacements, while other pods under the constraint are bound."""
 
     id = "TOPO-035"
     statement = (
@@ -107,7 +108,8 @@ class StaysInRequiredDomain(WithinRequiredDomain):
 
 
 def scopes(gang: Document) -> Iterator[RequiredDomain]:
-    """Yield the required constraints of a PodGang: its own, those of groups of PodGroups, and those of PodGroups."""
+    """Yield the required constraints of a PodGang: for the whole gang, for groups of PodGroups, and for single
+    PodGroups."""
     spec = at(gang, "spec")
     constraints = [
         (spec, frozenset[str]()),

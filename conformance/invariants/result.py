@@ -9,8 +9,8 @@ from conformance.history.record import Record
 
 @dataclass(frozen=True)
 class RuleResult:
-    """`holds`: True, False, or None if there was nothing to judge. `reason` says why it is not True; `records` are the
-    counterexample, in order."""
+    """The result of one rule. `holds`: True, False, or None if there was nothing to judge. `reason` says why `holds` is
+    not True; `records` are the counterexample, in order."""
 
     id: str
     statement: str

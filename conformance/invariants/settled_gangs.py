@@ -1,4 +1,4 @@
-"""INV-003: rules for a settled cluster (GS-20, GS-23)."""
+"""INV-003: a settled gang that was never admitted holds no bound pod (GS-20, GS-23)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from conformance.history.record import DELETED, Record
 from conformance.invariants.invariant import Invariant, Violation
 
 SETTLED = 10.0
-"""Seconds without a binding, deletion or ungating after which a gang counts as settled (scheduling.md A.3)."""
+"""Seconds without a binding or deletion of its pods after which a gang counts as settled (scheduling.md A.3)."""
 
 
 class NoGangHeldBelowMinimum(Invariant):
-    """INV-003. Judged at the end and at any time before. Losing pods later is allowed for a gang that was admitted
-    once: gang termination deals with that. A gang that takes over bound pods from one that was admitted counts as
-    admitted: no scheduler has bound them for it."""
+    """INV-003. Judged throughout the history and at its end. A gang that was admitted once may lose pods later: gang
+    termination deals with that. A gang that takes over bound pods from an admitted gang counts as admitted, because no
+    scheduler has bound these pods for it."""
 
     timed = True
     id = "INV-003"
@@ -23,12 +23,12 @@ class NoGangHeldBelowMinimum(Invariant):
     of_scheduler = True
 
     def __init__(self, settle: float = 0) -> None:
-        """`settle`: seconds that the gang scheduler may take to go on, if that is longer."""
+        """`settle`: the maximum seconds between two steps of the gang scheduler, if that is longer than `SETTLED`."""
         super().__init__()
         self._settled = max(SETTLED, settle)
         self._admitted: set[str] = set()
         self._bindings: dict[str, Record] = {}
-        """The last record of each pod, by uid."""
+        """The last record of each pod, by UID."""
         self._partial: set[str] = set()
         """Gangs that had bound pods and had never been admitted, as of their last record."""
         self._touched = ""
@@ -36,7 +36,8 @@ class NoGangHeldBelowMinimum(Invariant):
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the gang of the record before this one."""
-        # A record is seen before it is applied: the gang of the previous record is now as that record left it.
+        # A record is judged before it is applied, so the gang of the previous record is now in the state after that
+        # record.
         name = self._touched
         if name and gangs[name].admitted:
             self._admitted.add(name)
@@ -66,7 +67,7 @@ class NoGangHeldBelowMinimum(Invariant):
         return "" if existing else "there is no gang"
 
     def _taken_over(self, before: Record, record: Record) -> bool:
-        """Return whether a bound pod has got another gang, and its former one was admitted or did not exist."""
+        """Return whether a bound pod has moved to another gang, and its previous gang was admitted or did not exist."""
         former = _gang_of(before)
         return pods.bound(before.object) and former != _gang_of(record) and (not former or former in self._admitted)
 
@@ -83,7 +84,7 @@ class NoGangHeldBelowMinimum(Invariant):
 
 
 def _gang_of(record: Record) -> str:
-    """Return the gang of a record."""
+    """Return the gang that a record is about; empty if there is none."""
     if record.resource == "podgangs":
         return record.name
     return label(record.object, labels.GANG) if record.resource == "pods" else ""

@@ -1,4 +1,4 @@
-"""INV-006 and INV-026: no pod is Ready before the cliques that it starts after (OBJ-604, OBJ-606, OBJ-643)."""
+"""INV-006 and INV-026: no pod becomes Ready before the cliques that it starts after (OBJ-604, OBJ-606, OBJ-643)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from conformance.invariants.pod_owners import PodOwners
 
 
 class ParentsReadyFirst(Invariant):
-    """INV-006. A clique that has started stays started: its pods may become Ready although a parent was lost again, if
-    at one time since the creation of the clique that parent had a pod Ready. Pods whose init containers wait in a form
-    that the fake kubelet does not know are not judged: it lets them start at once."""
+    """INV-006. A parent counts once it has had a Ready pod at any time since the creation of the clique, even if the
+    parent has lost that pod again. Pods whose init containers wait in a form that the fake kubelet does not recognize
+    are not judged, because the fake kubelet starts them at once."""
 
     id = "INV-006"
     statement = "a pod becomes Ready only after each clique that it starts after had a pod Ready"
@@ -30,11 +30,12 @@ class ParentsReadyFirst(Invariant):
         self._sets: dict[str, SetTemplate] = {}
         self._ready: defaultdict[str, set[str]] = defaultdict(set)
         self._waiting: dict[str, dict[str, int]] = {}
-        """Uid of a clique with parents → those that have not had their minimum since, with that."""
+        """UID of a clique with parents → the parents that have not had enough Ready pods since its creation, each with
+        the number that is enough."""
         self._dependants: defaultdict[str, set[str]] = defaultdict(set)
-        """Clique → uids of those that wait for it."""
+        """Clique → UIDs of the cliques that wait for it."""
         self._unready: set[str] = set()
-        """Uids of pods that have not been Ready yet, and whose clique has parents."""
+        """UIDs of pods that have not been Ready yet, and whose clique has parents."""
         self._seen_uids: set[str] = set()
         self._owners = PodOwners()
         self._judged = 0
@@ -62,7 +63,8 @@ class ParentsReadyFirst(Invariant):
             ready = pods.ready(record.object)
             if record.uid not in self._seen_uids:
                 self._seen_uids.add(record.uid)
-                # A pod that the first list shows as Ready may have been Ready at any earlier time: nothing to judge.
+                # A pod that a list shows as Ready may have become Ready at any earlier time, so there is nothing to
+                # judge.
                 waits = self._await(record.object, clique, owner) and not self._waits_otherwise(record.object)
                 if waits and not (record.listed and ready):
                     self._unready.add(record.uid)
@@ -73,7 +75,7 @@ class ParentsReadyFirst(Invariant):
             self._look(dependant)
 
     def _waits_otherwise(self, pod: Document) -> bool:
-        """Return whether the operator gave a pod init containers, none of which is known to wait."""
+        """Return whether the operator added init containers to a pod, none of which waits in a known form."""
         set_template = self._sets.get(label(pod, PART_OF))
         cliques = set_template.cliques if set_template is not None else ()
         template_names = {
@@ -83,7 +85,7 @@ class ParentsReadyFirst(Invariant):
         return init_wait.unknown(added, template_names) != ""
 
     def _enough(self, minimum: int) -> int:
-        """Return how many Ready pods of a parent with this minAvailable are enough."""
+        """Return the number of Ready pods that is enough for a parent with this minAvailable."""
         return min(minimum, 1)
 
     def _await(self, document: Document, clique: str, owner: str) -> bool:
@@ -105,7 +107,7 @@ class ParentsReadyFirst(Invariant):
         return True
 
     def _look(self, owner: str) -> None:
-        """End the waits for the parents that have their minimum now."""
+        """Stop waiting for the parents that now have enough Ready pods."""
         for parent, minimum in list(self._waiting[owner].items()):
             if len(self._ready[parent]) >= minimum:
                 del self._waiting[owner][parent]
@@ -123,7 +125,7 @@ class ParentsReadyFirst(Invariant):
 
 
 class MinimumsReadyFirst(ParentsReadyFirst):
-    """INV-026. The same, where a parent has to have its minimum Ready."""
+    """INV-026. The same rule, but a parent must have had minAvailable Ready pods."""
 
     id = "INV-026"
     statement = "a pod becomes Ready only after each clique that it starts after had minAvailable pods Ready"

@@ -11,35 +11,38 @@ from conformance.history.record import DELETED, MODIFIED, Record
 from conformance.invariants.invariant import Invariant
 
 REST = 10.0
-"""Seconds without a change after which a set is at rest. An operator that looks every five seconds has looked twice by
-then."""
+"""Seconds without a change after which a set is at rest. An operator that reconciles every five seconds has reconciled
+twice by then."""
 JUDGED = frozenset({"podcliques", "podcliquescalinggroups", "podcliquesets"})
 """Gangs are left out: their status has two writers."""
 ORDER = ("podcliques", "podgangs", "podcliquescalinggroups", "podcliquesets")
-"""A status follows the statuses of the resources before its own."""
+"""The status of a resource depends on the statuses of the resources before it in this list."""
 
 
 class NoStatusWritesAtRest(Invariant):
-    """INV-007. Judged for statuses only: specs, labels and annotations are written by users, too. While something is
-    breached, has errors or is being deleted, or its present generation is not observed yet (CHG-S132), more changes
-    follow, and nothing is at rest.
+    """INV-007. Only statuses are judged, because users also write specs, labels and annotations. While an object is
+    breached, has errors, is being deleted, or has a generation that is not observed yet (CHG-S132), more changes are
+    expected, and nothing is at rest.
 
-    Time alone proves no rest: an operator may be late. A status is settled only if it has been written since the last
-    change that may be the reason for writing it. Another write of it is idle, and does not end the rest."""
+    Time alone does not prove rest, because an operator may be slow. A status is settled only if it has been written
+    since the last change that may be a reason for writing it. Another write of a settled status is idle, and does not
+    end the rest.
+    """
 
     timed = True
     id = "INV-007"
     statement = "nothing is written to the status of a set, clique or scaling group once all has come to rest"
 
     def __init__(self, unrest: Sequence[tuple[float, float]] = ()) -> None:
-        """`unrest`: spans that are not rest, whatever the records say, and neither is the time soon after them."""
+        """`unrest`: time spans that, like the `REST` seconds after each, do not count as rest, whatever the records
+        show."""
         super().__init__()
         self._unrest = unrest
         self._stirred = float("-inf")
         self._objects: dict[str, Record] = {}
         self._unsettled: set[str] = set()
         self._settled: set[str] = set()
-        """UIDs of objects whose status was written after all that may be a reason for writing it."""
+        """UIDs of objects whose status was written after every change that may be a reason for writing it."""
         self._nodes: dict[str, object] = {}
         self._rested = False
 
@@ -59,7 +62,7 @@ class NoStatusWritesAtRest(Invariant):
                 rest = f"{record.at - self._stirred:.1f} s after anything had changed"
                 self._violate(f"the status of {record.resource}/{record.name} was written {rest}", before, record)
             self._settled = {uid for uid in self._settled if not self._follows(uid, before, record)}
-            if _observed(before):  # else this may be the first of several writes
+            if _observed(before):  # otherwise this may be the first of several writes
                 self._settled.add(record.uid)
         else:
             self._settled.clear()
@@ -82,27 +85,28 @@ class NoStatusWritesAtRest(Invariant):
         return any(record.resource in JUDGED and record.kind != DELETED for record in self._objects.values())
 
     def _follows(self, uid: str, before: Record, record: Record) -> bool:
-        """Return whether a write of one status may be the reason to write that of the object `uid`: the status
-        of an owner counts its members, and members follow the updates of their owner."""
+        """Return whether a write of one status may be a reason to write the status of the object `uid`: the status of
+        an owner counts its members, and members follow the updates of their owner."""
         below = ORDER.index(record.resource) < ORDER.index(self._objects[uid].resource)
         return below or _revision(before) != _revision(record)
 
     def _changed(self, record: Record) -> bool:
-        """Return whether a node was added, removed or changed. Heartbeats are no change."""
+        """Return whether a node was added, removed or changed. Heartbeats do not count as changes."""
         now = (record.kind == DELETED, at(record.object, "spec"), at(record.object, "status", "allocatable"))
         previous, self._nodes[record.uid] = self._nodes.get(record.uid), now
         return previous != now
 
 
 def _status_written(before: Record, record: Record) -> bool:
-    """Return whether a record is a write of a status and of nothing that users write."""
+    """Return whether a record is a write that changes a status and no field that users write."""
     if record.resource not in ORDER or record.kind != MODIFIED or record.listed or terminating(record.object):
         return False
     return _given(before.object) == _given(record.object) and before.object.get("status") != record.object.get("status")
 
 
 def _given(document: Mapping[str, object]) -> tuple[object, ...]:
-    """Return what users may write: if that is unchanged, the operator wrote."""
+    """Return the parts of an object that change when users write it: if they are unchanged, the operator wrote the
+    object."""
     metadata = at(document, "metadata")
     return number(metadata, "generation"), at(metadata, "labels"), at(metadata, "annotations")
 

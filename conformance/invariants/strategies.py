@@ -1,5 +1,5 @@
-"""Sets whose pods need no gate: GREP-393 draws pods of sets with the update strategy Coherent without one, and gates
-them in its prose."""
+"""Sets whose pods need no gate: for sets with the update strategy Coherent, the diagrams of GREP-393 show pods without
+a gate, while its text gates them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.history.record import Record
 
 
 class CoherentSets:
-    """The sets whose strategy is Coherent, or has been: pods of theirs may be older than a switch."""
+    """The sets whose strategy is or was Coherent: their pods may be older than a change of the strategy."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -21,5 +21,5 @@ class CoherentSets:
             self._names.add(record.name)
 
     def include(self, pod: Document) -> bool:
-        """Return whether the pod is of such a set."""
+        """Return whether the pod belongs to such a set."""
         return label(pod, labels.PART_OF) in self._names

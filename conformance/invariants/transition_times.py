@@ -1,4 +1,4 @@
-"""CORE-019: the transition time of a condition moves only with its status (OBJ-702, CHG-GT-09)."""
+"""CORE-019: the lastTransitionTime of a condition changes only together with its status (OBJ-702, CHG-GT-09)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ JUDGED = frozenset({"podcliquesets", "podcliques", "podcliquescalinggroups"})
 
 
 class _Condition(NamedTuple):
-    """A condition of an object: its status, the time of the first record that shows it, and the transition time that it
-    says."""
+    """A condition of an object: its status, the time of the first record with that status, and its
+    lastTransitionTime."""
 
     status: str
     begin: float
@@ -24,8 +24,9 @@ class _Condition(NamedTuple):
 
 
 class TransitionTimes(Invariant):
-    """CORE-019. An operator that does not see its own change of a status yet may make it again, with a later time.
-    Records do not show whether the time changes with the status: it has whole seconds only."""
+    """CORE-019. For `STALE` seconds, an operator that does not see its own change of a status yet may repeat the change
+    with a later time. Whether the time also changes with the status is not judged, because it has whole seconds
+    only."""
 
     timed = True
     id = "CORE-019"
@@ -37,7 +38,7 @@ class TransitionTimes(Invariant):
         self._judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Compare the conditions of an object with those of its record before."""
+        """Compare the conditions of an object with the conditions in its previous record."""
         if record.resource not in JUDGED or record.kind == DELETED:
             return
         before, conditions = self._before.get(record.uid, (record, {}))

@@ -1,4 +1,4 @@
-"""UPD-008: what an update has done is no more than what it has to do, unless a scale-in has left it less to do."""
+"""UPD-008: the counters of an update never exceed their totals, unless a scale-in has reduced the totals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.invariants.invariant import Invariant
 
 
 class UpdateCounters(Invariant):
-    """UPD-008. After a scale-in, PodCliques that go may still count as updated, and are not expected any more: the set
-    and its groups are not judged from then on."""
+    """UPD-008. After a scale-in, PodCliques that are being removed may still count as updated although they no longer
+    count in the total. The set and its groups are therefore not judged from then on."""
 
     id = "UPD-008"
     statement = "no counter of an update exceeds its total"
@@ -22,7 +22,7 @@ class UpdateCounters(Invariant):
         self._judged = 0
         self._replicas: dict[str, int] = {}
         self._scaled_in: set[str] = set()
-        """Names of sets."""
+        """Names of sets that have been scaled in."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
         """Judge the progress of sets and scaling groups."""

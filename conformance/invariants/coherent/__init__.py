@@ -1,4 +1,4 @@
-"""Rules about coherent updates (coherent.md, section 3.6): of sets with the strategy Coherent, over any history."""
+"""Rules about coherent updates (coherent.md, section 3.6), for sets with the strategy Coherent in any history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.invariants.coherent.versions import OneVersionInAGang
 
 
 def rules(origins: Origins) -> list[CoherentRule]:
-    """A fresh copy of every rule, over one state."""
+    """Return a new instance of every rule; all instances share one state."""
     state = CoherentState(origins)
     return [
         Availability(state),

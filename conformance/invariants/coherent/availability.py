@@ -9,15 +9,16 @@ from conformance.invariants.coherent.state import CoherentPod, CoherentState, Re
 
 
 class LostMembers:
-    """Components that have lost members, or lacked some when the update began: they are not judged until they are
-    complete or, if losses are `lasting`, as long as the update runs. Lost members return in the new version."""
+    """Components that have lost members, or were incomplete at the start of the update. They are not judged until they
+    are complete again or, with `lasting`, until the update has ended, because lost members return in the new
+    version."""
 
     def __init__(self, state: CoherentState, *, lasting: bool = False) -> None:
         self._state, self._lasting = state, lasting
         self._lacking: set[ReplicaComponent] = set()
 
     def see(self, record: Record) -> None:
-        """Note what a record shows to be lost, or complete again."""
+        """Note the components that lose members, or become complete again, with this record."""
         state = self._state
         if record.resource == "podcliquesets" and state.began:
             if self._lasting:
@@ -39,8 +40,8 @@ class LostMembers:
 
 
 class _WhileUpdating(CoherentRule):
-    """A rule about what an update takes down. Each has losses of its own: what one of them ignores is not hidden from
-    the other."""
+    """A rule about the pods that an update deletes. Each rule has its own losses, so that a component that one rule
+    ignores is still judged by the other."""
 
     lasting = False
     """Whether a component that has lost members counts as incomplete until the update has ended."""
@@ -57,12 +58,12 @@ class _WhileUpdating(CoherentRule):
             self._judge(pod, record)
 
     def _judge(self, pod: CoherentPod, record: Record) -> None:
-        """Judge the state in which the update has begun to delete a pod that was Ready."""
+        """Judge the state in which the update has started to delete a pod that was Ready."""
         raise NotImplementedError
 
 
 class Availability(_WhileUpdating):
-    """INV-011 (COH-I01). Of templates without maxUnavailable, INV-023 judges what may be unavailable."""
+    """INV-011 (COH-I01). If no template of a set has maxUnavailable, INV-023 judges the set instead."""
 
     id = "INV-011"
     statement = "an update leaves all but maxUnavailable of each component available"
@@ -83,9 +84,9 @@ class Availability(_WhileUpdating):
 
 
 class ServingUnit(_WhileUpdating):
-    """INV-012 (COH-I02). Judged where the plan has two steps at least, a scaling group is in scope, no budget is above
-    its minimum, all members were available when the update began and none was lost since, and no change came in the
-    middle of another."""
+    """INV-012 (COH-I02). Judged if the plan has at least two steps, a scaling group is in scope, no maxUnavailable is
+    above minAvailable, all members were available at the start of the update, none has been lost since, and no change
+    interrupted another update."""
 
     id = "INV-012"
     lasting = True
@@ -104,7 +105,7 @@ class ServingUnit(_WhileUpdating):
         if not any(component.key.kind == "group" for component in components):
             return  # the newest text plans a single step for standalone cliques alone
         if any(component.unavailable > component.minimum for component in components):
-            return  # then a text that waits for scheduling alone does not promise it
+            return  # then a text that waits only for scheduling does not guarantee it
         self.judged += 1
         generation = self.state.sets[pcs].generation
         of = {other.gang for other in self.state.pods.values() if other.place.set == pcs}
@@ -125,7 +126,8 @@ class ServingUnit(_WhileUpdating):
 
 
 def deleted_in_update(state: CoherentState, record: Record) -> CoherentPod | None:
-    """A pod in the scope of a running coherent update that the operator has begun to delete."""
+    """Return the pod in the scope of a running coherent update that the operator starts to delete with this record, if
+    any."""
     pod = state.deleted_by_operator(record)
     if pod is None or not state.updating(pod.place.set):
         return None

@@ -1,4 +1,5 @@
-"""Batches one after the other, and gangs before those that depend on them (COH-I08, COH-I09)."""
+"""Batches are updated one after the other, and gangs are bound before the gangs that depend on them (COH-I08,
+COH-I09)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from conformance.invariants.coherent.state import CoherentPod, CoherentState
 
 
 class OneBatchAtATime(CoherentRule):
-    """INV-017 (COH-I08, COH-150, COH-151). Gangs of a generation that was abandoned in the middle do not count."""
+    """INV-017 (COH-I08, COH-150, COH-151). Gangs of a generation that was abandoned halfway do not count."""
 
     id = "INV-017"
     statement = "an update begins a sub-step only after all gangs and pods of the one before have been scheduled"
@@ -22,14 +23,14 @@ class OneBatchAtATime(CoherentRule):
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._peaks: dict[tuple[str, str], int] = {}
-        """The most pods of a clique that were scheduled, or Ready, at once in a gang."""
+        """Gang and clique → the maximum number of pods that were in the awaited state at the same time."""
 
     def _has(self, pod: CoherentPod) -> bool:
-        """Return whether a pod has reached the awaited state."""
+        """Return whether a pod has reached the awaited state (scheduled or Ready)."""
         return pod.bound
 
     def _gangs(self) -> set[str]:
-        """The gangs that have reached it, by name."""
+        """Return the names of the gangs that have reached the awaited state."""
         return self.state.scheduled | self.state.done
 
     def look(self, record: Record) -> None:
@@ -44,7 +45,7 @@ class OneBatchAtATime(CoherentRule):
         pcs, replica = self.state.written
         change = LayoutChange(self.state.previous, self.state.maps[pcs, replica])
         if not (change.shrunk and change.batch.counts):
-            return  # a scale that was admitted just before the update moves nothing
+            return  # scaling that was admitted just before the update moves no members
         coherent_set, done = self.state.sets[pcs], {self.state.key_of_gang(gang) for gang in self._gangs()}
         for entry in self.state.previous:
             if entry.generation == coherent_set.generation and entry.key not in coherent_set.old:
@@ -63,7 +64,7 @@ class OneBatchAtATime(CoherentRule):
 
 
 class OneReadyBatchAtATime(OneBatchAtATime):
-    """COHR-109: the same, by the text that waits for Ready."""
+    """COHR-109: the same rule, according to the text that waits for Ready."""
 
     id = "COHR-109"
     statement = "an update begins a sub-step only after all gangs and pods of the one before have been Ready"
@@ -77,8 +78,8 @@ class OneReadyBatchAtATime(OneBatchAtATime):
 
 
 class AnchorsFirst(CoherentRule):
-    """INV-018 (COH-I09). Which anchors a gang depends on is open; the newest of its generation that there was when its
-    entry was made is one of them in every reading."""
+    """INV-018 (COH-I09). The contract does not say which anchors a gang depends on; in every reading, the newest anchor
+    of its generation at the creation of its entry is one of them."""
 
     id = "INV-018"
     statement = "no pod of a gang that depends on anchors is bound before its anchor was scheduled"
@@ -87,12 +88,12 @@ class AnchorsFirst(CoherentRule):
     def __init__(self, state: CoherentState) -> None:
         super().__init__(state)
         self._anchor: dict[str, str] = {}
-        """Anchor of a dependent entry, by their keys."""
+        """Key of a dependent entry → key of its anchor."""
         self._placed: set[str] = set()
-        """Gangs all of whose PodGroups have had minReplicas bound, by name."""
+        """Names of gangs whose PodGroups have all had minReplicas bound pods."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge a record, and note which gangs have their minimum bound."""
+        """Judge a record, and note the gangs that have their minimum bound."""
         name = record.name if record.resource == "podgangs" else self._gang(record)
         if name and gangs[name].admitted:
             self._placed.add(name)
@@ -122,7 +123,7 @@ class AnchorsFirst(CoherentRule):
                 self._anchor[entry.key] = anchors[-1]
 
     def _admitted(self, key: str) -> bool:
-        """Return whether every PodGroup of an anchor has its minimum bound right now."""
+        """Return whether every PodGroup of an anchor currently has its minimum bound."""
         for name, gang in self.state.gangs.items():
             if self.state.key_of_gang(name) == key:
                 groups = items(gang, "spec", "podgroups")

@@ -1,5 +1,5 @@
-"""The members that an update may take down where templates have no maxUnavailable (COH-I14), by the first text of the
-proposal."""
+"""INV-023: the members that an update may take down if templates have no maxUnavailable (COH-I14), according to the
+first text of the proposal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from conformance.invariants.coherent.state import CoherentState
 
 
 class FirstText(CoherentRule):
-    """INV-023 (COH-I14). While anchors are opened, minAvailable of each component at a time, and with the last anchor
-    all pods of standalone cliques that are left; then all replicas of scaling groups that are left."""
+    """INV-023 (COH-I14). With each new anchor, an update may take down minAvailable of each component; with the last
+    anchor, also all remaining pods of standalone cliques; after that, all remaining replicas of scaling groups."""
 
     id = "INV-023"
     statement = "without maxUnavailable, an update takes down minAvailable at a time, and in the end what is left"
@@ -49,12 +49,12 @@ class FirstText(CoherentRule):
             self._violate(reason, record)
 
     def _opened(self, pcs: str, replica: int) -> list[Entry]:
-        """The anchors of the present generation."""
+        """Return the anchors of the current generation."""
         generation = self.state.sets[pcs].generation
         return [e for e in self.state.maps.get((pcs, replica), ()) if e.anchor and e.generation == generation]
 
     def _limit(self, component: Component, components: Sequence[Component], opened: Sequence[Entry]) -> int:
-        """Return how many members may be unavailable now."""
+        """Return how many members of a component may currently be unavailable."""
         steps = plan.steps(components).count
         if len(opened) < steps:
             return component.minimum

@@ -1,4 +1,4 @@
-"""Statuses of the gangs of a PodGangMap (COH-086, COH-087)."""
+"""COHR-018: the statuses of the gangs of a PodGangMap (COH-086, COH-087)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.invariants.coherent.state import CoherentState
 
 
 class ScheduledBeforeReady(CoherentRule):
-    """COHR-018. Both conditions may come with one write."""
+    """COHR-018. Both conditions may be set in the same write."""
 
     id = "COHR-018"
     statement = "a gang has been reported as scheduled when it is reported as Ready"

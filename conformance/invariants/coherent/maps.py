@@ -1,4 +1,4 @@
-"""Each member in one place (COH-I03, COH-I12)."""
+"""Each member is in exactly one place (COH-I03, COH-I12)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from conformance.invariants.coherent.rule import CoherentRule
 
 
 class Partition(CoherentRule):
-    """INV-013 (COH-I03). Between two updates a map may be behind what was scaled; during one nothing is scaled."""
+    """INV-013 (COH-I03). Judged only during updates, when nothing is scaled: between two updates, a map may lag behind
+    scaling."""
 
     id = "INV-013"
     statement = "during an update, the entries of a PodGangMap hold each pod and each replica exactly once"
@@ -25,7 +26,7 @@ class Partition(CoherentRule):
 
 
 class OneGangForAReplica(CoherentRule):
-    """INV-021 (COH-I12), by the gangs that pods name: a map may be written in two steps."""
+    """INV-021 (COH-I12). Judged by the gangs that pods name, because a map may be written in two steps."""
 
     id = "INV-021"
     statement = "no two gangs hold the same replica of a scaling group"

@@ -1,4 +1,4 @@
-"""Pods and their gangs (COH-I10, COH-I11)."""
+"""Rules about pods and their gangs (COH-I10, COH-I11)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from conformance.invariants.coherent.state import CoherentPod, CoherentState
 from conformance.invariants.invariant import Violation
 
 STALE = 5.0
-"""Seconds for which an operator may act on a map that it has seen."""
+"""Seconds for which an operator may act on an outdated map."""
 SETTLED = 5.0
-"""Seconds after the last change of its map or pods within which the map and the pods of a set have to agree."""
+"""Seconds after the last change of a map or pod within which the map and the pods of a set must agree."""
 
 
 class NoSurge(CoherentRule):
-    """INV-019 (COH-I10). Pods of a deleted clique object count until they are deleted themselves (COH-127)."""
+    """INV-019 (COH-I10). Pods of a deleted clique object count until the pods themselves are deleted (COH-127)."""
 
     id = "INV-019"
     statement = "during an update, a clique never has more bound pods than replicas"
@@ -52,7 +52,8 @@ class PodsFollowTheMap(CoherentRule):
         super().__init__(state)
         self._changed: dict[str, float] = {}
         self._early: dict[str, list[CoherentPod]] = {}
-        """Pods that were created before their gang, by gang, where only the gang can say to which entry it belongs."""
+        """Gang → its pods that were created before it, in sets in which only the gang object shows to which entry it
+        belongs."""
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
@@ -75,7 +76,8 @@ class PodsFollowTheMap(CoherentRule):
             self._judge(pod, record)
 
     def _migrates(self, pod: CoherentPod) -> bool:
-        """Return whether gangs that an earlier version of the operator created are replaced by those of the map."""
+        """Return whether the gangs of an earlier operator version are currently being replaced by the gangs of the
+        map."""
         coherent_set = self.state.sets.get(pod.place.set)
         return coherent_set is not None and condition_is(coherent_set.document, gang_maps.MIGRATING) == "True"
 
@@ -91,7 +93,8 @@ class PodsFollowTheMap(CoherentRule):
             self._violate(f"pod {pod.name} is created in gang {pod.gang or 'none'}, which no entry names", record)
 
     def _layout(self, pod: CoherentPod) -> Layout | None:
-        """The layout of a pod's replica; None without a map. COHR-094 judges whether a lost map is restored."""
+        """Return the layout of a pod's replica; None if it has no map. COHR-094 judges whether a lost map is
+        restored."""
         at = pod.place.set, pod.place.replica
         return None if at in self.state.unmapped else self.state.maps.get(at)
 

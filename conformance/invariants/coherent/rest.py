@@ -1,4 +1,4 @@
-"""The state of a set after an update has ended (COH-I13)."""
+"""INV-022: the state of a set after an update has ended (COH-I13)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from conformance.invariants.coherent.state import CoherentState
 from conformance.invariants.invariant import Violation
 
 SETTLED = 5.0
-"""Seconds without a change of a set's objects after which it counts as at rest."""
+"""Seconds without a change of its objects after which a set counts as at rest."""
 
 
 class SteadyState(CoherentRule):
-    """INV-022 (COH-I13), at the end of a history that ends at rest."""
+    """INV-022 (COH-I13). Judged at the end of a history, for the sets that are at rest."""
 
     timed = True
     id = "INV-022"
@@ -76,8 +76,8 @@ class SteadyState(CoherentRule):
         return wrong
 
     def _outdated(self, pcs: str, entry: Entry, key: Key) -> bool:
-        """Return whether a gang holds another version of a component than the gangs of the set's generation do.
-        Components that an interrupted update has moved stay where they are if the next one does not change them
+        """Return whether a gang holds a different version of a component than the gangs of the set's generation.
+        Components that an interrupted update has moved stay where they are if the next update does not change them
         (COH-197)."""
         generation = self.state.sets[pcs].generation
         if entry.generation == generation:
@@ -97,6 +97,7 @@ class SteadyState(CoherentRule):
 
 
 def _replica(record: Record, pcs: str) -> int | None:
-    """The replica of the set that a gang is of: by its label, or else by its name (COH-271)."""
+    """Return the index of the set replica that a gang belongs to, from its label or otherwise from its name
+    (COH-271)."""
     index = label(record.object, SET_INDEX) or record.name.removeprefix(f"{pcs}-").partition("-")[0]
     return int(index) if index.isdigit() else None

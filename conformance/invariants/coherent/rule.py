@@ -1,4 +1,5 @@
-"""The base class of the rules about coherent updates: they share one replayed state, and judge it after each record."""
+"""The base class of the rules about coherent updates. The rules share one replayed state, and judge it after each
+record."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from conformance.invariants.invariant import Invariant
 
 
 class CoherentRule(Invariant):
-    """A rule about sets with the strategy Coherent. `nothing`: why it may have nothing to judge."""
+    """A rule about sets with the strategy Coherent. `nothing` is the reason of the result if there was nothing to
+    judge."""
 
     nothing: str
 
@@ -19,13 +21,13 @@ class CoherentRule(Invariant):
         self.judged = 0
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Move the shared state on by a record, and judge it."""
+        """Apply a record to the shared state, and judge the new state."""
         self.state.apply(record)
         if self.state.sets:
             self.look(record)
 
     def look(self, record: Record) -> None:
-        """Judges the state after a record."""
+        """Judge the state after a record."""
         raise NotImplementedError
 
     def _unknown(self, gangs: Gangs, now: float) -> str:

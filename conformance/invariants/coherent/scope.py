@@ -33,7 +33,7 @@ class OutOfScope(CoherentRule):
 
 
 class OneReplicaAtATime(CoherentRule):
-    """INV-016 (COH-I07). In which order replicas have their turn is open; the turns do not interleave."""
+    """INV-016 (COH-I07). Replicas may be updated in any order, but their updates must not interleave."""
 
     id = "INV-016"
     statement = "an update replaces pods of one replica of the set after the other"

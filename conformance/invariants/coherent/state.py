@@ -1,4 +1,4 @@
-"""The coherent sets of a namespace while a history is replayed, shared by the rules about coherent updates."""
+"""The state of a namespace's coherent sets while a history is replayed, shared by the rules about coherent updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.invariants.pod_owners import PodOwners
 
 COHERENT = "Coherent"
 SCHEDULER = "gang-scheduler"
-"""The user of the gang scheduler, which may preempt pods whatever the operator does."""
+"""The user of the gang scheduler, which may preempt pods independently of the operator."""
 
 
 class ReplicaComponent(NamedTuple):
@@ -31,73 +31,73 @@ class ReplicaComponent(NamedTuple):
 
 @dataclass
 class CoherentPod:
-    """A pod of a coherent set, as it was seen last."""
+    """A pod of a coherent set, as of its last record."""
 
     name: str
     place: ReplicaComponent
     index: int
-    """Replica of the scaling group; -1 for a standalone clique."""
+    """Replica index in the scaling group; -1 for a pod of a standalone clique."""
     clique: str
     owner: str
-    """Uid of the clique object; of a deleted one, pods only wait for the garbage collector."""
+    """UID of the clique object. Pods of a deleted clique object are only waiting for the garbage collector."""
     gang: str
     hash: str
     created: float
     ready: bool = False
     bound: bool = False
     finished: bool = False
-    """Whether it has failed or succeeded: its place is free."""
+    """Whether the pod has failed or succeeded, so that its place is free."""
     going: bool = False
     excused: bool = False
 
 
 @dataclass
 class Set:
-    """A set with the strategy Coherent, or that has had it."""
+    """A set that has, or has had, the strategy Coherent."""
 
     template: SetTemplate
     document: Document
     declared: bool
-    """Whether the spec asks for Coherent."""
+    """Whether the spec requests the strategy Coherent."""
     coherent: bool
-    """Whether the rules of coherent updates hold: if the strategy is changed in the middle of another update, not
-    before the operator has begun to follow."""
+    """Whether the rules of coherent updates apply. If the strategy is changed during another update, they apply only
+    once the operator has started to follow it."""
     generation: str = ""
     running: bool = False
     interrupted: bool = False
-    """Whether the running update was begun by a change in the middle of another one, or under another strategy: only
-    the next one is coherent from the beginning (COH-274)."""
+    """Whether the running update started during another update, or under another strategy: only the next update is
+    coherent from the start (COH-274)."""
     ended_at: float = 0.0
     scope: frozenset[Key] = frozenset()
     old: frozenset[str] = frozenset()
-    """Keys of the gangs that there were when the update began."""
+    """Keys of the entries that existed when the update started."""
 
 
 @dataclass
 class CoherentState:
-    """The sets, maps, pods and gangs of a namespace, updated by `apply` once a record."""
+    """The sets, maps, pods and gangs of a namespace; `apply` updates them once for each record."""
 
     origins: Origins = field(default_factory=Origins)
     sets: dict[str, Set] = field(default_factory=dict)
     maps: dict[tuple[str, int], Layout] = field(default_factory=dict)
-    """Present layout by set and replica."""
+    """Set and replica → current layout."""
     unmapped: set[tuple[str, int]] = field(default_factory=set)
     """Sets and replicas whose map has been deleted."""
     epochs: set[str] = field(default_factory=set)
-    """Sets whose maps have entries by epoch."""
+    """Sets whose maps identify entries by epoch."""
     written: tuple[str, int] | None = None
-    """Set and replica of the map that the present record is of."""
+    """Set and replica of the map that the current record is about; None if the record is not about a map."""
     previous: Layout = ()
-    """The layout of that map before the present record."""
+    """The layout of that map before the current record."""
     pods: dict[str, CoherentPod] = field(default_factory=dict)
     before: CoherentPod | None = None
-    """The pod of the present record as it was before; None for a new one."""
+    """The current record's pod before the record; None for a new pod."""
     gangs: dict[str, Document] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
-    """Gangs that have been Ready, by name."""
+    """Names of gangs that have been Ready."""
     scheduled: set[str] = field(default_factory=set)
     generations: dict[str, str] = field(default_factory=dict)
-    """Generation of the entry of each gang, by the entry's key."""
+    """Key of an entry → its generation."""
     anchors: set[str] = field(default_factory=set)
     """Keys of entries that were anchors."""
     sizes: dict[ReplicaComponent, int] = field(default_factory=dict)
@@ -106,21 +106,21 @@ class CoherentState:
     members: dict[str, str] = field(default_factory=dict)
     """Member clique → `group/index`, as `shapes.key_of` expects it."""
     began: bool = False
-    """Whether an update began with the present record."""
+    """Whether an update starts with the current record."""
     ended: set[str] = field(default_factory=set)
-    """Uids of cliques that are deleted, or being deleted."""
+    """UIDs of clique objects that have been deleted or are being deleted."""
     ending: str = ""
-    """The one of them whose deletion begins with the present record."""
+    """UID of the clique object whose deletion starts with the current record; empty if there is none."""
     removed: dict[str, float] = field(default_factory=dict)
-    """When an entry was removed from its map, by key."""
+    """Key of an entry → the time at which it was removed from its map."""
     _other_pods: dict[str, CoherentPod] = field(default_factory=dict)
-    """Pods of sets that have never been Coherent so far, and may be switched to it later."""
+    """Pods of sets that have not been Coherent so far; their strategy may change later."""
     _owners: PodOwners = field(default_factory=PodOwners)
     _seq: int = 0
     _by_clique: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def apply(self, record: Record) -> None:
-        """Apply a record. A record that has been applied already changes nothing."""
+        """Apply a record. Applying the same record again has no effect."""
         if record.seq == self._seq:
             return
         self._seq = record.seq
@@ -148,12 +148,13 @@ class CoherentState:
         ]
 
     def updating(self, pcs: str) -> bool:
-        """Return whether a coherent update of a set runs."""
+        """Return whether a coherent update of a set is in progress."""
         current = self.sets.get(pcs)
         return current is not None and current.coherent and current.running
 
     def waiting(self, pcs: str, replica: int) -> bool:
-        """Return whether a replica waits for the update that runs: nothing in its map is of the newest generation."""
+        """Return whether the running update has not reached a replica yet: no entry in its map has the newest
+        generation."""
         generations = {entry.generation for entry in self.maps.get((pcs, replica), ())}
         return self.updating(pcs) and bool(generations) and self.sets[pcs].generation not in generations
 
@@ -168,13 +169,14 @@ class CoherentState:
         return any(self.key_of_gang(gang) == key for gang in self.done)
 
     def of_clique(self, clique: str, *, ended: bool = False) -> Iterator[CoherentPod]:
-        """The pods of a clique that are not being deleted, nor, unless they count as well (`ended`), is the clique
-        object that made them."""
+        """Yield the pods of a clique that are not being deleted. Pods whose clique object is deleted are included only
+        with `ended`."""
         candidates = (self.pods[uid] for uid in self._by_clique[clique])
         return (pod for pod in candidates if not pod.going and (ended or pod.owner not in self.ended))
 
     def available(self, place: ReplicaComponent, gangs: Collection[str] | None = None) -> int:
-        """Return how many pods of a clique are Ready, or replicas of a scaling group available; in these gangs only."""
+        """Return the number of Ready pods of a clique, or of available replicas of a scaling group; if `gangs` is
+        given, count only pods in these gangs."""
 
         def ready(clique: str) -> int:
             return sum(pod.ready and (gangs is None or pod.gang in gangs) for pod in self.of_clique(clique))
@@ -193,8 +195,8 @@ class CoherentState:
         )
 
     def deleted_by_operator(self, record: Record) -> CoherentPod | None:
-        """The Ready pod whose deletion begins with this record, if only the operator can have deleted it: neither the
-        suite, nor a scheduler, nor the deletion of its set, clique or group."""
+        """Return the Ready pod whose deletion starts with this record, if only the operator can have caused it: not the
+        suite, a scheduler, or the deletion of the set. Otherwise return None."""
         pod, before = self.pods.get(record.uid), self.before
         if record.resource != "pods" or pod is None or before is None or before.going or not pod.going:
             return None
@@ -203,7 +205,8 @@ class CoherentState:
         return None if terminating(self.sets[pod.place.set].document) else pod
 
     def deleted_by_others(self, record: Record) -> bool:
-        """Return whether the deletion of a pod begins with this record, and is known not to be the operator's."""
+        """Return whether the deletion of a pod starts with this record, and the suite or a scheduler is known to have
+        caused it."""
         pod, before = self.pods.get(record.uid), self.before
         return pod is not None and pod.going and not (before and before.going) and self._excused(record, pod)
 
@@ -213,8 +216,8 @@ class CoherentState:
         return pod.excused or bool(disrupted)
 
     def deleted(self, record: Record) -> list[CoherentPod]:
-        """The Ready pods whose deletion begins with this record: those of a clique that is deleted all at once, however
-        late the garbage collector comes to them."""
+        """Return the Ready pods that the operator starts to delete with this record. If it deletes a clique object,
+        these are all of the clique's Ready pods, however late the garbage collector deletes them."""
         if record.resource != "podcliques":
             pod = self.deleted_by_operator(record)
             return [] if pod is None or pod.owner in self.ended else [pod]
@@ -225,14 +228,14 @@ class CoherentState:
         return [pod for pod in candidates if pod.owner == self.ending and pod.ready and not pod.excused]
 
     def surplus(self, pod: CoherentPod) -> bool:
-        """Return whether a pod that is being deleted is one too many, because its component was scaled in."""
+        """Return whether a pod that is being deleted is surplus, because its component was scaled in."""
         replicas = self.sizes.get(pod.place)
         if replicas is None:
             return False
         return pod.index >= replicas if pod.index >= 0 else sum(1 for _ in self.of_clique(pod.clique)) >= replicas
 
     def key_of_gang(self, gang: str) -> str:
-        """The key of the entry that a gang belongs to; its name where nothing else is known."""
+        """Return the key of the entry that a gang belongs to; the gang's name if the gang object is unknown."""
         document = self.gangs.get(gang)
         return shapes.key_of(document, self.members) if document is not None else gang
 
@@ -365,6 +368,6 @@ def _components(set_template: SetTemplate) -> Iterator[tuple[Key, int, int, int]
 
 
 def _budget(entry: Mapping[str, object], minimum: int) -> int:
-    """maxUnavailable; its default is minAvailable (COH-062)."""
+    """Return maxUnavailable; it defaults to minAvailable (COH-062)."""
     limit = number(at(entry, "rollingUpdate"), "maxUnavailable")
     return minimum if limit is None else limit

@@ -1,4 +1,4 @@
-"""One gang, one version (COH-I04, COH-I05)."""
+"""INV-014: a gang holds pods of one version only (COH-I04, COH-I05)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from conformance.invariants.coherent.state import CoherentState
 
 
 class OneVersionInAGang(CoherentRule):
-    """INV-014. A gang's entry names the generation that its pods are of: so all gangs of one generation have the same
-    template hash for a clique. A gang that has existed under another strategy may hold pods of several templates. So
-    may one of a replica that waits for its update: pods that others have deleted may come back with the newest one."""
+    """INV-014. A gang's entry names the generation of its pods, so all gangs of one generation have the same template
+    hash for a clique. A gang that has existed under another strategy may hold pods of several templates. So may a gang
+    of a replica that waits for its update: pods that the operator did not delete may be recreated from the newest
+    template."""
 
     id = "INV-014"
     statement = "all pods of a clique in gangs of one generation have one template hash, and those in one gang forever"
@@ -24,7 +25,7 @@ class OneVersionInAGang(CoherentRule):
         self._of_generation: dict[tuple[str, str, str], tuple[str, Record]] = {}
         self._mixed: set[str] = set()
         self._lost: Counter[str] = Counter()
-        """Clique → pods that were deleted, but not by the operator, and that have not come back."""
+        """Clique → the number of pods that were deleted, but not by the operator, and have not been recreated."""
 
     def look(self, record: Record) -> None:
         """Judge the state after a record."""
