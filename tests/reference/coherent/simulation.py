@@ -1,7 +1,7 @@
-"""A replica of a set whose pods are numbers: coherent updates are planned against it without a control plane.
+"""A simulated replica of a set, against which coherent updates are planned without a control plane.
 
-The simulation does what the operator does between two plans: it deletes members that their gang no longer holds, then
-creates what a gang lacks, with the present template.
+The simulation does what the operator does between two plans: it deletes members that their gang no longer holds, and
+then creates the members that a gang lacks, from the current template.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from reference_impl.plan.observed import Observed, ObservedPod, ObservedReplica
 
 
 def components(text: str) -> list[Component]:
-    """Components in the notation of the specification: `F5/2 P4/1/1 d3/1` are replicas, `minAvailable` and
-    `maxUnavailable`. `F`, `G` and `H` are standalone cliques, all others are scaling groups."""
+    """Return components written in the specification's notation.
+
+    `F5/2/2 P4/1/1` stands for the replicas, `minAvailable` and, optionally, `maxUnavailable` of each component. `F`,
+    `G` and `H` are standalone cliques; all others are scaling groups.
+    """
     result = []
     for word in text.split():
         replicas, minimum, *rest = (int(number) for number in word[1:].split("/"))
@@ -33,20 +36,20 @@ def components(text: str) -> list[Component]:
 
 
 def written(gang: EntryGang) -> str:
-    """The contents of a gang in the notation of the specification: `F2 P0 D0,1`."""
+    """Return the contents of a gang in the specification's notation: `F2 P0 D0,1`."""
     pods = [f"{name}{count}" for name, count in sorted(gang.cliques.items())]
     indices = [f"{name}{','.join(map(str, members))}" for name, members in sorted(gang.groups.items())]
     return " ".join(pods + indices)
 
 
 def gangs(layout: Layout) -> list[str]:
-    """The contents of all gangs, in the order of their creation."""
+    """Return the contents of all gangs, in the order of their creation."""
     return [written(gang) for entry in layout for gang in layouts.gangs(entry)]
 
 
 def table(layout: Layout) -> str:
-    """The gangs of a layout in one line, as the traces of the specification write it: `F3 | P1 | F2 P0@v1`. Gangs of v0
-    are not marked."""
+    """Return the gangs of a layout in one line, as in the specification's traces: `F3 | P1 | F2 P0@v1`. Gangs of v0 are
+    not marked."""
     return " | ".join(
         written(gang) + ("" if entry.generation == "v0" else f"@{entry.generation}")
         for entry in layout
@@ -67,16 +70,16 @@ class Member:
 
 @dataclass
 class Replica:
-    """A replica of a set. A version of a component is a string, and so is a generation."""
+    """A replica of a set. Versions of components and generations are strings."""
 
     components: list[Component]
     generation: str = "v0"
     gang_layout: GangLayout = GangLayout.PER_STEP
     layout: Layout = ()
     versions: dict[Key, str] = field(default_factory=dict)
-    """The present template of each component."""
+    """The current version of each component's template."""
     applied: dict[Key, str] = field(default_factory=dict)
-    """The template that the objects of each component have: the present one from the first sub-step on."""
+    """The version that each component's objects are updated to; the current version from the first sub-step on."""
     templates: dict[str, dict[Key, str]] = field(default_factory=dict)
     """Generation → the version of each component."""
     scope: set[Key] = field(default_factory=set)
@@ -102,7 +105,7 @@ class Replica:
         return self._source.take(count, [entry.key for entry in self.layout])
 
     def fit(self) -> None:
-        """Fit the layout to the components, as between updates."""
+        """Fit the layout to the sizes of the components, as between updates."""
         self.layout = fitted(self.layout, self.components, self.observed(), self.generation, self.epochs)
 
     def component(self, key: Key) -> Component:
@@ -112,7 +115,7 @@ class Replica:
         return [component for component in self.components if component.key in self.scope]
 
     def change(self, generation: str, versions: dict[Key, str] | Iterable[Key]) -> None:
-        """A new template, as the set's reconciler records it: the components that it changes are in scope."""
+        """Set a new template as the set's reconciler records it: the components that it changes enter the scope."""
         new = versions if isinstance(versions, dict) else dict.fromkeys(versions, generation)
         self.generation = generation
         self.scope |= {key for key, version in new.items() if self.versions[key] != version}
@@ -120,8 +123,11 @@ class Replica:
         self.templates[generation] = dict(self.versions)
 
     def retarget(self, new: dict[Key, str]) -> None:
-        """A new template, with the scope that follows from it. The generation is known by the versions of all
-        components, so that a template that returns is the same generation."""
+        """Set a new template, and derive the scope from it.
+
+        The versions of all components name the generation, so reverting to an earlier template yields the same
+        generation.
+        """
         self.versions |= new
         self.generation = ",".join(version for _, version in sorted(self.versions.items()))
         self.templates[self.generation] = dict(self.versions)
@@ -200,7 +206,8 @@ class Replica:
                     self._create(key, entry.key, index)
 
     def refills(self, entry: Entry, key: Key) -> bool:
-        """Whether a lost member is replaced in its gang: only if its gang was created for the present template."""
+        """Return whether a lost member is replaced in its gang, which requires that the gang was created for the
+        current template."""
         return self.templates[entry.generation][key] == self.versions[key]
 
     def _create(self, key: Key, entry: str, index: int = -1) -> None:
@@ -208,7 +215,7 @@ class Replica:
         self.members[key].append(Member(entry, self.versions[key], False, self.born, index))
 
     def settle(self) -> None:
-        """All pods that can become Ready do, and the conditions of the gangs follow."""
+        """Make all pods Ready that can become Ready, and update the gangs' conditions."""
         for key, members in self.members.items():
             for member in members:
                 member.ready = member.ready or self.works(key, member.version)
@@ -226,7 +233,7 @@ class Replica:
         return ready >= needed
 
     def advance(self) -> Step:
-        """Plan once; if a sub-step begins, carry it out up to the point at which its new pods are not Ready yet."""
+        """Plan once. If a sub-step starts, carry it out to the point at which its new pods are not Ready yet."""
         step = self.plan()
         if isinstance(step, Advance):
             self.layout = converged(step.layout, self.in_scope(), self.generation, complete=False)
@@ -243,7 +250,7 @@ class Replica:
         return self
 
     def update(self, limit: int = 1000) -> list[Advance]:
-        """Run the update to its end, with all new pods becoming Ready; returns its sub-steps."""
+        """Run the update to its end, with all new pods becoming Ready; return its sub-steps."""
         result: list[Advance] = []
         for _ in range(limit):
             step = self.advance()
@@ -261,12 +268,12 @@ class Replica:
 
 
 def find(layout: Layout, key: str) -> Entry | None:
-    """The entry of this key; None if there is none."""
+    """Return the entry with this key, or None."""
     return next((entry for entry in layout if entry.key == key), None)
 
 
 def entry_of_index(layout: Layout, group: str, index: int) -> str | None:
-    """The entry that holds a replica of a scaling group."""
+    """Return the key of the entry that holds a replica of a scaling group, or None."""
     return next((entry.key for entry in layout if index in entry.groups.get(group, ())), None)
 
 
@@ -275,7 +282,7 @@ def deployed(text: str, gang_layout: GangLayout = GangLayout.PER_STEP) -> Replic
 
 
 def named(name: str) -> Key:
-    """A component by its letter."""
+    """Return the key of the component with this letter."""
     return Key(Kind.CLIQUE if name in "FGH" else Kind.GROUP, name)
 
 
@@ -284,5 +291,5 @@ def keys(names: str) -> list[Key]:
 
 
 def batch(step: Advance) -> str:
-    """A sub-step in short: `anchor F2 P1 D1`."""
+    """Return a sub-step in short notation: `anchor F2 P1 D1`."""
     return " ".join([str(step.phase), *(f"{k.name}{count}" for k, count in step.batch.items())])

@@ -1,5 +1,8 @@
-"""An API server in memory, for an operator in the same process: create, patch, delete with finalizers and owners, list
-and watch. Pods whose gates are gone run at once. It validates nothing."""
+"""An in-memory API server for an operator in the same process.
+
+It supports create, patch, delete with finalizers and owners, list and watch, and it starts pods as soon as their gates
+are gone. It validates nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +27,20 @@ Object = dict[str, Any]
 Address = tuple[str, str, str]
 """Plural, namespace and name."""
 NEVER_READY = "never-ready"
-"""Annotation of pods that stay unready."""
+"""The annotation of pods that never become Ready."""
 LEAVING_SECONDS = 0.01
 
 
 class SmallApi:
-    """The objects, and the watches on them."""
+    """The objects of the API server, and the watches on them."""
 
     def __init__(self) -> None:
         self.objects: dict[Address, Object] = {}
         self.writes: list[tuple[str, Address]] = []
         self.history: list[tuple[str, str, Object]] = []
-        """Plural, kind of event and object, in order."""
+        """Plural, event type and object of each event, in order."""
         self.held_back = False
-        """Whether pods wait for a node."""
+        """Whether pods are left unscheduled."""
         self.collects_after = 0.0
         """Seconds after which the garbage collector deletes the dependents of a deleted object."""
         self.collects = True
@@ -49,7 +52,7 @@ class SmallApi:
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watches: dict[object, tuple[str, int]] = {}
-        """Watch → its plural, and up to which version its reader has taken in what happened."""
+        """Watch → its plural, and the last version that its reader has processed."""
 
     def all(self, plural: str) -> list[Object]:
         return [item for (kind, _, _), item in self.objects.items() if kind == plural]
@@ -78,7 +81,8 @@ class SmallApi:
         return item
 
     async def restored(self, plural: str, body: Object) -> None:
-        """Create an object from a backup: it is new, has no status, and is no older than the next second."""
+        """Create an object as restored from a backup: it has a new UID and no status, and a creation time after that of
+        its set."""
         fields = {key: value for key, value in body.items() if key != "status"}
         created = await self.create(plural, body["metadata"]["namespace"], fields)
         later = datetime.now(UTC) + timedelta(seconds=0 if plural == "podcliquesets" else 2)
@@ -131,7 +135,8 @@ class SmallApi:
             await self._remove(address)
 
     async def finish(self, write: Coroutine[Any, Any, T]) -> T:
-        """The answer to a write. A client that goes away meanwhile does not undo it, nor what follows from it."""
+        """Return the response to a write. A client that disconnects meanwhile undoes neither the write nor its
+        consequences."""
         return await asyncio.shield(self._begin(write))
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -140,7 +145,7 @@ class SmallApi:
         return task
 
     async def _leave(self, address: Address) -> None:
-        """Do what a kubelet does with a pod that is being deleted, even if the client that deleted it is gone."""
+        """Remove a pod that is being deleted, as a kubelet does, even if the client that deleted it is gone."""
         await asyncio.sleep(LEAVING_SECONDS)
         await self._remove(address)
 
@@ -158,13 +163,13 @@ class SmallApi:
             await self._collect(item["metadata"]["uid"])
 
     async def collect_again(self) -> None:
-        """The garbage collector runs again, and deletes what it has missed."""
+        """Resume the garbage collector, and delete what it has missed."""
         self.collects, missed, self._uncollected = True, self._uncollected, []
         for uid in missed:
             await self._collect(uid)
 
     async def _collect(self, uid: str, after: float = 0.0) -> None:
-        """Do what the garbage collector does when the object with a uid is gone."""
+        """Delete the dependents of the object with this UID, as the garbage collector does once the object is gone."""
         await asyncio.sleep(after)
         for other, item in list(self.objects.items()):
             if any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences", ())):
@@ -201,7 +206,7 @@ class SmallApi:
                     was_selected, selected[name] = selected.get(name, False), _selected(item, selector)
                     if selected[name]:
                         yield line
-                    elif was_selected:  # what is not selected any more looks deleted
+                    elif was_selected:  # an object that no longer matches the selector looks deleted
                         yield orjson.dumps({"type": "DELETED", "object": item}) + b"\n"
                 async with self._news:
                     if following == len(events):
@@ -211,14 +216,14 @@ class SmallApi:
             del self._watches[watch_id]
 
     def all_seen(self) -> bool:
-        """Whether the readers of all watches have taken in everything that happened."""
+        """Return whether the readers of all watches have processed every event."""
         newest = {plural: events[-1][0] for plural, events in self._events.items() if events}
         return all(newest.get(plural, 0) <= version for plural, version in self._watches.values())
 
     # -- a scheduler and kubelets
 
     async def run_pods(self) -> None:
-        """Bind pods without gates, and make them Ready a moment later."""
+        """Bind pods without gates, and make them Ready shortly afterwards."""
         while True:
             for address, pod in list(self.objects.items()):
                 if self._starts(address, pod):
@@ -230,7 +235,7 @@ class SmallApi:
             await asyncio.sleep(0.01)
 
     def _starts(self, address: Address, pod: Object) -> bool:
-        """Whether an object is a pod that can be bound, or can become Ready."""
+        """Return whether the object is a pod that can be bound, or that is bound and can become Ready."""
         if address[0] != "pods" or pod["spec"].get("schedulingGates") or "deletionTimestamp" in pod["metadata"]:
             return False
         if not pod["spec"].get("nodeName"):
@@ -238,13 +243,13 @@ class SmallApi:
         return not pod["status"].get("conditions") and NEVER_READY not in (pod["metadata"].get("annotations") or {})
 
     def pods_started(self) -> bool:
-        """Whether all pods that can run are Ready, and none is being deleted."""
+        """Return whether no pod can still be bound or become Ready, and no pod is being deleted."""
         pods = [(address, item) for address, item in self.objects.items() if address[0] == "pods"]
         return not any(self._starts(*pod) or "deletionTimestamp" in pod[1]["metadata"] for pod in pods)
 
 
 class SmallClient(Client):
-    """A client of an API server in memory."""
+    """A client of an in-memory API server."""
 
     def __init__(self, api: SmallApi) -> None:
         self._api = api
@@ -287,7 +292,7 @@ def refused(status: int, reason: str) -> ApiError:
 
 
 def _parts(path: str) -> tuple[str, str, str, str]:
-    """Plural, namespace, name and subresource of a request path."""
+    """Return the plural, namespace, name and subresource of a request path."""
     words = path.strip("/").split("/")
     rest = words[2:] if words[0] == "api" else words[3:]
     namespace = ""
@@ -302,7 +307,7 @@ def _selected(item: Object, selector: str) -> bool:
 
 
 def _meets(tags: Mapping[str, str], term: str) -> bool:
-    """Whether labels meet `key=value`, `key!=value` or `key`."""
+    """Return whether labels match the term `key=value`, `key!=value` or `key`."""
     key, unequal, other = term.partition("!=")
     if unequal:
         return tags.get(key) != other
@@ -345,7 +350,7 @@ def _json_patch(item: Object, operations: list[Object]) -> None:
 
 
 def _copy(item: Object) -> Object:
-    """A copy of a JSON object; many times as fast as `copy.deepcopy`."""
+    """Return a copy of a JSON object; many times faster than `copy.deepcopy`."""
     copied: Object = orjson.loads(orjson.dumps(item))
     return copied
 

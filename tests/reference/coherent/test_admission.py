@@ -1,5 +1,5 @@
-"""Admission of coherent updates: defaults, rules of the set, and the block of scaling (spec COH-060 to COH-066, COH-170
-to COH-179, COH-Q31)."""
+"""Tests of the admission of coherent updates: defaults, rules for the set, and the block of scaling (spec COH-060 to
+COH-066, COH-170 to COH-179, COH-Q31)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PART_OF = "app.kubernetes.io/part-of"
 
 
 def coherent_set(strategy: str | None = "Coherent", **clique: Any) -> Set:
-    """A set with the standalone clique `f` and the scaling group `p` of the clique `m`."""
+    """Return a set with the standalone clique `f` and the scaling group `p`, which has the clique `m`."""
 
     def template(name: str, replicas: int, minimum: int, **fields: Any) -> Set:
         spec = {"roleName": name, "replicas": replicas, "minAvailable": minimum, "podSpec": {"containers": []}}
@@ -43,7 +43,7 @@ def budgets(pcs: Set) -> list[Any]:
 
 
 def errors(pcs: Set, before: Set | None = None) -> list[str]:
-    """The field errors of a set, in full; those of the schema are tested elsewhere."""
+    """Return the field errors of a set; errors against the schema are tested elsewhere."""
     old = None if before is None else apiserver.stored(before)
     verdict = podcliqueset.judge(apiserver.stored(pcs, old), old, apiserver.SETTINGS, apiserver.LEVELS)
     return [f"{error.path} {error.type.name.title()}" for error in verdict.errors]
@@ -69,7 +69,7 @@ def test_defaults_keep_what_is_given() -> None:
 
 
 def test_a_write_to_an_older_set_adds_nothing() -> None:
-    """Only sets that ask for the strategy get its fields (COH-278)."""
+    """Only sets that name the strategy get its fields (COH-278)."""
     for strategy in (None, "RollingRecreate"):
         old = coherent_set(strategy)
         assert budgets(apiserver.stored(coherent_set(strategy), old)) == [None, None, None]
@@ -145,7 +145,8 @@ def ended(pcs: Set) -> Set:
 
 
 def scale(resource: str, name: str, before: int, after: int, sub_resource: str = "") -> Set:
-    """A request that sets the replicas of an object of the set `s`, directly or through the subresource."""
+    """Return a request that sets the replicas of an object of set `s`, either directly or through the scale
+    subresource."""
 
     def side(replicas: int) -> Set:
         labels = {} if sub_resource else {"labels": {PART_OF: "s"}}

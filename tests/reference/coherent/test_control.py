@@ -1,5 +1,5 @@
-"""Coherent updates by the whole operator, on an API server in memory: traces, scaling, failures, restarts, switches of
-the strategy."""
+"""Tests of coherent updates with the whole operator on an in-memory API server: traces, scaling, failures, restarts and
+strategy switches."""
 
 from __future__ import annotations
 
@@ -232,7 +232,8 @@ async def test_pods_of_a_terminated_replica_that_are_still_there_do_not_count():
 
 
 def first_bound(w: World, old: set[str]) -> dict[str, int]:
-    """Clique → place in the history at which the first of its pods was bound; pods with the uids in `old` apart."""
+    """Return clique → the position in the history at which its first pod was bound. Pods with the UIDs in `old` are
+    ignored."""
     places: dict[str, int] = {}
     for place, (plural, _, item) in enumerate(w.api.history):
         if plural == "pods" and item["spec"].get("nodeName") and item["metadata"]["uid"] not in old:

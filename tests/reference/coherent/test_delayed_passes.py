@@ -1,4 +1,5 @@
-"""Gangs, cliques and sets whose reconcilers act at different times: late passes, switches of the strategy, restarts."""
+"""Tests of gangs, cliques and sets whose reconcilers act at different times: late passes, strategy switches and
+restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ SIZES = {"F": (2, 1), "P": (3, 1)}
 
 
 async def test_what_waits_for_an_anchor_starts_without_a_pass_over_its_set(monkeypatch: pytest.MonkeyPatch):
-    """A pass over a large set comes late (GM-65)."""
+    """The pass over a large set comes late (GM-65)."""
     monkeypatch.setattr(Operator, "_settle", staticmethod(lambda pcs: 3600.0))
     w = World()
     w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
@@ -32,13 +33,14 @@ async def test_what_waits_for_an_anchor_starts_without_a_pass_over_its_set(monke
 
 
 async def test_a_lost_pod_is_not_refilled_into_a_gang_that_the_map_has_given_up():
-    """The operator is killed with the write of the map, and a pod that is to move is lost meanwhile (COH-I11)."""
+    """The operator is killed right after it has written the map, and a pod that is to move is lost meanwhile
+    (COH-I11)."""
     sizes = {"P": (3, 1)}
     async with world(the_set(**sizes), 3) as w:
         right, dead = w.api.finish, asyncio.Event()
 
         async def finish(write: Coroutine[Any, Any, Any]) -> Any:
-            """No write comes after that of the map."""
+            """Drop every write after the write of the map."""
             if dead.is_set():
                 write.close()
                 await asyncio.Event().wait()
@@ -65,7 +67,7 @@ async def test_a_lost_pod_is_not_refilled_into_a_gang_that_the_map_has_given_up(
 
 
 def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, Any]:
-    """The set with another image; pods of P become Ready, or never."""
+    """Return the set with another image; the pods of P become Ready if `ready`, and otherwise never."""
     body = the_set(tag, strategy=strategy, **SIZES)
     if not ready:
         body["spec"]["template"]["cliques"][1]["annotations"] = {NEVER_READY: "yes"}
@@ -74,8 +76,11 @@ def changed_set(strategy: str, tag: str, *, ready: bool = False) -> dict[str, An
 
 @pytest.mark.parametrize(("before", "after"), list(permutations(("Coherent", "RollingRecreate", "OnDelete"), 2)))
 async def test_an_update_goes_on_after_a_switch_of_the_strategy(before: str, after: str):
-    """It is switched while P waits and nothing moves: RollingRecreate replaces F at once, OnDelete replaces nothing
-    (CHG-OD-01), and a coherent update waits on (COH-150)."""
+    """The strategy is switched while P waits and nothing else changes.
+
+    RollingRecreate then replaces F at once, OnDelete replaces nothing (CHG-OD-01), and a coherent update keeps waiting
+    (COH-150).
+    """
     async with world(the_set(strategy=before, **SIZES), 5) as w:
         await w.change(changed_set(before, "v1"))
         await w.until(lambda: bool(w.progress()), "begun, and at rest")

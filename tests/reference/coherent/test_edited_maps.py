@@ -1,4 +1,4 @@
-"""PodGangMaps that a user edits: they are put right, and nothing follows the edit (spec COH-I12, COH-215)."""
+"""Tests that PodGangMaps edited by a user are restored without any effect of the edit (spec COH-I12, COH-215)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Edit = Callable[[Entries], None]
 
 
 def of(entries: Entries, group: str, index: int) -> dict[str, Any]:
-    """The entry that holds a replica of a scaling group."""
+    """Return the entry that holds a replica of a scaling group."""
     return next(entry for entry in entries if index in (entry.get("pcsgReplicaIndices") or {}).get(group, ()))
 
 
@@ -77,7 +77,7 @@ EDITS = (
 
 
 async def edit(w: World, change: Edit) -> None:
-    """Edit the map of the replica, as a user whom admission does not stop."""
+    """Edit the replica's map, as a user can whom admission does not stop."""
     gang_map = w.api.get("podgangmaps", "s-0")
     assert gang_map is not None
     entries = [dict(entry) for entry in gang_map["spec"]["entries"]]
@@ -90,7 +90,7 @@ async def edit(w: World, change: Edit) -> None:
 
 
 def held_twice(w: World) -> list[str]:
-    """Cliques of scaling groups that ever had pods in two gangs at once."""
+    """Return the cliques of scaling groups that at any time had pods in two gangs."""
     present: dict[str, tuple[str, str]] = {}
     cliques = []
     for plural, kind, pod in w.api.history:

@@ -1,5 +1,5 @@
-"""Failures during an update: what it waits for, what it takes first, and what it never takes (spec COH-150 to COH-154,
-COH-205 to COH-213)."""
+"""Tests of failures during an update: what it waits for, what it replaces first, and what it never takes down (spec
+COH-150 to COH-154, COH-205 to COH-213)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.reference.coherent.simulation import Replica, batch, deployed, keys, 
 
 
 def started(text: str, changed: str, sub_steps: int = 0) -> Replica:
-    """A replica in an update to v1, after so many sub-steps whose pods are Ready."""
+    """Return a replica that is being updated to v1, after `sub_steps` sub-steps whose pods have become Ready."""
     replica = deployed(text)
     replica.change("v1", keys(changed))
     for _ in range(sub_steps):
@@ -18,7 +18,7 @@ def started(text: str, changed: str, sub_steps: int = 0) -> Replica:
 
 
 def lose(replica: Replica, name: str, version: str, count: int) -> None:
-    """Members of a version are lost, the oldest first, and replaced where that is permitted."""
+    """Lose `count` members of a version, the oldest first, and replace them where that is permitted."""
     members = replica.members[named(name)]
     for member in [member for member in members if member.version == version][:count]:
         members.remove(member)
@@ -40,7 +40,7 @@ def test_waits_for_new_gangs_to_be_ready() -> None:
 
 
 def test_a_gang_that_was_ready_once_is_not_awaited_again() -> None:
-    """Its lost pod is replaced in the same gang and counts as unavailable until then (COH-209)."""
+    """A lost pod of such a gang is replaced in the same gang, and counts as unavailable until then (COH-209)."""
     replica = started("F6/1/2 P6/1/1", "FP", 1)
     lose(replica, "F", "v1", 1)
     assert replica.available(named("F")) == 5
@@ -66,7 +66,7 @@ def test_the_last_sub_step_passes_its_gate_too() -> None:
 
 
 def test_an_unavailable_member_elsewhere_uses_the_budget() -> None:
-    """Three may be unavailable and one is: two are taken, not three (COH-153)."""
+    """Three members may be unavailable and one is, so the sub-step takes two, not three (COH-153)."""
     replica = started("P9/3/3 F3/3/3", "FP", 1)
     assert table(replica.layout) == "P3 | P4 | P5 | P6 | P7 | P8 | F3 P0,1,2@v1"
     lose(replica, "P", "v1", 1)
@@ -85,7 +85,8 @@ def test_nothing_available_is_taken_below_the_floor() -> None:
 
 
 def test_a_component_below_its_floor_protects_the_others() -> None:
-    """F lost more than its budget: P keeps serving until F has recovered, only the lost pods of F move (COH-212)."""
+    """F has lost more pods than its maxUnavailable. P keeps serving until F has recovered; only the lost pods of F move
+    (COH-212)."""
     replica = started("F6/2/2 P6/2/2", "FP", 1)
     lose(replica, "F", "v0", 3)
     assert replica.available(named("F")) == 3
@@ -96,7 +97,7 @@ def test_a_component_below_its_floor_protects_the_others() -> None:
 
 
 def test_a_component_that_does_not_move_protects_the_others_too() -> None:
-    """F does not take part in this sub-step, but has too few available pods."""
+    """F takes no part in this sub-step, but has too few available pods."""
     replica = started("F4/2/2 P9/1/1", "FP", 1)
     lose(replica, "F", "v0", 2)
     lose(replica, "F", "v1", 1)
@@ -130,7 +131,7 @@ def test_a_broken_component_is_repaired_while_the_others_serve() -> None:
 
 
 def test_a_budget_below_the_minimum_is_reported() -> None:
-    """Admission rejects it; a set stored before waits, and says why (COH-063)."""
+    """Admission rejects such a maxUnavailable; a set that was stored earlier waits and reports the reason (COH-063)."""
     replica = started("F4/2/1", "F")
     assert reason(replica.advance()) == "PodClique F: 4 of 4 available, at least 3 have to stay available"
 
@@ -146,7 +147,7 @@ def test_a_new_version_does_not_wait_for_the_abandoned_one() -> None:
 
 
 def test_a_revert_does_not_wait_for_gangs_of_the_first_deployment() -> None:
-    """P3 was never placed. The revert rolls back P0 all the same."""
+    """P3 was never placed. The revert rolls back P0 nevertheless."""
     replica = deployed("P4/1/2")
     replica.been_ready.discard(replica.layout[-1].key)
     replica.members[named("P")][3].ready = False
@@ -163,13 +164,13 @@ def test_a_revert_awaits_its_own_gangs_only() -> None:
     replica.change("v1", keys("P"))
     replica.advance()
     replica.settle()
-    replica.been_ready.discard(replica.layout[0].key)  # P1 of the first deployment
+    replica.been_ready.discard(replica.layout[0].key)  # the gang of P1 from the first deployment
     replica.change("v0", {named("P"): "v0"})
     assert isinstance(replica.advance(), Advance)
 
 
 def test_pods_join_no_gang_of_another_update() -> None:
-    """The remainder of a revert needs an anchor of its own, if it is a rest only (COH-Q33)."""
+    """The remainder of a revert needs its own anchor, even if the remainder is all that there is (COH-Q33)."""
     replica = started("F5/2/2 P2/1/1", "FP", 3)
     lost = {"F": "v0", "P": "v0"}
     replica.change("v0", {named(name): version for name, version in lost.items()})

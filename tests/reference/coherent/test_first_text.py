@@ -1,4 +1,4 @@
-"""The plan of the proposal's first text (spec COH-166 to COH-169)."""
+"""Tests of the plan in the proposal's first text (spec COH-166 to COH-169)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_deployments(text: str) -> None:
 
 
 def updated(replica: Replica) -> list[str]:
-    """Update everything; returns the contents of the new gangs by iteration."""
+    """Update everything; return the contents of the new gangs in each iteration."""
     replica.change("v1", [component.key for component in replica.components])
     result = []
     while isinstance(step := plan(replica), Advance):

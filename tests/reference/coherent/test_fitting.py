@@ -1,5 +1,5 @@
-"""Layouts that are fitted to what there is, or read from live gangs, and the scope of an update (spec GM-38 to GM-47,
-COH-059, COH-178, COH-195, COH-207, COH-215)."""
+"""Tests of layouts that are fitted to the set's size or read from live gangs, and of an update's scope (spec GM-38 to
+GM-47, COH-059, COH-178, COH-195, COH-207, COH-215)."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def test_a_role_that_somebody_changed_is_that_of_the_live_gangs(replica: Replica
 
 
 def test_a_scale_that_came_just_before_the_update(replica: Replica) -> None:
-    """New replicas of a scaling group and new pods get places in entries of the old version, which the update moves
-    first (COH-178)."""
+    """New replicas of a scaling group and new pods get places in entries of the old version, which the update then
+    moves first (COH-178)."""
     replica.change("v1", keys("FPD"))
     replica.components = components("F7/2/2 P5/1/1 D2/1/1")
     replica.fit()
@@ -118,7 +118,7 @@ def test_components_that_do_not_exist_leave_the_layout(replica: Replica) -> None
 
 
 def live_gangs(layout: Layout) -> list[PodGang]:
-    """The gangs of a layout, one for each entry, as they are labelled."""
+    """Return the gangs of a layout, one for each entry, with their labels."""
     gangs = []
     for entry in layout:
         gang = PodGang()
@@ -159,7 +159,7 @@ def test_a_place_for_more_replicas_depends_on_an_anchor_of_its_own_generation(re
 
 
 def test_a_replica_that_is_being_moved_is_where_the_newest_gang_says(replica: Replica) -> None:
-    """Its old clique is gone, and the new one does not exist yet."""
+    """The old clique of that replica is gone, and the new one does not exist yet."""
     replica.change("v1", keys("P"))
     for _ in range(2):
         replica.advance()
@@ -216,7 +216,8 @@ def test_a_change_taken_back_before_anything_moved_has_no_scope(replica: Replica
 
 
 def test_converged_components_leave_the_scope() -> None:
-    """F and P change, F has converged; then D changes, too: F keeps its gangs and is not moved again (COH-197)."""
+    """F and P change, and F has converged when D changes as well: F keeps its gangs and is not moved again
+    (COH-197)."""
     replica = deployed("F2/2/2 P3/1/1 D2/1/1")
     replica.change("v1", keys("FP"))
     for _ in range(2):

@@ -1,6 +1,6 @@
-"""The operator is killed after each of the writes that a coherent set costs it, and started again: the set is made,
-updated and scaled as ever, no pod is replaced twice, and no gang ever has pods of two versions (spec COH-220 to
-COH-226, COH-S41)."""
+"""Tests that a coherent set survives a kill of its operator after any write. The set is created, updated and scaled as
+without kills, no pod is replaced twice, and no gang ever has pods of two versions (spec COH-220 to COH-226,
+COH-S41)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from tests.reference.test_killed_at_any_write import complete
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1, "s-0-g-1-b": 1, "s-0-g-1-c": 1}
-"""All cliques of the set with their pods. Each of two steps of the update moves a pod of `a` and a replica of `g`."""
+"""All cliques of the set with their number of pods. Each of the update's two steps moves a pod of `a` and a replica of
+`g`."""
 
 
 def the_set(played: CrashRun, tag: str) -> dict[str, Any]:
@@ -61,7 +62,7 @@ async def scale(played: CrashRun, replicas: int) -> None:
 
 
 def has(view: View, replicas: int) -> bool:
-    """Whether `a` and `g` have so many replicas, all of them serving, and the map and the statuses agree."""
+    """Return whether `a` and `g` have this many replicas, all serving, and the map and the statuses agree with them."""
     pcs, clique = view.get("podcliquesets", "s"), view.get("podcliques", "s-0-a")
     group, gang_map = view.get("podcliquescalinggroups", "s-0-g"), view.get("podgangmaps", "s-0")
     ready = sum(map(pods.ready, view.list("pods"))) == len(view.list("pods")) == 3 * replicas
@@ -128,7 +129,7 @@ STORY = (
     Chapter("it is scaled in", lambda p: scale(p, 2), lambda p: lambda view: has(view, 2), judge=one_version),
 )
 LEAST = {"it is made": 20, "it is updated": 40, "it is scaled out": 10, "it is scaled in": 6}
-"""With fewer writes than this, a test has tried nothing."""
+"""The minimum number of writes per chapter; with fewer writes, the test would have tried nothing."""
 
 
 def test_a_death_of_the_operator_of_a_coherent_set_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:

@@ -1,4 +1,5 @@
-"""Which objects a layout asks for: maps, gangs and their conditions, pods, cliques of scaling groups, startup waits."""
+"""Tests of the objects that a layout asks for: maps, gangs and their conditions, pods, cliques of scaling groups,
+startup waits."""
 
 from __future__ import annotations
 
@@ -131,8 +132,10 @@ def test_gangs_of_a_map_have_their_names_labels_and_minimums():
 
 
 def test_a_gang_needs_no_more_of_a_clique_than_its_part():
-    """The oldest anchor needs the whole minimum only while no other gang has pods of the clique: a pod of the update
-    would wait for it otherwise, if its strategy is switched in between."""
+    """The oldest anchor needs the whole minimum only while no other gang has pods of the clique.
+
+    Otherwise a pod of the update would wait for that anchor if the set's strategy is switched meanwhile.
+    """
     pcs = disaggregated()
     pcs.spec.template.cliques[0].spec.min_available = 3
     part = Entry(E1, "g1", Role.ANCHOR, {"router": 1})

@@ -1,5 +1,5 @@
-"""The worked plans of the specification: the sub-steps of updates without failures (COH-130 to COH-141; without a
-scaling group as GM-154 has them)."""
+"""Tests that updates without failures follow the sub-steps of the specification's worked plans (COH-130 to COH-141;
+without a scaling group, GM-154)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PLANS = {
 @pytest.mark.parametrize("layout", GangLayout)
 @pytest.mark.parametrize("plan", PLANS)
 def test_updates_follow_the_worked_plans(plan: str, layout: GangLayout) -> None:
-    """The layout of gangs decides which gang a member joins, but not what moves when."""
+    """The gang layout decides which gang a member joins, but not which members move when."""
     text, changed, expected = PLANS[plan]
     replica = deployed(text, layout)
     replica.change("v1", keys(changed))

@@ -1,5 +1,5 @@
-"""Scaling that admission has not stopped during a coherent update, because no operator was there to reject it: the
-update ends all the same, with as many replicas as are wanted (spec COH-178, COH-S29)."""
+"""Tests of scaling during a coherent update that no operator was there to reject: the update ends nevertheless, with
+the requested number of replicas (spec COH-178, COH-S29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of particular shapes (spec COH-100 to COH-105, COH-227 to COH-229c, COH-Q32, COH-R01)."""
+"""Tests of sets of particular shapes (spec COH-100 to COH-105, COH-227 to COH-229c, COH-Q32, COH-R01)."""
 
 from __future__ import annotations
 

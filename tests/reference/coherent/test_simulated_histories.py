@@ -1,6 +1,6 @@
-"""Coherent updates under changes, reverts and failures at any moment: what holds after each of them.
+"""Tests of the invariants that hold after any change, revert or failure during a coherent update.
 
-The checks read the simulated members only, not what the planner believes of them.
+The checks read only the simulated members, not the planner's view of them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ VERSIONS = ("0", "1", "2", BROKEN)
 
 @dataclass
 class History:
-    """A replica under test, and what has been seen of it."""
+    """A replica under test, and what has been observed of it."""
 
     replica: Replica
     versions_seen: dict[tuple[str, Key], str] = field(default_factory=dict)
-    """The version that the members of a gang have, from its first member on."""
+    """The version of a component's members in a gang, as of its first member."""
     epochs: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class History:
         self.check()
 
     def lose(self, number: int) -> None:
-        """A member is lost; what its gang may replace is replaced."""
+        """Lose a member, and replace what its gang may replace."""
         members = [(key, member) for key, key_members in self.replica.members.items() for member in key_members]
         if members:
             key, member = members[number % len(members)]
@@ -57,7 +57,7 @@ class History:
         self.check()
 
     def advance(self) -> Step:
-        """Plan and act, and check what was deleted."""
+        """Plan and act; check what was deleted."""
         replica = self.replica
         before = {key: list(members) for key, members in replica.members.items()}
         scope = replica.in_scope()
@@ -112,7 +112,8 @@ class History:
             assert entry is not None and count <= entry.count(key)
 
     def finish(self) -> None:
-        """With a version that works and without further failures, the update ends, and all members are there."""
+        """Run the update to its end with working versions and without further failures; check that all members
+        exist."""
         replica = self.replica
         limit = sum(component.replicas for component in replica.components) + 2
         for _ in range(limit):
@@ -153,7 +154,7 @@ ACTIONS = st.one_of(
 
 
 def begun(text: str, layout: GangLayout) -> Replica:
-    """A replica with version 0 of all components."""
+    """Return a replica with version 0 of all components."""
     parts = components(text)
     versions = {component.key: "0" for component in parts}
     return Replica(parts, generation=",".join(versions.values()), gang_layout=layout, versions=versions).deploy()
@@ -198,8 +199,8 @@ def test_any_history_keeps_the_invariants_and_ends(
 @settings(max_examples=200)
 @given(sets(), st.sampled_from(GangLayout), st.data())
 def test_without_failures_one_version_always_serves(text: str, layout: GangLayout, data: st.DataObject) -> None:
-    """If an update has two steps or more, `minAvailable` members of each component of one version are always available
-    (COH-I02)."""
+    """In an update of two or more steps, `minAvailable` members of each component are always available in one common
+    version (COH-I02)."""
     replica = begun(text, layout)
     changed = data.draw(st.sets(st.sampled_from(sorted(replica.versions)), min_size=1))
     replica.retarget(dict.fromkeys(changed, "1"))

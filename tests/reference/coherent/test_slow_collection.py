@@ -1,5 +1,5 @@
-"""A garbage collector that does nothing for a while: cliques, scaling groups and sets that are deleted leave no objects
-behind that exist beside those that are created under their names (COH-127)."""
+"""Tests with a garbage collector that is inactive for a while: deleted cliques, scaling groups and sets leave no pods
+behind that exist alongside those of their successors of the same name (COH-127)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRATEGIES = ("Coherent", "RollingRecreate")
 
 
 def generations(w: World) -> list[str]:
-    """The verdicts of the rule about successive cliques that do not hold."""
+    """Return the verdicts of the rule about successive cliques that do not hold."""
     results = invariants.judge(History(recorded(w.api), "ns"), ["INV-024"])
     return [str(result) for result in results if result.holds is not True]
 
@@ -68,7 +68,7 @@ async def test_a_set_of_the_same_name_gets_no_pods_beside_those_of_the_deleted_o
 
 
 async def test_pods_that_hang_do_not_hold_back_their_clique(monkeypatch: pytest.MonkeyPatch):
-    """On a dead node a pod stays terminating: that counts as gone (CHG-DEL-20)."""
+    """A pod on a dead node stays terminating, which counts as gone (CHG-DEL-20)."""
     monkeypatch.setattr("tests.reference.coherent.small_api.LEAVING_SECONDS", 3600.0)
     async with world(the_set(strategy="RollingRecreate", P=(1, 1)), 1) as w:
         old = w.uids()
@@ -96,7 +96,7 @@ async def test_pods_that_are_to_be_orphans_stay():
 
 
 async def test_a_gang_goes_with_its_last_pod():
-    """If the operator is killed in between, no pod is left without its gang (COH-163)."""
+    """Even if the operator is killed in between, no pod is left without its gang (COH-163)."""
     async with world(the_set(**SIZES), 5) as w:
         before = len(w.api.history)
         await w.change(the_set("v1", **SIZES))

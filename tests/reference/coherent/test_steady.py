@@ -1,4 +1,4 @@
-"""Scaling between updates (spec GM-38 to GM-42), and epochs."""
+"""Tests of scaling between updates (spec GM-38 to GM-42), and of epochs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_set_of_groups_alone_that_was_scaled_to_nothing_begins_anew() -> None:
 
 
 def test_the_place_for_scale_out_depends_on_the_oldest_anchor_that_is_left() -> None:
-    """The anchor that it depended on goes with an update (GM-155)."""
+    """The update removes the anchor on which that place depended (GM-155)."""
     replica = deployed("F2/1/1 P2/1/1")
     replica.change("v1", keys("FP"))
     while not isinstance(replica.advance(), Complete):

@@ -1,4 +1,4 @@
-"""Switches of the strategy in the middle of an update, in all directions."""
+"""Tests of strategy switches during an update, in all directions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ STRATEGIES = ("Coherent", "RollingRecreate", "OnDelete")
 
 
 def new(w: World) -> int:
-    """How many pods are of the new version."""
+    """Return the number of pods that have the new version."""
     return sum(pod["spec"]["containers"][0]["image"] == "x:v1" for pod in w.pods())
 
 
 async def begin(w: World, strategy: str, pods: int) -> None:
-    """Change the set, until so many pods are of the new version. Under OnDelete, pods are deleted for that."""
+    """Change the set, and wait until `pods` pods have the new version. Under OnDelete, delete that many pods."""
     await w.change(the_set("v1", strategy=strategy, **SIZES))
     if strategy == "OnDelete":
         await w.until(lambda: "updateEndedAt" in w.progress(), "begun")
@@ -34,8 +34,11 @@ async def begin(w: World, strategy: str, pods: int) -> None:
 @pytest.mark.parametrize("pods", [1, 3])
 @pytest.mark.parametrize(("before", "after"), list(permutations(STRATEGIES, 2)))
 async def test_an_update_ends_after_a_switch_of_the_strategy(before: str, after: str, pods: int):
-    """The set has the first strategy from the beginning. OnDelete ends the update as it is (CHG-RU-06), and what it has
-    left is not replaced by a switch (COH-274)."""
+    """The set is created with the first strategy.
+
+    OnDelete ends the update as it is (CHG-RU-06), and a switch does not replace the pods that OnDelete has left
+    (COH-274).
+    """
     async with world(the_set(strategy=before, **SIZES), 5) as w:
         await begin(w, before, pods)
         await w.change(the_set("v1", strategy=after, **SIZES))
@@ -52,7 +55,7 @@ async def test_an_update_ends_after_a_switch_of_the_strategy(before: str, after:
 
 
 async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coherent():
-    """The scheduler leaves them to the operator, which has begun to write them (COH-086)."""
+    """The scheduler leaves these conditions to the operator, which has started to write them (COH-086)."""
     async with world(the_set(**SIZES), 5) as w:
         await w.change(the_set(strategy="RollingRecreate", **SIZES))
         await w.until(lambda: True, "switched")
@@ -70,8 +73,8 @@ async def test_conditions_of_gangs_follow_their_pods_after_a_switch_from_coheren
 
 @pytest.mark.parametrize("pods", [1, 2, 3])
 def test_members_leave_gangs_in_which_another_strategy_has_replaced_some(pods: int):
-    """All entries have the present generation already, all replicas of P and some pods of F the present template. The
-    anchor that the other pods are in is not theirs to join."""
+    """All entries already have the current generation; all replicas of P and some pods of F have the current template.
+    The remaining pods of F must not be replaced within the anchor that holds them."""
     replica = deployed("F4/1 P3/2")
     replica.change("v1", (named("F"), named("P")))
     replica.layout = tuple(replace(entry, generation="v1") for entry in replica.layout)

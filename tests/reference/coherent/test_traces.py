@@ -1,4 +1,5 @@
-"""The worked traces of the specification, COH-T1 to COH-T9: the layout after each write, and what stays available."""
+"""Tests of the specification's worked traces, COH-T1 to COH-T9: the layout after each write, and what stays
+available."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from tests.reference.coherent.simulation import Replica, components, deployed, g
 
 
 def trace(replica: Replica) -> list[tuple[str, str]]:
-    """The update of a replica whose pods all become Ready: the layout after each write, and the available members of
-    each component in scope before the new ones are Ready."""
+    """Update a replica whose pods all become Ready. Return, for each write, the layout and the number of available
+    members of each component in scope before the new members are Ready."""
     result = []
     while isinstance(replica.advance(), Advance):
         ready = " ".join(f"{c.key.name}{replica.available(c.key)}" for c in replica.in_scope())
@@ -74,7 +75,8 @@ def test_t4_floors_and_absorption() -> None:
 
 
 def test_t5_restart_in_the_middle() -> None:
-    """A restart between the write of the layout and the creation of the gang: nothing else moves (COH-221)."""
+    """The operator restarts between the write of the layout and the creation of the gang: nothing else moves
+    (COH-221)."""
     replica = deployed("F2/1/1 P2/1/1")
     replica.change("v1", keys("FP"))
     first = replica.plan()
@@ -118,7 +120,7 @@ def test_t7_revert() -> None:
 
 
 def scaled(replica: Replica, text: str) -> str:
-    """Scale between updates; returns the layout."""
+    """Scale between updates; return the layout."""
     replica.components = components(text)
     replica.fit()
     replica.act()

@@ -1,4 +1,4 @@
-"""A small world: the operator on an API server in memory, a set of F, P and D, and its observable state."""
+"""A small world: the operator on an in-memory API server, a set of F, P and D, and its observable state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClien
 
 PATIENCE = 120.0
 SOON = 2.0
-"""Seconds: what the operator plans to do later than that does not end a rest, such as the termination of a gang."""
+"""Seconds: work that the operator has planned for later, such as a gang termination, does not prevent rest."""
 Shape = list[str]
-"""Gangs in order of creation, such as `F2 P0 D0`."""
+"""The contents of gangs in order of creation, such as `F2 P0 D0`."""
 
 
 def the_set(
@@ -28,8 +28,10 @@ def the_set(
     broken: bool = False,
     **sizes: tuple[int, ...],
 ) -> dict[str, Any]:
-    """A standalone clique F and scaling groups P and D of one clique each, with (replicas, minAvailable[,
-    maxUnavailable]). `tags` are the images."""
+    """Return a set of the standalone clique F and of scaling groups such as P and D, which have one clique each.
+
+    The sizes are (replicas, minAvailable[, maxUnavailable]); `tags` are the image tags.
+    """
     cliques, groups = [], []
     for name, size in sizes.items():
         component, standalone = name.lower(), name == "F"
@@ -91,7 +93,7 @@ class World:
         await self.api.patch((plural, "ns", name), {"spec": {"replicas": replicas}}, "merge", False)
 
     async def until(self, predicate: Callable[[], Any], expectation: str = "") -> None:
-        """Wait until the predicate holds, and nothing more happens."""
+        """Wait until the predicate holds, then until the world is at rest; the predicate must hold then too."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE
         while not predicate():
@@ -106,13 +108,13 @@ class World:
         assert predicate(), f"{expectation}: no longer so: {self.gangs()} {self.progress()} {self.ready()}"
 
     def at_rest(self) -> bool:
-        """Whether nothing more happens: pods have started, and the operator has seen everything and has nothing to
-        do."""
+        """Return whether nothing more happens: pods have started, and the operator has seen all events and has nothing
+        to do."""
         idle = self._operator is None or self._operator.idle(SOON)
         return idle and self.api.all_seen() and self.api.pods_started()
 
     async def soon(self, predicate: Callable[[], bool]) -> None:
-        """Wait for a moment that may pass."""
+        """Wait for a state that may be temporary."""
         for _ in range(round(PATIENCE / 0.005)):
             if predicate():
                 return
@@ -126,7 +128,7 @@ class World:
         return [] if gang_map is None else shape(gang_map)
 
     def map(self, index: int = 0) -> list[dict[str, Any]]:
-        """The entries of a map that hold anything."""
+        """Return the entries of a map that have members."""
         entries = (self.api.get("podgangmaps", f"s-{index}") or {"spec": {"entries": []}})["spec"]["entries"]
         return [entry for entry in entries if entry.get("podCliques") or entry.get("pcsgReplicaIndices")]
 
@@ -162,7 +164,7 @@ class World:
         return "updateEndedAt" in self.progress() and ready == all_of and "currentlyUpdating" not in self.progress()
 
     def pods_by_gang(self) -> dict[str, dict[str, int]]:
-        """Gang → clique → its pods, as the pods' labels say."""
+        """Return gang → clique → number of its pods, according to the pods' labels."""
         result: dict[str, dict[str, int]] = {}
         for pod in self.pods():
             tags = pod["metadata"]["labels"]
@@ -171,7 +173,7 @@ class World:
         return result
 
     def mixed(self) -> list[str]:
-        """Gangs that ever had pods of a clique in two versions."""
+        """Return the gangs that at any time had pods of one clique in two versions."""
         by_clique: dict[tuple[str, str], set[str]] = {}
         for plural, _, item in self.api.history:
             if plural == "pods":
@@ -194,7 +196,7 @@ def shape(gang_map: dict[str, Any] | PodGangMap) -> Shape:
 
 @asynccontextmanager
 async def world(body: dict[str, Any], pods: int) -> AsyncIterator[World]:
-    """A world in which the set serves."""
+    """Yield a world in which the set has been deployed with this number of pods."""
     w = World()
     w._tasks["pods"] = asyncio.create_task(w.api.run_pods())
     await w.start()

@@ -1,4 +1,4 @@
-"""Gangs, pods and existing objects for the tests of the back-end."""
+"""Gangs, pods and existing objects for the tests of the Workload API back-end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gang(*groups: dict[str, Any], uid: str = "1", placed: bool = False, name: st
 
 
 def disaggregated(**fields: Any) -> PodGang:
-    """The instance `dis` of WL37-M: a router, and one replica each of prefill and decode."""
+    """Return the instance `dis` of WL37-M: a router, and one replica each of prefill and decode."""
     router = group("dis-0-router", 1)
     prefill = [group("dis-0-prefill-0-pl", 1), group("dis-0-prefill-0-pw", 2)]
     decode = [group("dis-0-decode-0-dl", 1), group("dis-0-decode-0-dw", 1)]
@@ -53,7 +53,7 @@ def disaggregated(**fields: Any) -> PodGang:
 
 
 def pod(clique: str, *, on: str = "", of: str = "", gang: str = "dis-0", gated: bool = False, **status: Any) -> Pod:
-    """A pod of a clique, bound to the node `on`, in the PodGroup `of`."""
+    """Return a pod of a clique, bound to the node `on`, in the PodGroup `of`."""
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": clique, "uid": clique, "controller": True}
     spec: dict[str, Any] = {"nodeName": on, "schedulingGates": [{"name": labels.GATE}] if gated else None}
     if of:
@@ -72,7 +72,7 @@ def pcs(*classes: str, of_set: str | None = None) -> PodCliqueSet:
 
 
 def stored(manifests: Iterable[dict[str, Any]]) -> Objects:
-    """The objects as an API server would hold them, with the defaults that it adds."""
+    """Return the objects as an API server would store them, with its defaults."""
     objects: Objects = {}
     for manifest in manifests:
         item = msgspec.convert(msgspec.json.decode(msgspec.json.encode(manifest)), WorkloadObject)
@@ -97,12 +97,12 @@ def planned(
 
 
 def created(of: PodGang, *, mode: Mode = USUAL, owner: PodCliqueSet | None = None) -> Objects:
-    """Return the objects that exist after those of a gang have been created."""
+    """Return the objects that exist after a gang's objects have been created."""
     return stored(change.body for change in planned(of, mode=mode, owner=owner).difference.changes)
 
 
 def bound(of: PodGang, groups: dict[str, str], **extra: int) -> list[Pod]:
-    """The minimum of a gang, bound, with further pods of some cliques."""
+    """Return the bound pods of a gang's minimum, and `extra` additional pods of some cliques."""
     counts = {podgroup.name: podgroup.min_replicas + extra.get(podgroup.name, 0) for podgroup in of.spec.podgroups}
     return [
         pod(clique, on="n", of=groups[clique], gang=of.metadata.name)

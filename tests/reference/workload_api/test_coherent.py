@@ -1,4 +1,4 @@
-"""Gangs of PodGangMaps on kube-scheduler: extras, minimums, and an update of all components."""
+"""Tests of PodGangMap gangs on kube-scheduler: extra pods, minimums, and an update of all components."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OnKubeScheduler(World):
         self._operator = operator
 
     def gated(self, cliques: Iterable[str]) -> bool:
-        """Whether pods of these cliques have gates."""
+        """Return whether any pod of these cliques has gates."""
         return any(pod["spec"].get("schedulingGates") for clique in cliques for pod in self.pods(clique))
 
     def leaf(self, gang: str, clique: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class OnKubeScheduler(World):
         return podgroup
 
     def misplaced(self) -> list[str]:
-        """Pods whose PodGroup is not that of their gang and clique."""
+        """Return the pods whose PodGroup is not the PodGroup of their gang and clique."""
         groups = {item["metadata"]["name"]: item["metadata"]["labels"] for item in self.api.all("podgroups")}
         pod_names = []
         for pod in self.pods():

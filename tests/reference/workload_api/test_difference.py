@@ -1,4 +1,5 @@
-"""Changes of the objects of a gang, and what must not change (docs/spec: sections on life cycle and validation)."""
+"""Tests of changes to a gang's objects, and of what must not change (docs/spec: sections on life cycle and
+validation)."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ def test_a_leaf_of_another_shape_has_another_name_and_the_old_one_goes():
     deleted_names = {c.name for c in leaves if c.verb is Verb.DELETE}
     assert created_names == set(planned(flat).groups.values()) - {leaf_of(objects, "dis-0-router").metadata.name}
     assert len(deleted_names) == 4 and not created_names & deleted_names
-    for name in deleted_names:  # held by its pods, which are not waited for
+    for name in deleted_names:  # their finalizers wait for the pods, but the operator does not
         objects["PodGroup", name].metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     assert Verb.DELETE not in {
         c.verb for c in planned(flat, objects=objects).difference.changes if c.kind == "PodGroup"
@@ -172,7 +173,7 @@ def test_an_object_of_an_earlier_gang_of_the_name_is_waited_for():
     assert not plan.refusal and not plan.in_place
     assert plan.difference.waits_for == ("Workload dis-0",)
     assert {c.verb for c in plan.difference.changes} == {Verb.CREATE}
-    assert len(plan.difference.changes) == 8  # all groups: none of their names is in use
+    assert len(plan.difference.changes) == 8  # all groups, because none of their names is in use
 
 
 def test_a_pod_group_that_is_being_deleted_serves_until_it_is_gone():
@@ -205,10 +206,10 @@ def test_a_released_minimum_keeps_its_last_value():
         podgroup.min_replicas = 0
     plan = planned(of, objects=objects)
     assert plan.minimums[PREFILL] == 2 and verbs(of, objects) == []
-    for lost in ("Workload", "PodGroup"):  # one of both suffices
+    for lost in ("Workload", "PodGroup"):  # either object suffices
         rest = {key: item for key, item in objects.items() if key[0] != lost}
         assert planned(of, objects=rest).minimums[PREFILL] == 2
-    assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # else that of the clique
+    assert planned(of, **{PREFILL: 4}).minimums[PREFILL] == 4  # without both, the clique's minimum applies
     assert planned(of).minimums[PREFILL] == 1
     assert planned(of).groups == groups and not planned(of).refusal
 

@@ -1,4 +1,4 @@
-"""The settings of gangs on kube-scheduler, and what admission says of sets that it cannot place."""
+"""Tests of the settings for gangs on kube-scheduler, and of the admission of sets that it cannot place."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def pcs(*classes: str, of_set: str = "", scheduler: str = "default-scheduler") -
         (pcs("a", ""), ON, True),
         (pcs("a", "a"), ON, False),
         (pcs("", ""), ON, False),
-        (pcs("a", "b", of_set="c"), ON, False),  # the class of the set is that of all its pods (OBJ-256)
+        (pcs("a", "b", of_set="c"), ON, False),  # the set's class applies to all its pods (OBJ-256)
         (pcs("a", "b"), NO_WORKLOAD_API, False),
         (pcs("a", "b", scheduler="own"), ON, False),
     ],

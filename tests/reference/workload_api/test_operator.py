@@ -1,4 +1,5 @@
-"""The back-end with the operator, on an API server in memory: order, gates, conditions, life cycle."""
+"""Tests of the Workload API back-end with the operator on an in-memory API server: order, gates, conditions, life
+cycle."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Mode, Repla
 from tests.reference.coherent.small_api import SmallApi, SmallClient
 
 LONG, RESTING = 60.0, 25
-"""The seconds within which nothing may be due at rest, and how many times in a row this must hold."""
+"""Seconds in which no work may be due at rest, and how many checks in a row must find that."""
 KINDS = ("workloads", "compositepodgroups", "podgroups")
 AS_WRITTEN = Mode(extras=Extras.INSIDE, replacements=Replacements.TOGETHER)
 
@@ -42,7 +43,7 @@ class Cluster:
                     await task
 
     def at_rest(self, soon: float) -> bool:
-        """Whether nothing happens now, or is due within so many seconds."""
+        """Return whether nothing happens now, and nothing is due within `soon` seconds."""
         assert self.operator is not None
         placed = self.api.held_back or self.api.pods_started()
         return self.operator.idle(soon) and self.api.all_seen() and placed
@@ -51,7 +52,8 @@ class Cluster:
         await self.until(lambda: self.at_rest(0.1))
 
     async def until(self, predicate: Callable[[], Any]) -> None:
-        """Wait for something. It cannot come any more once the cluster has come to rest."""
+        """Wait until the predicate holds. Fail once the cluster has come to rest, since it cannot become true any
+        more."""
         resting = 0
         while not predicate():
             resting = resting + 1 if self.at_rest(LONG) else 0
@@ -105,13 +107,13 @@ def workload(*cliques: dict[str, Any], groups: list[dict[str, Any]] | None = Non
 
 
 def group_of(pod: dict[str, Any]) -> str | None:
-    """The PodGroup that a pod names."""
+    """Return the name of a pod's PodGroup."""
     name: str | None = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
     return name
 
 
 async def placed(cluster: Cluster, document: dict[str, Any] | None = None) -> None:
-    """Create a set, and wait until all its pods run."""
+    """Create a set, and wait until all its pods are Ready."""
     await cluster.api.create("podcliquesets", "ns", document or workload())
     await cluster.until(lambda: cluster.condition("Ready").get("status") == "True")
     await cluster.rest()
@@ -259,7 +261,7 @@ async def test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again():
             return {i["metadata"]["name"] for i in items if i["metadata"]["labels"][labels.PODGANG] == "s-0-g-0"}
 
         before = of_scaled("podgroups") | of_scaled("compositepodgroups")
-        for name in of_scaled("podgroups"):  # as the finalizer of Kubernetes does
+        for name in of_scaled("podgroups"):  # as Kubernetes' finalizer does
             finalized = {"metadata": {"finalizers": ["scheduling.k8s.io/podgroup-protection"]}}
             await cluster.api.patch(("podgroups", "ns", name), finalized, "merge", False)
         address = ("podcliquescalinggroups", "ns", "s-0-g")
@@ -328,7 +330,7 @@ async def test_pods_that_run_already_stay_when_it_is_switched_on_and_new_ones_jo
         await cluster.rest()
         assert {pod["metadata"]["uid"] for pod in cluster.api.all("pods")} == running
         [leaf] = cluster.api.all("podgroups")
-        assert leaf["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}  # two run outside of it
+        assert leaf["spec"]["schedulingPolicy"] == {"gang": {"minCount": 1}}  # two pods run outside of the group
         await cluster.take_pod("s-0-p")
         await cluster.until(lambda: any(pod["metadata"]["uid"] not in running for pod in cluster.api.all("pods")))
         [new] = [pod for pod in cluster.api.all("pods") if pod["metadata"]["uid"] not in running]

@@ -1,4 +1,4 @@
-"""When pods above the minimum come, which children are required, and which pods are created anew."""
+"""Tests of when pods above the minimum are created, which children are required, and which pods are recreated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pods(p: int, d: int) -> list[Pod]:
         (True, 1, 1, BROKEN),
         (True, 2, 0, BROKEN),
         (True, 0, 1, BROKEN),
-        (True, 0, 0, WAITING),  # it has lost everything, and is placed as a whole again
+        (True, 0, 0, WAITING),  # the gang has lost all its pods, and is placed as a whole again
     ],
 )
 def test_where_a_gang_stands(placed_once: bool, p: int, d: int, expected: Standing):
@@ -59,7 +59,7 @@ def test_pods_that_do_not_run_or_belong_to_others_do_not_count():
     [
         (WAITING, MODE, 0, 2),
         (WAITING, MODE, 1, 2),
-        (WAITING, MODE, 4, 4),  # what is bound already is not taken away
+        (WAITING, MODE, 4, 4),  # pods that are already bound are not taken away
         (PLACED, MODE, 2, None),
         (BROKEN, MODE, 1, None),
         (WAITING, INSIDE, 0, None),
@@ -75,7 +75,7 @@ def test_pods_above_the_minimum_come_when_the_gang_is_placed(
 
 
 def required(of: PodGang, running: list[Pod], mode: Mode = MODE) -> list[int]:
-    """`minGroupCount` of the root and of the nodes below it."""
+    """Return `minGroupCount` of the root and of the nodes below it."""
     changes = planned(of, running, mode=mode).difference.changes
     policies = [c.body["spec"]["schedulingPolicy"] for c in changes if c.kind == "CompositePodGroup"]
     return [policy["gang"]["minGroupCount"] for policy in policies]
@@ -93,7 +93,7 @@ def test_all_children_are_required_until_a_placed_gang_loses_pods():
     assert required(placed, whole[1:]) == [1, 1, 1]
     assert required(placed, whole[1:], TOGETHER) == [3, 2, 2]
     assert required(placed, []) == [3, 2, 2]
-    assert required(of, whole[1:]) == [3, 2, 2]  # not yet placed: some of its pods are bound before the others
+    assert required(of, whole[1:]) == [3, 2, 2]  # not placed yet: some of its pods are bound before the others
 
 
 def test_the_workload_shows_the_gang_as_it_is_meant():

@@ -1,4 +1,4 @@
-"""The objects of the Workload API for a PodGang: the tables of docs/spec on shapes, limits, names and priority."""
+"""Tests of the Workload API objects for a PodGang, by the tables of docs/spec on shapes, limits, names and priority."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLAT = Mode(form=Form.FLAT)
 
 
 def specs(kind: str, of: Any = None, **options: Any) -> dict[str, dict[str, Any]]:
-    """Name → spec of the objects of a kind that a gang gets."""
+    """Return name → spec of the objects of one kind that a gang gets."""
     changes = planned(of or disaggregated(), **options).difference.changes
     assert all(change.verb is Verb.CREATE for change in changes)
     return {change.name: change.body["spec"] for change in changes if change.kind == kind}
@@ -157,7 +157,7 @@ def test_eight_entries_of_each_kind_are_mapped(size: tuple[int, ...]):
 
 
 def test_no_gang_has_more_levels_than_the_api_permits():
-    """A PodGang has topology groups of PodGroups at most: three levels of four (WL37-V11)."""
+    """A PodGang has at most topology groups of PodGroups, which makes three of the four permitted levels (WL37-V11)."""
 
     def depth(node: dict[str, Any]) -> int:
         below = [*node.get("podGroupTemplates", ()), *node.get("compositePodGroupTemplates", ())]
