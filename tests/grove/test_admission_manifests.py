@@ -1,4 +1,4 @@
-"""Manifest files: a base with changes, and mistakes that are reported with file and line."""
+"""Tests of admission manifest files: a base with changes, and mistakes that are reported with file and line."""
 
 from __future__ import annotations
 
@@ -61,12 +61,13 @@ def test_our_manifests_belong_to_requirements_of_admission():
     for manifest in manifests.load():
         entry = requirements[manifest.requirement]
         assert entry.profile == "admission", manifest.name
-        # An implementation that claims the feature is judged by a manifest that does not lack it.
+        # An implementation that claims the feature must be judged by the manifest, so the manifest must not require its
+        # absence.
         assert not (entry.feature and entry.feature in manifest.lacks), manifest.name
 
 
 def test_each_requirement_has_a_manifest_that_everybody_who_claims_it_is_judged_by():
-    """Else its test would end without an outcome."""
+    """Without such a manifest, the requirement's test would end without an outcome."""
     requirements = requirement.load().requirements
     for id in {manifest.requirement for manifest in manifests.load()}:
         claimed = {requirements[id].feature} - {""}
@@ -81,7 +82,7 @@ def test_right_sets_break_no_rule_and_stay_as_they_are():
 
 
 def test_generated_sets_break_most_rules():
-    """A generator that finds nothing to refuse would prove nothing."""
+    """If the generator produced no invalid sets, tests with generated sets would prove nothing."""
     broken = set()
     for seed in range(3000):
         random = Random(seed)
@@ -91,8 +92,8 @@ def test_generated_sets_break_most_rules():
 
 
 def test_constraints_are_asked_for_where_topology_is_claimed():
-    """An operator, or the scheduler that its descriptor names, may refuse every constraint before it looks further. The
-    schema (ADM-025) speaks before either."""
+    """An operator, or the scheduler that its descriptor names, may reject every topology constraint before it checks
+    anything else. The schema (ADM-025) rejects before either of them."""
     registry = requirement.load()
     unclaimed = [m for m in manifests.load() if m.applies(()) and not registry.get(m.requirement).feature]
     constrained = [m for m in unclaimed if "topologyConstraint" in str(m.object) and m.requirement != "ADM-025"]

@@ -1,5 +1,5 @@
-"""The oracle against the example of docs/spec/objects.md: set `p` with `fe` (standalone) and the scaling group
-`sg` (replicas 3, minAvailable 1) of `ld` and `wk`."""
+"""Tests of the oracle with the example of docs/spec/objects.md: set `p` with the standalone clique `fe` and the scaling
+group `sg` (replicas 3, minAvailable 1) of the cliques `ld` and `wk`."""
 
 from __future__ import annotations
 

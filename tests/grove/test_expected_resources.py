@@ -1,5 +1,5 @@
-"""The oracle of what a set has beside its pods, against the example of docs/spec/objects.md and GREP-390's table
-in OBJ-S84."""
+"""Tests of the oracle for a set's resources other than pods, with the example of docs/spec/objects.md and GREP-390's
+table in OBJ-S84."""
 
 from __future__ import annotations
 

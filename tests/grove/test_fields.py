@@ -1,4 +1,4 @@
-"""Reading objects that are wrong never raises, and never gives a value that could be right."""
+"""Tests that reading a malformed object never raises an exception and never returns a value that could be correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines and releases of Grove's contract."""
+"""Tests of the release lines and the releases of Grove's contract."""
 
 from __future__ import annotations
 

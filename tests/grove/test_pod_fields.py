@@ -1,4 +1,4 @@
-"""Pod specs in which every field is set, of schemas that no version of Kubernetes has."""
+"""Tests of pod specs in which every field is set, with schemas that no version of Kubernetes has."""
 
 from __future__ import annotations
 

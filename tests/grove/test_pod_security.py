@@ -1,4 +1,5 @@
-"""Pods of all fixtures satisfy the Pod Security Standard `restricted`, by a check of its own without a cluster."""
+"""Tests that the pods of all fixtures satisfy the Pod Security Standard `restricted`, by a check that needs no
+cluster."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_the_check_names_what_breaks_the_standard(spec: Spec, wrong: list[str]) 
 
 
 def of_set(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the violations of each clique that has any."""
+    """Return the violations by clique, for the cliques that have violations."""
     cliques = manifest["spec"]["template"]["cliques"]
     by_clique = {clique["name"]: list(violations(clique["spec"]["podSpec"])) for clique in cliques}
     return {name: wrong for name, wrong in by_clique.items() if wrong}

@@ -1,4 +1,4 @@
-"""The comparison of pod specs with their template."""
+"""Tests of the comparison of pod specs with their templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the values of quantities and of the requests of pods."""
+"""Tests of the values of quantities and the requests of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Field errors are read from any text of a refusal."""
+"""Tests that field errors are read from any message of a rejected request."""
 
 from __future__ import annotations
 

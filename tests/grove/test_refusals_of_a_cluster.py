@@ -1,4 +1,5 @@
-"""Tests of the API server's messages when a cluster refuses something for a reason of its own."""
+"""Tests that the API server's messages show when a request was rejected by the cluster, for example because of a
+quota."""
 
 from __future__ import annotations
 

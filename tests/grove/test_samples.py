@@ -1,4 +1,4 @@
-"""Samples are manifests that the reference admits, and their pods ask for behaviors that exist."""
+"""Tests that the reference admits the sample manifests, and that the behaviors which their pods request exist."""
 
 from __future__ import annotations
 

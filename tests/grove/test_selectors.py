@@ -1,4 +1,4 @@
-"""A selector selects what Kubernetes would select by it."""
+"""Tests that a selector selects the same objects as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds as they must be served: the data, the reading of a CRD, and the reference's own CRDs."""
+"""Tests of how kinds must be served: the data, the reading of a CRD, and the reference's own CRDs."""
 
 from __future__ import annotations
 

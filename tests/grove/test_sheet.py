@@ -1,4 +1,4 @@
-"""docs/contract.md is what the oracle says, leaves nothing out, and the reference keeps to it."""
+"""Tests that docs/contract.md agrees with the oracle and is complete, and that the reference follows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAN = data.PROJECT / "reference_impl" / "plan"
 
 
 def reasons_of(path: Path) -> set[str]:
-    """Texts of a module that stand where a reason of a condition does."""
+    """Return the texts in a module that are used as the reason of a condition."""
     reasons = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.keyword) and node.arg == "reason":
@@ -45,7 +45,7 @@ def test_every_requirement_that_the_page_names_exists() -> None:
 def test_the_reference_gives_the_reasons_of_the_page_and_no_others() -> None:
     modules = ("statuses", "topology", "gangs", "termination")
     given = set().union(*(reasons_of(PLAN / f"{module}.py") for module in modules))
-    parts = {"Sufficient", "Insufficient", "True"}  # of one reason that is put together
+    parts = {"Sufficient", "Insufficient", "True"}  # parts of a reason that is composed
     listed = {reason for _, _, _, reason, _ in sheet.CONDITIONS}
     assert {reason for reason in given - parts if reason not in listed} == set()
     texts = "".join((PLAN / f"{module}.py").read_text() for module in (*modules, "update_progress", "update_condition"))

@@ -1,4 +1,4 @@
-"""The oracle of the start-up order against the scenarios OBJ-S69 to OBJ-S75."""
+"""Tests of the start-up order oracle with the scenarios OBJ-S69 to OBJ-S75."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.grove.test_expected import clique
 
 
 def parents(kind, cliques, group=(), floors=None, **fields):
-    """Clique object → its parents with their floors, of those that have some; None where it is left open."""
+    """Return the parents of each clique object that has parents, with their floors; None if the specification leaves
+    them open."""
     templates = [
         clique(name, 3, minAvailable=(floors or {}).get(name, 1), startsAfter=after) for name, after in cliques.items()
     ]

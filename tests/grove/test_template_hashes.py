@@ -1,4 +1,4 @@
-"""The suite's own hashes are those that are recorded of upstream's operators, and those of the reference."""
+"""Tests that the suite's own hashes equal the hashes that were recorded from upstream's operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reference import hash_vectors
 
 VECTORS = {vector["name"]: vector for vector in hash_vectors.vectors()}
 UNREADABLE = {name for name in VECTORS if name.startswith("quantities")} | {"pod-level-resources"}
-"""Vectors with notations that no template of the suite has."""
+"""Vectors with notations that the suite does not support, because no template of the suite has them."""
 
 
 @pytest.mark.parametrize("name", sorted(VECTORS.keys() - UNREADABLE))

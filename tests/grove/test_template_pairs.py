@@ -1,4 +1,5 @@
-"""The pairs of templates are what they say: keyed ones have one canonical hash, the others have two."""
+"""Tests that the pairs of templates are what they claim to be: the templates of a keyed pair have the same canonical
+hash, and the templates of every other pair have different ones."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def _request(template):
 
 
 def test_no_name_ends_in_another_one():
-    """An operator that finds templates by the end of a name fails START-009, not every profile with such names."""
+    """An operator that looks up templates by the suffix of a name must fail START-009 only, not every profile with such
+    names."""
     names = [pair.name for pair in (*PAIRS.keyed, *PAIRS.ordered, *PAIRS.open, *PAIRS.changed, *PAIRS.outside_pod_spec)]
     assert not [(name, other) for name in names for other in names if name != other and name.endswith(other)]
 

@@ -1,4 +1,4 @@
-"""The progress of an update is read from any status that an implementation writes."""
+"""Tests that an update's progress is read from any status that an implementation may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A container sees the same value whether the operator writes it or has it read from a field of the pod."""
+"""Tests that an environment variable has the same value whether the operator writes the value or a reference to a field
+of the pod."""
 
 from __future__ import annotations
 

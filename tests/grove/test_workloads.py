@@ -1,4 +1,4 @@
-"""Workload files: all of ours are right, and a wrong one is reported with file, line and field."""
+"""Tests that the suite's workload files are valid, and that an invalid file is reported with file, line and field."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_a_wrong_call_is_told(tmp_path, name, values, message):
 
 
 def test_names_end_in_other_names_only_where_that_is_judged():
-    """An operator that finds templates by the end of a name fails RES-050 and START-009, not every requirement."""
+    """An operator that looks up templates by the suffix of a name must fail RES-050 and START-009 only, not every
+    requirement."""
     documents = {file.stem: yaml.safe_load(file.read_text()) for file in workloads.folder().glob("*.yaml")}
     names = {
         workload: [clique["name"] for clique in document["manifest"]["spec"]["template"]["cliques"]]
