@@ -88,13 +88,13 @@ def phase(
 
 
 def requests(total: int) -> dict[str, Any]:
-    """Return counted requests of one program."""
+    """Return the request counts of one program."""
     row = {"program": "op", "verb": "create", "resource": "pods", "count": total, "perPod": total / 1000}
     return {"total": total, "perPod": total / 1000, "refused": 0, "conflicts": 0, "rows": [row]}
 
 
 def machine() -> dict[str, float]:
-    """Return the load of a machine that does nothing else."""
+    """Return the load of a machine that runs nothing else."""
     return {
         "seconds": 20.0,
         "busyCpuSeconds": 38.0,

@@ -1,4 +1,4 @@
-"""Comparisons of results that never happened: rounds, validity, resuming, verdicts, gates, tables."""
+"""Tests of comparisons of invented results: rounds, validity, resuming, verdicts, gates and tables."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ PLAN = ComparisonPlan(
 
 
 class Runner:
-    """Writes results; is killed in the run after `lives`; the runs whose files are named are disturbed, or fail."""
+    """Writes sample results instead of measuring. It is killed after `lives` runs. Runs whose file names are in
+    `disturbed` are disturbed, and those in `failing` fail."""
 
     def __init__(self, lives: int = 100, disturbed: tuple[str, ...] = (), failing: tuple[str, ...] = ()) -> None:
         self.runs: list[str] = []
@@ -305,7 +306,7 @@ def test_a_kill_loses_no_finished_round(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, first)
     played_rounds, _ = play(tmp_path, second)
-    assert len(played_rounds) == 3 and len(second.runs) == 4  # the half of round 2 is measured again with its partner
+    assert len(played_rounds) == 3 and len(second.runs) == 4  # both runs of the half-done round 2 are repeated
     third = Runner()
     assert len(play(tmp_path, third)[0]) == 3 and third.runs == []
 

@@ -1,4 +1,4 @@
-"""`grove-conformance scale compare` on result files, as a user starts it."""
+"""Tests of `grove-conformance scale compare` with result files, called as a user calls it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_head_is_measured_against_a_stored_base_with_a_warning(
         results.write({**result(ready=26), "startedAt": f"2026-02-01T00:{number:02}:00+00:00"}, path)
 
     monkeypatch.setattr(session, "subprocess_runner", lambda scenario, scheduler: run)
-    for _ in range(2):  # the second time, all results are there
+    for _ in range(2):  # the second time, all results already exist
         assert compare(tmp_path, "--base", base, "--head", "reference-plain", "--rounds", "9") == 0
     assert measured == ["reference-plain"] * 6
     document = json.loads((tmp_path / "out" / "comparison.json").read_text())

@@ -1,4 +1,4 @@
-"""Quantities that grow with the number of pods: fits over sample results of several sizes."""
+"""Tests of how quantities grow with the number of pods: fits over sample results of several sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = (1000, 5000, 10000)
 
 
 def at(pods: int, **values: Any) -> dict[str, Any]:
-    """Return a result whose memory is 100 MiB and 10 KiB a pod, with a time that grows as pods to the power of 1.2."""
+    """Return a result with a memory of 100 MiB plus 10 KiB per pod, and a time that grows with pods^1.2."""
     document = result(**{"ready": pods**1.2 / 100, "writes": 5 * pods, **values})
     document["scenario"] |= {"pods": pods, "name": f"S{pods}"}
     for phase in document["phases"]:

@@ -1,4 +1,4 @@
-"""Git refs as sides of a comparison."""
+"""Tests of git refs as sides of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay of recorded writes: their order, their bodies, and where they come from."""
+"""Tests of the replay of recorded writes: their order, their bodies, and the audit log from which they are read."""
 
 from __future__ import annotations
 

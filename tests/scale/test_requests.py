@@ -1,4 +1,4 @@
-"""Counted requests of a phase."""
+"""Tests of how the requests of a phase are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Result files: what is written, read and rejected; who was measured; what the final check finds."""
+"""Tests of result files: what is written, read and rejected, how an implementation is identified, and what the final
+check finds."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ def test_the_machine_is_described_and_its_load_is_attributed() -> None:
 
 
 class ScenarioObjects:
-    """The objects of a small scenario, as an operator creates them."""
+    """The objects of a small scenario as an operator creates them."""
 
     def __init__(self) -> None:
         self.scenario = scenario.read(folder("fixtures") / "scale" / "scale-20.yaml")

@@ -1,4 +1,4 @@
-"""A small scale run on a real control plane, as a user starts it."""
+"""Tests of a small scale run on a real control plane, started as a user starts it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def scale(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Played:
-    """The result of a run as it is in its file, as it is read, and the program that binds pods."""
+    """The result of a run as JSON, the same result as `results.read` returns it, and the name of the program that binds
+    pods."""
 
     result: dict[str, Any]
     read: dict[str, Any]
@@ -48,12 +49,12 @@ class Played:
 
     @property
     def phases(self) -> dict[str, dict[str, Any]]:
-        """The phases by name."""
+        """Return the phases by name."""
         return {phase["name"]: phase for phase in self.result["phases"]}
 
 
 def counts(phase: dict[str, Any]) -> dict[tuple[str, str, str], int]:
-    """The writes of a phase by program, verb and resource."""
+    """Return the number of a phase's writes by program, verb and resource."""
     return {(row["program"], row["verb"], row["resource"]): row["count"] for row in phase["writes"]["rows"]}
 
 
@@ -69,7 +70,8 @@ ARGUMENTS = {
     params=["kube", *(pytest.param(form, marks=pytest.mark.thorough) for form in ("gang", "proxied"))],
 )
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """A scenario of several phases, with one of the two schedulers, and with a proxy before the operator."""
+    """Return the result of a scenario with several phases, run with kube-scheduler, with the gang scheduler, or with a
+    proxy in front of the operator."""
     folder_ = tmp_path_factory.mktemp("scale")
     scenario = folder_ / "phases.yaml"
     text = (folder("fixtures") / "scale" / "scale-20.yaml").read_text()
@@ -125,7 +127,7 @@ def test_writes_are_counted_by_program(played: Played) -> None:
     rows = counts(deploy)
     assert rows["grove-reference-operator", "create", "pods"] == 20
     assert rows[played.binds, "create", "pods/binding"] == 20
-    assert 3 < deploy["writes"]["perPod"] < 9  # pod, gate, and a share of clique, gang, service and their statuses
+    assert 3 < deploy["writes"]["perPod"] < 9  # a pod, its gate, and its share of other objects
 
 
 def test_the_phases_of_a_scenario_file_are_played(played: Played) -> None:

@@ -1,4 +1,4 @@
-"""Scenario files and the objects that they give."""
+"""Tests of scenario files and of the objects that are made from them."""
 
 from __future__ import annotations
 

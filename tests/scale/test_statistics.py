@@ -1,4 +1,4 @@
-"""The statistics of comparisons, with numbers made by hand and drawn by chance."""
+"""Tests of the statistics of comparisons, with chosen and random numbers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from conformance.scale.compare.statistics import band, estimate, fewest_pairs
 from conformance.scale.compare.verdicts import CountVerdict, Timed, TimeVerdict, counted, timed
 
 NOISE = 0.06
-"""Scatter of a run's time, as on a laptop."""
+"""Standard deviation of the logarithm of a run's time, as on a laptop."""
 
 
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the bootstrap of many comparisons cheap: no verdict depends on it."""
+    """Make the bootstrap cheap for tests with many comparisons; no verdict depends on it."""
     monkeypatch.setattr(statistics, "RESAMPLES", 99)
 
 
 def drawn(chance: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
-    """Rounds of 20 s: a drift that both sides of a round share, noise of each run, and an effect on the head."""
+    """Return the times of both sides in random rounds of about 20 s: a drift that the sides of a round share, noise for
+    each run, and an effect on the head."""
     base, head = [], []
     for number in range(rounds):
         shared = math.log(20) + 0.05 * number
@@ -44,7 +45,7 @@ def test_of_equal_sides_few_are_called_different() -> None:
     outcomes = [comparison.verdict for comparison in verdicts(8, 0.0, 100)]
     assert (
         outcomes.count(TimeVerdict.SLOWER) + outcomes.count(TimeVerdict.FASTER) <= 8
-    )  # 5 expected; 9 or more: 3 in a hundred
+    )  # 5 are expected; the probability of 9 or more is 3%
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -120,7 +121,7 @@ def test_equal_pairs_are_no_difference_and_no_pair_is_invalid() -> None:
         ([5.55, 5.53, 5.58], [5.03, 5.06, 5.05], CountVerdict.FEWER),
         ([5.03, 5.06, 5.05], [5.09, 5.03, 5.04], CountVerdict.SAME),
         ([5.0, 5.0, 5.0], [5.01, 5.01, 5.01], CountVerdict.SAME),  # below the least change that matters
-        ([5.0, 6.0, 5.5], [6.1, 6.5, 6.2], CountVerdict.SAME),  # the noise is as large
+        ([5.0, 6.0, 5.5], [6.1, 6.5, 6.2], CountVerdict.SAME),  # the difference is within the noise
         ([5.0, 5.0], [9.0, 9.0], CountVerdict.INCONCLUSIVE),
         ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], CountVerdict.SAME),
         ([0.0, 0.0, 0.0], [0.2, 0.2, 0.2], CountVerdict.MORE),

@@ -1,4 +1,4 @@
-"""Times and markers from a history made by hand."""
+"""Tests of the times and markers that are computed from a handmade history."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_where_there_is_no_room_for_all_the_phase_ends_with_those_that_fit(feed:
     feed.tracker.mark(conditions(deploy, target), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
     feed.add(2, ADDED, "pods", "a", spec={"nodeName": "n"}, status=ready("True"))
-    assert not is_over(deploy, feed.read(), target)  # the one that waits has to be there, too
+    assert not is_over(deploy, feed.read(), target)  # the pod that waits also has to exist
     feed.add(3, ADDED, "pods", "b")
     now = feed.read()
     assert is_over(deploy, now, target) and now.times["pods-ready"] == 2 and now.times["pods-created"] == 3
@@ -130,7 +130,8 @@ def test_replicas_are_whole_torn_or_waiting() -> None:
 
 
 def test_upstreams_markers_have_upstreams_definitions(feed: Feed) -> None:
-    """pcs-available is the first available replica (E2E-314); ours for all of them has another name."""
+    """`pcs-available` marks the first available replica (E2E-314); `pcs-all-available` marks all replicas and is not
+    upstream's."""
     deploy = phase(Until.SETTLED, Action.CREATE)
     feed.tracker.mark(conditions(deploy, Target(2, 2, 1, 0, 0)), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
@@ -206,7 +207,7 @@ def test_what_was_read_need_not_be_kept(feed: Feed, monkeypatch: pytest.MonkeyPa
 
 
 def test_following_a_log_of_others_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A conformance test judges the whole history afterwards."""
+    """A conformance test judges the whole history later."""
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     for at in range(9):
         feed.add(at, MODIFIED, "pods", "a")

@@ -1,4 +1,4 @@
-"""Interchange with the result files and the history of Grove's own scale tests."""
+"""Tests of the interchange with Grove's own scale tests: their form of result files, and their published history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_result_has_upstreams_form_with_upstreams_markers_only() -> None:
     ]
     assert (deploy["startTime"], deploy["endTime"]) == ("2026-01-02T03:04:15.123000Z", "2026-01-02T03:05:05.123000Z")
     assert deploy["milestones"][0]["timestamp"] == "2026-01-02T03:04:34.123000Z"
-    assert [milestone["name"] for milestone in delete["milestones"]] == ["pcs-deleted"]  # all-deleted is ours
+    assert [milestone["name"] for milestone in delete["milestones"]] == ["pcs-deleted"]  # upstream has no all-deleted
     assert (deploy["durationFromTestStartSeconds"], document["testDurationSeconds"]) == (50.0, 69.0)
 
 
