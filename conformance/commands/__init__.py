@@ -1,1 +1,1 @@
-"""The commands of `grove-conformance`: each module parses, calls and prints."""
+"""The commands of `grove-conformance`: each module parses the arguments, calls the suite and prints the result."""

@@ -1,4 +1,4 @@
-"""`--cluster own|existing` with `--kubeconfig` and `--context`: the cluster that a command uses."""
+"""`--cluster own|existing` with `--kubeconfig` and `--context`: the choice of the cluster that a command uses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conformance.errors import UsageError
 
 
 def existing(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> Chosen | None:
-    """Return the kubeconfig of an existing cluster, as long as the command runs; None for a cluster of its own. Raises
-    UsageError."""
+    """Return an existing cluster's kubeconfig, which is available while the command runs; None if the command starts
+    its own cluster. Raises UsageError."""
     if cluster not in ("own", "existing"):
         raise UsageError(
             f"unknown kind of cluster {cluster!r}", where="--cluster", hint=suggestion(cluster, ("own", "existing"))

@@ -1,4 +1,4 @@
-"""`grove-conformance cluster …` and `grove-conformance assets`: parse, call, print."""
+"""`grove-conformance cluster …` and `grove-conformance assets`: parses, calls, prints."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def up(
         policies=enforced,
     )
     with progress.terminal(f"cluster {name}") as report:
-        # This process owns the cluster until the nodes exist, so that a killed command leaves nothing behind.
+        # This process owns the cluster until the nodes exist, so that nothing is left behind if the command is killed.
         cluster = Cluster.up(name, settings=settings, owner=True, report=report)
         try:
             deployment.enforce(cluster, settings.policies, report)
@@ -138,7 +138,7 @@ def up(
 
 
 def _descriptors(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:
-    """Return the requested implementation and the one that supplies its missing roles. Raises UsageError."""
+    """Return the requested implementation and the implementation that supplies its missing roles. Raises UsageError."""
     if not name:
         if settings:
             raise UsageError(
@@ -157,7 +157,7 @@ def _descriptors(name: str, settings: list[str], kube_scheduler: str) -> tuple[D
 
 @app.command()
 def down(names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Names of clusters.")] = None) -> None:
-    """Stop clusters (dev, if no name is given) and delete their files."""
+    """Stop clusters (`dev` if no name is given) and delete their files."""
     for cluster in [find(name) for name in dict.fromkeys(names or ["dev"])]:
         cluster.down()
         typer.echo(f"cluster {cluster.name} is down")
@@ -215,7 +215,7 @@ def list_(
 
 @app.command()
 def versions() -> None:
-    """List the pinned versions of Kubernetes: where each comes from, and whether its programs are in the cache."""
+    """List the pinned versions of Kubernetes, their sources, and whether their programs are in the cache."""
     table = Table("kubernetes", "", "source", "in the cache")
     for group in pins.releases(pins.platform_name()):
         programs_of_group = [program for program in programs.programs(group.version) if program.group == group]
@@ -234,7 +234,7 @@ def versions() -> None:
 
 
 def _kind(source: str) -> str:
-    """Return in a word how a program came into the cache."""
+    """Return one word that says how a program came into the cache."""
     return "downloaded" if "://" in source else "built" if source.startswith("built") else source
 
 
@@ -282,7 +282,7 @@ def prune(
 
 
 def _states(everywhere: bool) -> list[StateRoot]:
-    """Return the state of this checkout and, with `everywhere`, those of the user's other checkouts after it."""
+    """Return the state of this checkout and, with `everywhere`, also the states of the user's other checkouts."""
     own_state = StateRoot()
     other_states = [StateRoot(root) for root in known_roots() if root != own_state.root] if everywhere else []
     return [own_state, *other_states]

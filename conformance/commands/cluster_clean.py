@@ -1,4 +1,4 @@
-"""`grove-conformance cluster clean`: remove what killed runs have left on a cluster that the suite did not start."""
+"""`grove-conformance cluster clean`: removes what killed runs have left on a cluster that the suite did not start."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def clean(
     context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
     run: Annotated[str, typer.Option(metavar="RUN", help="Remove only what this run has left.")] = "",
 ) -> None:
-    """Remove what killed runs have left on an existing cluster, and put the Stages of its KWOK back."""
-    from conformance.suite.session import existing, occupation  # slow to import: the other commands do without
+    """Remove what killed runs have left on an existing cluster, and restore the Stages of its KWOK."""
+    from conformance.suite.session import existing, occupation  # slow to import, and used only here
 
     target = ctx.with_resource(chosen_kubeconfig.chosen(kubeconfig, context))
     existing.admit(target.path)

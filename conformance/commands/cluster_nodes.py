@@ -31,7 +31,8 @@ def add(
     level: Level = None,
     pool: Pool = "",
 ) -> None:
-    """Add nodes, and wait until they are Ready. They get the first names that are free; racks are new as a whole."""
+    """Add nodes, and wait until they are Ready. New nodes get the first free names. Racks and blocks are added as new
+    ones."""
     cluster, keys = started(name), fleets.keys(level or [])
 
     async def grow(client: Client) -> list[str]:
@@ -56,8 +57,8 @@ def remove(
     ],
     pool: Pool = "",
 ) -> None:
-    """Remove nodes, as if their machines had vanished. The pod garbage collector deletes their pods within a minute; to
-    evict them first, use `cluster kubectl NAME -- drain NODE`."""
+    """Remove nodes, as if their machines had vanished. The pod garbage collector deletes their pods within a minute. To
+    evict the pods first, use `cluster kubectl NAME -- drain NODE`."""
     cluster = started(name)
 
     async def shrink(client: Client) -> list[str]:
@@ -76,7 +77,7 @@ def remove(
 
 @app.command()
 def profiles() -> None:
-    """List the node profiles and the fleets of several profiles."""
+    """List the node profiles, and the fleets that combine several profiles."""
     table = Table("name", "GPUs", "description")
     for profile in nodes.profile_names():
         kind = nodes.profile(profile)

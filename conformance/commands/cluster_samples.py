@@ -19,7 +19,8 @@ from conformance.grove.samples import Sample
 def listing(
     name: Annotated[str, typer.Argument(metavar="[SAMPLE]", help="Print the manifests of this sample.")] = "",
 ) -> None:
-    """List the samples of `cluster up --sample`, or print the manifests of one, to change and apply them."""
+    """List the samples of `cluster up --sample`, or print the manifests of one sample so that you can change and apply
+    them."""
     if name:
         typer.echo(samples.named(name, "SAMPLE").path.read_text("utf-8"), nl=False)
         return
@@ -30,7 +31,7 @@ def listing(
 
 
 def apply(cluster: Cluster, sample: Sample) -> None:
-    """Apply the manifests of a sample to a cluster. Raises HarnessError if one is refused."""
+    """Apply the manifests of a sample to a cluster. Raises HarnessError if a manifest is rejected."""
     command = [str(cluster.kubectl), "apply", "-f", str(sample.path)]
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

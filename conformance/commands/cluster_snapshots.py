@@ -1,5 +1,4 @@
-"""`grove-conformance cluster snapshot | restore | snapshots | start`: save the data of a cluster, or go back to
-them."""
+"""`grove-conformance cluster snapshot | restore | snapshots | start`: saves the data of a cluster, or restores them."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ def snapshot(
     snapshot: Snapshot = snapshots.USUAL,
     replace: Annotated[bool, typer.Option("--replace", help="Replace a snapshot of this name.")] = False,
 ) -> None:
-    """Take a snapshot of everything that the API server stores. Requests wait for about a second."""
+    """Take a snapshot of everything that the API server stores. Requests wait for about a second meanwhile."""
     cluster = started(name)
     with progress.terminal(f"snapshot {snapshot}") as report, cluster.busy(report):
         stored = snapshots.take(cluster, snapshot, replace=replace, report=report)
@@ -29,8 +28,8 @@ def snapshot(
 
 
 def restore(name: Required, snapshot: Snapshot = snapshots.USUAL) -> None:
-    """Go back to a snapshot: whatever was changed, deleted or created later is as it was then. Components and the
-    implementation are started again; programs of your own that watch the cluster have to be."""
+    """Restore a snapshot: everything that was changed, deleted or created since is undone. Components and the
+    implementation are restarted. You must restart your own programs that watch the cluster."""
     cluster = started(name)
     with progress.terminal(f"restore {snapshot}") as report, cluster.busy(report):
         deployment.restore(cluster, snapshot, report)
@@ -41,7 +40,7 @@ def listing(
     name: Name = "dev",
     remove: Annotated[list[str] | None, typer.Option("--remove", help="Remove this snapshot (repeatable).")] = None,
 ) -> None:
-    """List the snapshots of a cluster, or remove some. They end with the cluster."""
+    """List the snapshots of a cluster, or remove some of them. Snapshots are deleted with their cluster."""
     cluster = started(name)
     if remove:
         with cluster.busy():
@@ -59,7 +58,8 @@ def listing(
 
 
 def start(name: Required) -> None:
-    """Start the components of a cluster that have ended, and its implementation if a role of it has. Data are kept."""
+    """Start the components of a cluster that have ended, and its implementation if one of its roles has ended. Data are
+    kept."""
     cluster = started(name)
     with progress.terminal(f"cluster {name}") as report, cluster.busy(report):
         deployment.resume(cluster, report)

@@ -28,7 +28,7 @@ _GI = Decimal(1 << 30)
 
 
 def status(name: Name = "dev", as_json: AsJson = False) -> int:
-    """Show whether a cluster is healthy, and its nodes, GPUs and pods. Exit code 3 if it is not Ready."""
+    """Show whether a cluster is healthy, and list its nodes, GPUs and pods. The exit code is 3 if it is not Ready."""
     cluster = started(name)
     sick = cluster.monitor.complaint()
     state = sick or dead_role(cluster) or READY
@@ -46,7 +46,7 @@ def top(
     seconds: Annotated[float, typer.Option(min=0.1, max=60, help="How long to observe the processes.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show CPU and memory of each component, and what pods request of the nodes."""
+    """Show the CPU and memory usage of each component, and the resources of the nodes that pods request."""
     cluster = started(name)
     processes = process_usage.measured(_processes(cluster), seconds)
     used = _usage(cluster)
@@ -113,13 +113,13 @@ def _usage(cluster: Cluster) -> Usage:
 
 
 def _processes(cluster: Cluster) -> dict[str, int]:
-    """Return the pids of the components and the roles that run."""
+    """Return the pids of the running components and roles."""
     roles = {role: process.pid for role, process in cluster.record.roles.items() if process.alive()}
     return cluster.monitor.pids() | roles
 
 
 def _logs(cluster: Cluster) -> dict[str, Path]:
-    """Return the logs that there are, by component and role. The log of the API server's requests is `audit`."""
+    """Return the existing logs, by component and role. The log of the API server's requests is named `audit`."""
     folders = (cluster.workspace / "logs", cluster.directory / "logs")
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.log"))}
 

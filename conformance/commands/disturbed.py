@@ -17,7 +17,8 @@ Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a paramet
 
 
 def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[Descriptor, Descriptor | None]:
-    """Return the judged implementation, completed by its CRDs, and the supplier of the roles that it does not play."""
+    """Return the judged implementation, completed with what its CRDs show, and the supplier of the roles that it does
+    not play."""
     judged, supplied = deployment.load(implementation, settings)
     if role not in judged.processes:
         raise UsageError(
@@ -31,7 +32,7 @@ def load(implementation: str, settings: Mapping[str, str], role: Role) -> tuple[
 def command_line(
     command: str, implementation: str, settings: Mapping[str, str], options: Iterable[tuple[str, object]]
 ) -> str:
-    """Return a command line of nemesis. An option without a value is left out; True stands for a flag, and a list for
+    """Return a command line of nemesis. An option without a value is left out. True stands for a flag, and a list for
     an option that is repeated."""
     words = ["grove-conformance", "nemesis", command, "--implementation", implementation]
     for name, value in settings.items():

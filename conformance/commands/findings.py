@@ -1,4 +1,4 @@
-"""`grove-conformance findings check | record`: pages of findings against the runs that they are about."""
+"""`grove-conformance findings check | record`: compares pages of findings with the runs that they describe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(
 ) -> int:
     """Check that each finding still fails in one of the runs, and that each failure has a finding.
 
-    A finding is a section whose heading begins with requirements: `## CORE-026: failed pods are never replaced`.
+    A finding is a section whose heading starts with requirement ids: `## CORE-026: failed pods are never replaced`.
     """
     entries = findings.read(pages)
     wrong = findings.problems(entries, _runs(reports), requirement.load())
@@ -40,7 +40,8 @@ def record(
     reports: Reports,
     to: Annotated[Path, typer.Option(help="File to write.")],
 ) -> None:
-    """Write the outcomes of runs to a small file that `check` reads as well: a report is too large to be kept."""
+    """Write the outcomes of runs to a small file that `check` can also read, because reports are too large to be
+    kept."""
     runs = _runs(reports)
     if not to.parent.is_dir():
         raise UsageError("is not a folder", where=display_path(to.parent), hint="name a file in a folder that exists")

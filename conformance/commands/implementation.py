@@ -1,4 +1,4 @@
-"""`grove-conformance implementation …`: descriptors of users: make one, check it, try it."""
+"""`grove-conformance implementation …`: creates, checks and tries the descriptors of users."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def validate(file: File, setting: Settings = None) -> None:
 
 @app.command()
 def guide() -> None:
-    """Print how a descriptor is written, with all its fields, as Markdown."""
+    """Print a guide to descriptors, with all their fields, as Markdown."""
     typer.echo(data.guide(), nl=False)
 
 
@@ -103,7 +103,7 @@ def new(
     ] = None,
     webhooks: Annotated[str, typer.Option(help="Its webhook configurations, if it has any.")] = "",
 ) -> None:
-    """Write a descriptor from a few answers: options, and questions on a terminal for those that are missing."""
+    """Write a descriptor from a few answers: from options and, on a terminal, from questions about missing options."""
     if example:
         reason = "writes a descriptor that is complete"
         conflicting = set(ctx.params) - {"file", "example"}
@@ -164,7 +164,7 @@ def try_(
     ] = None,
     context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
 ) -> int:
-    """Start an implementation with one small set on a cluster; say what is there and what should be.
+    """Start an implementation with one small set on a cluster, and show which objects exist and which should.
 
     Exit codes: 0 everything is there, 1 something is missing, 3 cluster error, 4 usage error.
     """
@@ -196,14 +196,14 @@ def try_(
     return Exit.NOT_CONFORMANT
 
 
-# -- within ----------------------------------------------------------------------------------------------------------
+# -- details ---------------------------------------------------------------------------------------------------------
 
 _READY = "http://127.0.0.1:${port.health}/readyz"
 
 
 def _checked(file: str, given: dict[str, str], kubeconfig: str = "") -> tuple[Descriptor, Descriptor | None]:
-    """Return a descriptor with everything checked that needs no cluster but an existing one, if there is one, and the
-    supplier of its missing roles. Raises UsageError."""
+    """Return a descriptor and the supplier of its missing roles. Everything is checked that needs no cluster, or only
+    the existing cluster if there is one. Raises UsageError."""
     judged = discovery.completed(loading.load(file, given, options=("FILE", "--set")), kubeconfig)
     supplied = deployment.supplier_of(judged)
     for descriptor in filter(None, (judged, supplied)):
@@ -219,7 +219,7 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
     if judged.line:
         yield f"contract   line {judged.line}, release {judged.release}"
     yield f"claims     {', '.join(sorted(judged.features)) or 'no optional feature'}"
-    if judged.discovered:  # its CRDs may claim a feature that the descriptor does not name
+    if judged.discovered:  # the CRDs may claim a feature that the descriptor does not name
         yield f"discovered {'; '.join(f'{at}: {value}' for at, value in sorted(judged.discovered.items()))}"
     counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
     yield f"installs   {', '.join(counts) or 'nothing'}"
@@ -234,7 +234,7 @@ def _described(judged: Descriptor, supplied: Descriptor | None) -> Iterator[str]
 
 
 def _prompt(option: str, question: str, default: str) -> str:
-    """Return the answer of the user. Raises UsageError if there is no terminal to ask."""
+    """Return the user's answer to a question. Raises UsageError if there is no terminal."""
     if not sys.stdin.isatty():
         raise UsageError("is required without a terminal", where=option, hint=f"for example: {option} '{default}'")
     return str(typer.prompt(question, default=default, err=True))
@@ -258,7 +258,7 @@ def _words(command: str) -> list[str]:
 
 
 def _example(folder: Path) -> None:
-    """Write the toy operator, and say how to try it."""
+    """Write the toy operator, and print how to try it."""
     toy.write(folder)
     program = "grove-conformance"
     steps = (
@@ -272,7 +272,7 @@ def _example(folder: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a descriptor that `loading` accepts, or nothing. Raises UsageError."""
+    """Write a descriptor. If `loading` rejects it, remove the file again. Raises UsageError."""
     try:
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
@@ -286,6 +286,6 @@ def _write(file: Path, text: str) -> None:
 
 
 def _argument(file: Path) -> str:
-    """Return a path as the commands take one: with a slash or a suffix, it is no name of ours."""
+    """Return a path in a form in which commands do not take it for a built-in name: with a slash or a suffix."""
     text = display_path(file)
     return text if "/" in text or text.endswith(SUFFIXES) else f"./{text}"

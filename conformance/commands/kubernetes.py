@@ -49,5 +49,5 @@ Policy = Annotated[
 
 
 def requested(presets: list[str] | None, gates: list[str] | None, runtime_config: list[str] | None) -> Requested:
-    """Return the features that the options ask for."""
+    """Return the features that the options request."""
     return Requested(tuple(presets or ()), tuple(gates or ()), tuple(runtime_config or ()))

@@ -48,7 +48,8 @@ def coherent(
     report_dir: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("reports/lab"),
     kubernetes: Kubernetes = "",
 ) -> int:
-    """Compare the gang layouts of coherent updates: the same workloads, quiet, under a preemption and a node failure.
+    """Compare the gang layouts of coherent updates: the same workloads, undisturbed, under a preemption and with a node
+    failure.
 
     Each update is played by the reference on a fake cluster. Writes a JSON document, which grows with each update, then
     a Markdown page and a picture.
@@ -84,7 +85,7 @@ def coherent(
 
 
 def planned(layout: Sequence[str], workload: Sequence[str], course: Sequence[str], runs: int) -> list[Trial]:
-    """Return the trials that are played. Raises UsageError for an unknown name."""
+    """Return the trials to be played. Raises UsageError for an unknown name."""
     return [
         Trial(of_layout, of_workload, of_course, run)
         for of_layout in chosen(layout, LAYOUTS, "--layout")
@@ -95,7 +96,7 @@ def planned(layout: Sequence[str], workload: Sequence[str], course: Sequence[str
 
 
 class Files:
-    """The files of one experiment, named after the time at which it began."""
+    """The files of one experiment, which are named after the start time of the experiment."""
 
     def __init__(self, folder: Path, experiment: results.Document) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,11 +104,11 @@ class Files:
         self.document, self.page, self.picture = (folder / f"{stem}.{suffix}" for suffix in ("json", "md", "svg"))
 
     def keep(self, experiment: results.Document) -> None:
-        """Write the results so far."""
+        """Write the results obtained so far."""
         self.document.write_bytes(orjson.dumps(experiment) + b"\n")
 
     def write(self, experiment: results.Document, command: str) -> list[Path]:
-        """Write document, page and picture, and return their paths."""
+        """Write the document, the page and the picture, and return their paths."""
         self.keep(experiment)
         self.page.write_text(results.markdown(experiment, command, self.picture.name), encoding="utf-8")
         self.picture.write_text(curves.draw(experiment), encoding="utf-8")
@@ -141,9 +142,9 @@ def gaps(
 ) -> int:
     """Show which needs of inference are met by plain pods, by Kubernetes' Workload API, and by a gang scheduler.
 
-    Each instance is played on a fake cluster, with gates that are removed as an operator does. Writes a JSON document,
-    a Markdown page, a picture, and for each instance its objects as YAML, a script of kubectl commands that repeats it,
-    and its recorded history. A run that is interrupted writes what it has.
+    Each instance is played on a fake cluster, and gates are removed as an operator would remove them. Writes a JSON
+    document, a Markdown page, a picture, and for each instance its objects as YAML, a script of kubectl commands that
+    repeats it, and its recorded history. An interrupted run writes the results that it has.
     """
     drawing.require_matplotlib()
     disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
@@ -182,10 +183,10 @@ def gaps(
 
 
 def _available_forms(kai: Sequence[str]) -> Sequence[Form]:
-    """Return the columns that can be played: KAI only with its programs. Raises UsageError."""
+    """Return the columns that can be played. KAI is included only if its programs are given. Raises UsageError."""
     return [*FORMS, *([replace(KAI, parameters=tuple(assignments(kai, "--kai").items()))] if kai else [])]
 
 
 def _minors(columns: Sequence[Form]) -> list[str]:
-    """Return the versions of Kubernetes of the columns."""
+    """Return the Kubernetes versions of the columns."""
     return sorted({versions(column.kubernetes)["kubernetes"] for column in columns})

@@ -30,20 +30,22 @@ def started(name: str) -> Cluster:
 
 
 def state(cluster: Cluster) -> str:
-    """Return `Ready`, `starting`, or the complaint about a cluster."""
+    """Return `Ready`, `starting`, or what is wrong with a cluster."""
     if cluster.record.phase == "starting":
         return "starting"
     return cluster.monitor.complaint() or dead_role(cluster) or READY
 
 
 def dead_role(cluster: Cluster) -> str:
-    """Return the roles of the implementation that have ended, with their logs; empty if all run."""
+    """Return a complaint about the roles of the implementation that have ended, with the folder of their logs; an empty
+    text if all roles are running."""
     dead = [role for role, process in cluster.record.roles.items() if not process.alive()]
     return f"the {' and the '.join(dead)} ended, see {cluster.directory / 'logs'}" if dead else ""
 
 
 def call_api(cluster: Cluster, request: Callable[[Client], Awaitable[T]]) -> T:
-    """Return the result of a request to the API server of a cluster. Raises HarnessError if it does not answer."""
+    """Return the result of a request to a cluster's API server. Raises HarnessError if the API server does not
+    respond."""
 
     async def ask() -> T:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="grove-conformance") as client:

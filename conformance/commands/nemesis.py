@@ -1,4 +1,4 @@
-"""`grove-conformance nemesis`: an implementation under crashes, delays and false answers."""
+"""`grove-conformance nemesis`: an implementation under crashes, delays and wrong responses."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ app = typer.Typer(
 )
 
 LANE_MEMORY = 4 * 2**30
-"""Bytes that a cluster with its implementation may need."""
+"""Bytes of memory that a cluster with its implementation may need."""
 MOST_PLAYS = 3
-"""A replay plays a plan this many times as often as is asked for, if it does not come to its point each time."""
+"""The factor by which the number of plays of a replay may exceed the requested number, if the plan does not reach its
+point in every play."""
 app.command("change")(nemesis_changes.change)
 
 
@@ -79,7 +80,7 @@ def run(
     ] = None,
     kubernetes: Kubernetes = "",
 ) -> int:
-    """Try faults at the writes and events of scenarios, those first that cover something new."""
+    """Try faults at the writes and events of scenarios, starting with faults that cover something new."""
     given = assignments(settings or [])
     judged, supplied = load(implementation, given, role)
     limit = seconds(budget, "--budget")
@@ -125,7 +126,7 @@ def run(
             of_all.run(scenarios, faults, limit)
     except KeyboardInterrupt:
         interrupted = True
-    except Exception:  # it is raised again, and the results are not lost
+    except Exception:  # the results are written, and the exception is raised again
         _keep(folder, about, played, evidence, whole=False)
         raise
     document = _keep(folder, about, played, evidence, whole=not interrupted)
@@ -140,7 +141,7 @@ def run(
 def _keep(
     folder: Path, about: results.About, played: list[campaign.ScenarioResults], evidence: Evidence, *, whole: bool
 ) -> results.Report:
-    """Write the report of the plans that were played, and show it."""
+    """Write the report of the played plans, and show it."""
     complete = whole and all(len(entry.tried) == entry.plans for entry in played)
     document = results.report(about, played, complete)
     results.write(folder, document, evidence.rows(played))
@@ -161,7 +162,7 @@ def replay(
     settings: Settings = None,
     kubernetes: Kubernetes = "",
 ) -> int:
-    """Play one plan again, or the changes of a finding, and say how often it ends differently."""
+    """Replay a plan, or the changes of a finding, and report how often the result differs."""
     if nemesis_changes.is_one(plan):
         return nemesis_changes.replay(plan, times, implementation, settings, kubernetes)
     document = results.read_plan(plan)
@@ -194,17 +195,17 @@ def replay(
 
 @dataclass
 class Evidence:
-    """The changes of objects in plans that ended badly."""
+    """The object changes in plans that ended badly."""
 
     changes: dict[str, list[sides.ObjectChange]] = field(default_factory=dict)
 
     def keep(self, outcome: FaultOutcome) -> None:
-        """Keep the changes of a plan."""
+        """Keep the object changes of a plan."""
         if outcome.history is not None:
             self.changes[str(outcome.plan)] = sides.changes(outcome.history)
 
     def rows(self, played: list[campaign.ScenarioResults]) -> dict[str, list[sides.ChangeRow]]:
-        """Return plan → both runs side by side, of the findings."""
+        """Map each finding's plan to the rows that show both runs side by side."""
         return {
             str(tried.plan): sides.side_by_side(sides.changes(entry.course.history), self.changes[str(tried.plan)])
             for entry in played
@@ -214,7 +215,7 @@ class Evidence:
 
 
 def _possible(faults: list[catalog.Fault], judged: Descriptor, role: Role) -> list[catalog.Fault]:
-    """Return the faults, each of which can be tried."""
+    """Return the faults if each of them can be tried. Raises UsageError."""
     for fault in faults:
         if fault.requires and (fault.requires not in judged.features or role != Role.OPERATOR):
             raise UsageError(

@@ -1,4 +1,5 @@
-"""`grove-conformance nemesis change`: changes of a set in any order, which must end where the last ones lead."""
+"""`grove-conformance nemesis change`: changes of a set in any order. The set must end in the state that was desired
+last."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def change(
     report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this search.")] = Path("reports"),
     kubernetes: Kubernetes = "",
 ) -> int:
-    """Change a set in generated ways, and see whether it ends where the straight way leads: whatever was wanted before,
-    and however often, only what is wanted last may count."""
+    """Change a set in generated ways, and check that it always ends in the state that was desired last, whatever was
+    desired before, and however often."""
     given = assignments(settings or [])
     judged, supplied = load(implementation, given, Role.OPERATOR)
     end, started, seed = time.monotonic() + seconds(budget, "--budget"), datetime.now(UTC), seed or _new_seed()
@@ -101,7 +102,7 @@ def change(
 
 
 def replay(path: Path, times: int, implementation: str, settings: list[str] | None, kubernetes: str) -> int:
-    """Play the changes of a finding again, and say how often they end elsewhere."""
+    """Play the changes of a finding again, and report how often the set ends in a different state."""
     document = changes_results.read(path)
     given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
     judged, supplied = load(implementation or document["implementation"], given, Role.OPERATOR)

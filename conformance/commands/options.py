@@ -1,4 +1,4 @@
-"""The options that a user has given, and those that exclude each other."""
+"""The options that a user has given, and options that exclude each other."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def given(context: typer.Context) -> set[str]:
 
 
 def refuse(context: typer.Context, names: Set[str], *, option_in_use: str, reason: str, otherwise: str) -> None:
-    """Refuse these parameters if the option `option_in_use` is given. `reason` and `otherwise`, which says how else to
-    avoid the conflict, are parts of the message. Raises UsageError."""
+    """Raise UsageError if one of these parameters is given together with the option `option_in_use`. The message
+    contains `reason` and `otherwise`, another way to avoid the conflict."""
     for parameter in context.command.params:
         if parameter.name in given(context) & names:
             option = parameter.opts[0]

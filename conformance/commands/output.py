@@ -8,6 +8,7 @@ WHOLE_LINES = 10_000
 
 
 def console() -> Console:
-    """Return standard output, as wide as the terminal. In a pipe or a file, no line is cut off or wrapped."""
+    """Return a console for standard output, as wide as the terminal. In a pipe or a file, no line is cut off or
+    wrapped."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=WHOLE_LINES)

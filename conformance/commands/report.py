@@ -1,4 +1,4 @@
-"""`grove-conformance report …`: compare, combine, verify and publish reports after their runs."""
+"""`grove-conformance report …`: compares, combines, verifies and publishes reports after their runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from conformance.suite.registry import requirement
 app = typer.Typer(help="Compare, combine, verify and publish reports.", no_args_is_help=True, add_completion=False)
 
 KNOWN_FOR = timedelta(days=90)
-"""Time for which a failure of a baseline is expected."""
+"""The time after which the expected failures of a new baseline expire."""
 REPORT = "report.yaml, or the folder of its run"
 Report = Annotated[Path, typer.Argument(metavar="REPORT", help=f"{REPORT}.")]
 
@@ -56,11 +56,11 @@ def compare(
     new: Annotated[Path, typer.Argument(help=f"{REPORT}, or one recorded run.")],
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> int:
-    """Say what has changed between two reports.
+    """Show what has changed between two reports.
 
-    Exit codes: 10 for a regression (a requirement that passed fails, or is blocked); 6 if there is none, but the new
-    report does not judge all that the old one did; 5 if no requirement was judged in both; else 0. Times decide
-    nothing.
+    Exit codes: 10 for a regression (a requirement that passed now fails or is blocked); 6 if there is no regression,
+    but the new report does not judge everything that the old one did; 5 if no requirement was judged in both; otherwise
+    0. Times have no influence.
     """
     result = comparison.compare(_side(old), _side(new))
     lines = comparison_text.markdown(result) if markdown else comparison_text.text(result)
@@ -71,9 +71,9 @@ def compare(
 
 @app.command()
 def verify(report: Report) -> int:
-    """Check the digests, counts, texts and ledger of a report, and the files beside it, against each other.
+    """Check the digests, counts, texts and ledger of a report, and the files next to it, against each other.
 
-    Exit codes: 1 if something is wrong, else 0. Who made a report cannot be seen from it.
+    Exit codes: 1 if something is wrong, otherwise 0. The check cannot show who made a report.
     """
     path = reading.place(report)
     text = reading.text(path)
@@ -99,9 +99,10 @@ def submit(
         "default"
     ),
 ) -> None:
-    """Add a report to a folder of published ones, and to the README.md of its implementation there.
+    """Add a report to a folder of published reports, and to its implementation's README.md there.
 
-    The report lies in RELEASE/IMPLEMENTATION/LINE-VERSION-MODE-report.yaml, and replaces an earlier one of that name.
+    The report is stored as RELEASE/IMPLEMENTATION/LINE-VERSION-MODE-report.yaml, and replaces an earlier report with
+    that name.
     """
     name = documents.display_path(report)
     content = _verified(report)
@@ -121,10 +122,10 @@ def matrix(
     folder: Annotated[Path, typer.Argument(help="Folder of implementations, with their reports.")],
     to: Annotated[Path, typer.Option(help="Page to write: HTML, or Markdown if its name ends in .md.")],
 ) -> None:
-    """Make a page of what the implementations of a folder fulfil, by profile and requirement.
+    """Make a page that shows which requirements the implementations in a folder fulfil, by profile.
 
-    In an existing Markdown page, only the table after `<!-- matrix -->` is replaced. The one after
-    `<!-- matrix summary -->` has one line for each version.
+    In an existing Markdown page, only the table after `<!-- matrix -->` is replaced. The table after `<!-- matrix
+    summary -->` has one line for each version.
     """
     result = matrices.matrix(published.read(folder), requirement.load())
     location = documents.display_path(to)
@@ -145,7 +146,7 @@ def matrix(
 
 @app.command("annotations")
 def print_annotations(report: Report) -> None:
-    """Print what a run has found as annotations of GitHub's checks, one for each cause."""
+    """Print the failures of a run as annotations for GitHub's checks, one for each cause."""
     for command in check_annotations.of(reading.load(report)):
         typer.echo(clean(command))
 
@@ -162,10 +163,11 @@ def write_baseline(
     ] = "",
     reason: Annotated[str, typer.Option(help="Reason of the new ones; by default, what is wrong.")] = "",
 ) -> None:
-    """Write what makes a run not conformant as expected failures, with a reason and an expiry, so that CI shows news.
+    """Write the failures that make a run not conformant to a list of expected failures, each with a reason and an
+    expiry date, so that CI shows only new failures.
 
-    Renewed, the file keeps the words of what still fails, and loses what passes by now. The same list can stand in the
-    descriptor, as `expectedFailures`.
+    When a file is renewed, the texts of requirements that still fail are kept, and requirements that pass by now are
+    removed. The same list can be part of the descriptor, as `expectedFailures`.
     """
     _require_ledger(run)
     day = _day(expires) if expires else datetime.now(UTC).date() + KNOWN_FOR
@@ -207,7 +209,7 @@ def recover(
 ) -> int:
     """Write the report of a run that was killed, from its ledger.
 
-    The report is incomplete, and its verdict that of an interrupted run: exit code 2, or 1 if a MUST had failed.
+    The report is incomplete and has the verdict of an interrupted run: exit code 2, or 1 if a MUST had failed.
     """
     events = recovery.events(run)
     if recovery.started(events).suite_digest != suite_digest():
@@ -223,8 +225,8 @@ def combine(
 ) -> int:
     """Combine the shards of a run, or runs of one implementation, into one report with one verdict.
 
-    Whatever failed in one of the runs has failed. A missing shard is an error of the harness: no verdict, unless a MUST
-    had failed. Exit codes: those of `run`; 4 if the runs do not belong together.
+    A requirement that failed in one of the runs has failed. A missing shard is a harness error: there is no verdict,
+    unless a MUST had failed. Exit codes: as for `run`; 4 if the runs do not belong together.
     """
     if to.exists():
         raise UsageError(
@@ -256,7 +258,7 @@ def _part(folder: Path) -> combining.PartialRun:
 
 
 def _require_ledger(folder: Path) -> None:
-    """Raise UsageError unless a folder is that of a run, with its ledger."""
+    """Raise UsageError unless a folder contains a run with its ledger."""
     if not (folder / "ledger" / book.FILE).is_file():
         unlike = f"has no ledger/{book.FILE}"
         problem, near = (unlike, reading.nearest_run(folder)) if folder.exists() else absent(folder)
@@ -265,7 +267,7 @@ def _require_ledger(folder: Path) -> None:
 
 
 def _verified(report: Path) -> Document:
-    """Read a report. Raises UsageError if it was changed."""
+    """Read a report. Raises UsageError if the report was changed after it had been written."""
     content = reading.load(report)
     path = reading.place(report)
     verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
@@ -276,7 +278,7 @@ def _verified(report: Path) -> Document:
 
 
 def _linked(old: str, new: str) -> str:
-    """Give a file a second name, or copy it to another file system."""
+    """Create a hard link to a file, or copy the file if it is on another file system."""
     try:
         os.link(old, new, follow_symlinks=False)
     except OSError:
@@ -285,7 +287,7 @@ def _linked(old: str, new: str) -> str:
 
 
 def _judged(folder: Path, events: list[AnyEvent]) -> int:
-    """Judge events, and write and show the report in a folder of its own. Return the exit code."""
+    """Judge events, write the report to a folder, and show it. Return the exit code."""
     last = datetime.fromtimestamp(events[-1].wall, UTC).date()
     report = model.judge(requirement.load(), events, last)
     path = folder / reading.NAME

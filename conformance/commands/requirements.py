@@ -1,4 +1,4 @@
-"""`grove-conformance list | explain | docs`: print the registry and the specification. They start no cluster."""
+"""`grove-conformance list | explain | docs`: prints the registry and the specification, without a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def list_requirements(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """List the requirements."""
-    from conformance.suite.registry import catalogue  # each command imports only what it prints
+    from conformance.suite.registry import catalogue  # each command imports only what it needs
 
     registry = requirement.load()
     scope(registry, profile or (), (), tuple(Role), registry.features)
@@ -43,9 +43,9 @@ def explain(
         str, typer.Argument(help="Requirement such as GANG-001, or row of the specification such as OBJ-123.")
     ],
 ) -> None:
-    """Explain a requirement: its text, sources, tests, mutants, and how to run it or see it by hand.
+    """Explain a requirement: its text, sources, tests, mutants, and how to run it or check it by hand.
 
-    For an id of the specification, show its row and the requirements that rest on it.
+    For an id of the specification, show its row and the requirements that follow from it.
     """
     from conformance.suite.registry import explain as explanation
 

@@ -1,4 +1,4 @@
-"""`grove-conformance run`: check the arguments, then launch the run."""
+"""`grove-conformance run`: checks the arguments, then launches the run."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from conformance.suite.settings import RunSettings
 _FILES = " (grove-conformance explain ID has the tests of a requirement)"
 
 SPACE = 64 << 20
-"""Bytes that must be free for a report with its failure bundles."""
+"""Bytes of disk space that must be free for a report with its failure bundles."""
 
 UNTIL_FAIL = 100
-"""Number of times that a test is run with --until-fail, unless --repeat says otherwise."""
+"""The number of times that --until-fail runs a test, unless --repeat is given."""
 
 WORKER_MEMORY = 3 * 2**30
-"""Bytes that a worker and its cluster may need."""
+"""Bytes of memory that a worker and its cluster may need."""
 
 RUN_OPTIONS = {
     *("rerun_failed", "pytest_option", "workers", "time_scale", "report_dir"),
     *("fail_fast", "until_fail", "keep_cluster", "keep_passed", "bundle_limit", "verbose", "as_json"),
 }
-"""The options that --rerun-failed may be combined with: they do not say what is judged."""
+"""The options that can be combined with --rerun-failed, because they do not affect what is judged."""
 
 SELECTING = {"profile", "id", "test"}
-"""The options that --quick takes the place of."""
+"""The options that --quick replaces."""
 
 
 def run(
@@ -198,8 +198,8 @@ def run(
     """Judge an implementation and write a report to reports/<run>/report.yaml.
 
     Exit codes: 0 conformant, 1 not conformant, 2 interrupted, 3 harness or cluster error, 4 usage error, 5 nothing was
-    run, 6 partial (part of the selection, or all of it, could not be judged, or a SHOULD failed), 7 stale expectation,
-    8 conformant, but not everything could be printed.
+    run, 6 partial (some or all of the selection could not be judged, or a SHOULD failed), 7 stale expectation, 8
+    conformant, but not everything could be printed.
     """
     scale, count = _time_scale(time_scale), _workers(workers)
     for_pytest = pytest_options.checked(tuple(pytest_option or ()))
@@ -301,7 +301,7 @@ def run(
             settings = changed(settings, part=tuple(sorted(plan.selected)))
         if plan.selected and not existing_kubeconfig:
             preparation.get_programs(settings)
-    # Bound to the terminal itself: while pytest runs, sys.stderr is its log file.
+    # Bound to the stream itself, because sys.stderr is pytest's log file while pytest runs.
     err = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     worker_count = 1 if existing_kubeconfig and count is None else _how_many(count, len(set(plan.groups.values())))
     workers_of_run = 0 if pytest_options.interactive(for_pytest) else worker_count
@@ -361,15 +361,15 @@ def _workers(text: str) -> int | None:
 
 
 def _how_many(count: int | None, tests: int) -> int:
-    """Return the number of workers: by default three for two cores, since a worker waits for most of its time."""
+    """Return the number of workers. The default is three for two cores, because a worker mostly waits."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     usual = min(cores + cores // 2, memory // WORKER_MEMORY)
     return max(1, min(usual, tests)) if count is None else min(count, max(tests, 1))
 
 
 def _cluster(ctx: typer.Context, cluster: str, kubeconfig: Path | None, context: str) -> tuple[str, tuple[str, ...]]:
-    """Return the kubeconfig of an existing cluster and the options that choose it; empty for clusters of the run
-    itself."""
+    """Return the kubeconfig of an existing cluster and the options that select it; both are empty if the run starts its
+    own clusters."""
     chosen = chosen_cluster.existing(ctx, cluster, kubeconfig, context)
     if chosen is None:
         return "", ()
@@ -392,7 +392,7 @@ def _occupy(
 
 
 def _of_tests(settings: RunSettings, plan: launch.LaunchPlan, chosen: Selection) -> tuple[str, ...]:
-    """Return the judged ids: with --test and pytest's own options, those of the selected ones that the named tests
+    """Return the judged ids. With --test or options for pytest, these are the selected ids that the chosen tests
     declare."""
     if not settings.only and not settings.pytest_options:
         return settings.ids

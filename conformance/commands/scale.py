@@ -1,4 +1,4 @@
-"""`grove-conformance scale`: parse, run, print. Its subcommands have modules of their own."""
+"""`grove-conformance scale`: parses, runs, prints. Its subcommands have separate modules."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from conformance.scale.play import NAMESPACE
 from conformance.suite.scenes.api import Loop
 
 MEASURED = "reference-plain"
-"""The default implementation: the reference with the features that are enabled in Grove's chart. The authorizer is off
-there (AUTH-13); it would make the API server call a webhook for each write of the operator and each deletion by the
-garbage collector."""
+"""The default implementation: the reference with the features that Grove's chart enables. In the chart the authorizer
+is disabled (AUTH-13); it would make the API server call a webhook for each write of the operator and each deletion by
+the garbage collector."""
 
 
 app = typer.Typer(add_completion=False)

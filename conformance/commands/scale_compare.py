@@ -1,4 +1,4 @@
-"""`grove-conformance scale compare`: parse, run, print."""
+"""`grove-conformance scale compare`: parses, runs, prints."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _measured(
     report: progress.ProgressReporter,
     counts_only: bool,
 ) -> RoundResults:
-    """Play the rounds of a plan; only its head if the base is known."""
+    """Play the rounds of a plan, or only the runs of the head if results of the base are stored."""
     session.remember(plan, folder)
     runner = session.subprocess_runner(plan.scenario, plan.scheduler)
     measuring = session.Session(plan, folder, runner, limits, report, counts_only=counts_only)
@@ -158,12 +158,12 @@ def _paired(base: sides.StoredSide, head: sides.StoredSide, limits: validity.Lim
 
 
 def _nothing(stored_base: sides.StoredSide) -> sides.MeasuredSide:
-    """Return the entry in a plan for a side that is not measured."""
+    """Return the plan's entry for a side that is not measured."""
     return sides.MeasuredSide("", {}, stored_base.name)
 
 
 def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
-    """Raise UsageError for a metric that no run of the scenario can have: better now than after the last round."""
+    """Raise UsageError for a metric that no run of the scenario can have, instead of failing after the last round."""
     phase, _, name = metric.partition("/")
     markers = {entry.name: markers_of(entry) for entry in scenario.phases}
     described = name.startswith(("created-to-", "cpu-"))
@@ -175,7 +175,7 @@ def _check_metric(metric: str, scenario: scenarios.LoadScenario) -> None:
 
 
 def _stored(option: str, given: list[str], repo: Path | None) -> bool:
-    """Return whether a side consists of results, rather than being measured."""
+    """Return whether a side consists of stored results instead of being measured."""
     kinds = {repo is None and sides.is_stored(value) for value in given}
     if len(kinds) > 1:
         raise UsageError("names results and something else", where=option, hint="give one kind")
@@ -185,7 +185,7 @@ def _stored(option: str, given: list[str], repo: Path | None) -> bool:
 def _source(
     repo: Path | None, build: str, implementation: str, builds: Path | None
 ) -> tuple[refs.Repository, str] | None:
-    """Return the repository whose refs are compared, and the descriptor that runs them; None without `--repo`."""
+    """Return the repository whose refs are compared, and the descriptor that runs these refs; None without `--repo`."""
     if repo is None:
         if build or implementation or builds:
             raise UsageError("--build, --implementation and --builds belong to --repo", hint="give --repo, too")
@@ -213,7 +213,7 @@ def _side(
         commit = repository.commit(given[0])
         name = commit[:12] if commit.startswith(given[0]) else f"{given[0]} ({commit[:12]})"
         values = refs.settings_in(values, repository.built(commit, report))
-    loading.load(descriptor, values)  # a mistake is better found now than after the first run
+    loading.load(descriptor, values)  # find mistakes now, not after the first run
     changed = [f"{key}={value}" for key, value in identity.published(named).items() if refs.PLACEHOLDER not in value]
     return sides.MeasuredSide(descriptor, values, " ".join([name, *changed]))
 

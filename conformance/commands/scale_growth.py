@@ -1,4 +1,4 @@
-"""`grove-conformance scale growth`: parse, read, print."""
+"""`grove-conformance scale growth`: parses, reads, prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def growth(
     results: Annotated[list[str], typer.Argument(help="Result files, or folders with them.")],
     pods: Annotated[int, typer.Option(min=1, help="Number of pods to extrapolate to.")] = 100_000,
 ) -> None:
-    """Show what grows with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
+    """Show which values grow with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
     stored, left_out = sides.readable(results)
     for reason in left_out:
         typer.echo(f"left out: {reason}", err=True)

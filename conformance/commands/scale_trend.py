@@ -1,4 +1,4 @@
-"""`grove-conformance scale trend`: parse, read, write."""
+"""`grove-conformance scale trend`: parses, reads, writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grove-conformance scheduler`: check on any cluster whether its scheduler kept gangs whole."""
+"""`grove-conformance scheduler`: checks on any cluster whether its scheduler kept gangs whole."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ WATCHED = (
     Watched(NODES, keep=redaction.node),
     *(Watched(resource) for resource in (PODGANGS, SCALING_GROUPS)),
 )
-"""The resources that rules about placement read. Lists and watches only: nothing of the cluster is changed."""
+"""The resources that the placement rules read. They are only listed and watched: nothing in the cluster is changed."""
 
 PAUSE = 0.5
-"""Seconds between two looks at new records."""
+"""Seconds between two checks for new records."""
 
 
 @app.callback()
@@ -56,10 +56,10 @@ def record(
         float | None, typer.Option("--for", min=1, help="Seconds to record; without it, until Ctrl-C.")
     ] = None,
 ) -> int:
-    """Record what a cluster does with its gangs, by lists and watches alone.
+    """Record what a cluster does with its gangs, only by listing and watching.
 
-    It needs to list and watch pods, nodes, PodGangs and PodCliqueScalingGroups. Of pods, images, commands,
-    environments and volumes are left out.
+    The user needs permission to list and watch pods, nodes, PodGangs and PodCliqueScalingGroups. The images, commands,
+    environments and volumes of pods are not recorded.
     """
     disk.make(output.parent, location=str(output), hint="give another file")
     recorder = Recorder(kubeconfig, AGENT, (*WATCHED, *asyncio.run(_maps(kubeconfig))))
@@ -83,8 +83,9 @@ def record(
 
 
 async def _maps(kubeconfig: Path) -> list[Watched]:
-    """Return PodGangMaps, whose sets have anchors in the place of base gangs, if the cluster serves them."""
-    import aiohttp  # both are slow to import
+    """Return PodGangMaps as a resource to watch, if the cluster serves them. In sets with PodGangMaps, anchors replace
+    base gangs."""
+    import aiohttp  # both modules are slow to import
     from kubernetes.config import ConfigException
 
     try:
@@ -114,7 +115,8 @@ def judge(
     ] = SETTLED,
     output: Annotated[Path | None, typer.Option("--json", help="Write the result to this file, too.")] = None,
 ) -> int:
-    """Judge a recorded history: torn gangs, scaled gangs before their base gangs, required domains, full nodes.
+    """Judge a recorded history: torn gangs, scaled gangs before their base gangs, required domains, overcommitted
+    nodes.
 
     Exits with 1 if a rule was broken, with 5 if there was no gang to judge, and with 6 if the recording ends before it
     is clear whether a gang stays torn.
@@ -135,7 +137,7 @@ def judge(
 
 
 def describe(judgement: Placements, now: float) -> list[str]:
-    """Return the result as lines for people."""
+    """Return the result as lines of readable text."""
     counts = Counter(fate.state for fate in judgement.fates)
     spaces = len({fate.namespace for fate in judgement.fates})
     parts = ", ".join(f"{counts[state]} {state}" for state in GangState if counts[state]) or "none"
