@@ -1,7 +1,7 @@
-"""Scaled PodGangs wait for their base PodGang.
+"""Tests that scaled PodGangs wait for their base PodGang.
 
-A scaled gang holds the replicas of a scaling group above minAvailable. It must not take capacity that its base gang
-still needs, even where it would fit and the base gang does not.
+A scaled gang holds a replica of a scaling group above minAvailable. It must not take capacity that its base gang still
+needs, even if the scaled gang fits and the base gang does not.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 Statuses = dict[str, dict[str, object]]
-"""Reported fields and conditions by PodClique."""
+"""PodClique → its reported fields and conditions."""
 BREACHED = "MinAvailableBreached"
 
 
 class BaseGangShortOfNodes(Scene):
-    """One node, later more. Each replica of the workers fills a node: the base gang needs two nodes, each scaled gang
-    would fit on the first one. A replica has one prefill pod above its minimum."""
+    """One node, later more. Each replica of the workers fills a node. The base gang needs two nodes, while each scaled
+    gang would fit on the first node. A replica has one prefill pod above its minimum."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
@@ -47,7 +47,7 @@ class BaseGangShortOfNodes(Scene):
         env.settle("all gangs exist", composition.all_in_gangs(self.expected.cliques), 60)
         env.wait_for("base gang ungated", predicates.all_ungated(self.based))
 
-        # A later set that becomes bound proves that operator and scheduler are still working.
+        # A later set that becomes bound proves that the operator and the scheduler are still working.
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set bound", predicates.all_bound(list(expected(later).cliques.values())))
@@ -55,7 +55,7 @@ class BaseGangShortOfNodes(Scene):
         env.mark("nothing moves")
         env.settle("statuses at rest", _unscheduled(self.based, self.scaled), 60)
 
-        # Now just the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
+        # Now only the minimum of the base gang fits, and that is enough for the scaled gangs to lose their gates.
         env.nodes("dgx-h100", 1)
         env.wait_for("base gang bound", predicates.admitted(self.expected, self.base))
         env.wait_for("minimum of the base gang Ready", predicates.minimum_ready(self.expected, self.base))
@@ -67,7 +67,7 @@ class BaseGangShortOfNodes(Scene):
 
 @requirement("GANG-001")
 def test_each_replica_above_the_minimum_has_its_own_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """Gangs are compared by the PodCliques that they hold: names of gangs differ between releases."""
+    """Gangs are compared by the PodCliques that they hold, because the names of gangs differ between releases."""
     expected_cliques = sorted(sorted(gang.minimums) for gang in run.scene.expected.gangs.values())
     observed_cliques = sorted(map(composition.cliques_of, run.at("all gangs exist").list("podgangs")))
     run.expect("PodCliques of each gang", expected_cliques, observed_cliques)
@@ -80,7 +80,8 @@ def test_a_waiting_base_gang_is_ungated(run: Recorded[BaseGangShortOfNodes]) -> 
 
 @requirement("GANG-007")
 def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """A scaled gang would fit on the only node: a pod bound too early would keep the base gang from ever fitting."""
+    """A scaled gang would fit on the only node. A scaled pod that is bound too early would keep the base gang from ever
+    fitting."""
     scaled = run.scene.scaled
     run.always("no pod of a scaled gang is bound", predicates.none_bound(scaled), until="nothing moves")
     run.always("no pod of a scaled gang is ungated", predicates.none_ungated(scaled), until="nothing moves")
@@ -88,7 +89,8 @@ def test_scaled_pods_keep_their_gate(run: Recorded[BaseGangShortOfNodes]) -> Non
 
 @requirement("GANG-008", reaches="scaled gangs ungated")
 def test_scaled_pods_lose_their_gate_after_the_base_gang(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """Only the minimum of the base gang fits at that time, and becomes Ready: the pod above it stays unscheduled."""
+    """At that time only the minimum of the base gang fits and becomes Ready. The pod above the minimum stays
+    unscheduled."""
 
 
 @requirement("SCHED-001")
@@ -98,7 +100,7 @@ def test_a_base_gang_that_does_not_fit_binds_nothing(run: Recorded[BaseGangShort
 
 @requirement("SCHED-002", reaches=("base gang bound", "minimums of the scaled gangs bound"))
 def test_gangs_are_bound_once_nodes_appear(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """There is room for all pods then; those above the minimums are left to SCHED-006."""
+    """There is room for all pods at that time. Pods above the minimums are covered by SCHED-006."""
 
 
 @requirement("SCHED-005", reaches="later set bound")
@@ -107,7 +109,7 @@ def test_a_later_set_is_bound(run: Recorded[BaseGangShortOfNodes]) -> None: ...
 
 @requirement("CORE-027")
 def test_statuses_say_that_nothing_is_scheduled(run: Recorded[BaseGangShortOfNodes]) -> None:
-    """Pods of scaled gangs keep their gates, those of the base gang have lost them."""
+    """Pods of scaled gangs keep their gates, and pods of the base gang have lost their gates."""
     expected_statuses, observed_statuses = _statuses(run.scene.based, run.scene.scaled, run.at("statuses at rest"))
     run.same("statuses of cliques without scheduled pods", expected_statuses, observed_statuses)
 
@@ -128,8 +130,8 @@ test_invariants = invariants(
 def _statuses(
     based: Sequence[ExpectedClique], scaled: Sequence[ExpectedClique], view: View
 ) -> tuple[Statuses, Mapping[str, object]]:
-    """Return the statuses that the cliques have to report while none of their pods is scheduled, and the observed
-    ones."""
+    """Return the statuses that the cliques must report while none of their pods is scheduled, and the observed
+    statuses."""
     expected_statuses: Statuses = {}
     observed_statuses: dict[str, object] = {}
     for clique in (*based, *scaled):
@@ -151,6 +153,6 @@ def _statuses(
 
 @predicate
 def _unscheduled(view: View, based: Sequence[ExpectedClique], scaled: Sequence[ExpectedClique]) -> bool | Unmet:
-    """The statuses of all cliques are those of cliques without scheduled pods."""
+    """Every clique reports the status of a clique without scheduled pods."""
     expected_statuses, observed_statuses = _statuses(based, scaled, view)
     return expected_statuses == observed_statuses or Unmet("the statuses are behind")

@@ -1,4 +1,4 @@
-"""Scheduling gates that do not come from Grove: another component may hold a pod back as well."""
+"""Tests of scheduling gates that do not come from Grove. Another component may hold a pod back as well."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ATTEMPTS = 300
 
 
 class PodsWithAGateOfSomebodyElse(Scene):
-    """A policy of the API server puts a gate on each new pod of the namespace: Kubernetes does not allow adding one to
-    an existing pod."""
+    """A policy of the API server adds a gate to each new pod of the namespace, because Kubernetes does not allow adding
+    a gate to an existing pod."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -42,7 +42,7 @@ class PodsWithAGateOfSomebodyElse(Scene):
 
 @requirement("GANG-020")
 def test_only_groves_own_gate_is_removed(run: Recorded[PodsWithAGateOfSomebodyElse]) -> None:
-    """The scene ends only if Grove's own gate is removed, although the other one stays."""
+    """The scene goes on only if Grove's own gate is removed although the other gate stays."""
     run.given("Grove's gate removed")
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.cliques for pod in predicates.pods_of(view, clique.name)]
@@ -54,7 +54,7 @@ test_invariants = invariants(PodsWithAGateOfSomebodyElse, "INV-001", "INV-004", 
 
 
 def _policy(namespace: str) -> tuple[Object, Object]:
-    """Return a policy that adds the gate to new pods of the namespace, and its binding, both named like the
+    """Return a policy that adds the gate to new pods of the namespace, and its binding. Both have the name of the
     namespace."""
     api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
     in_namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
@@ -75,7 +75,7 @@ def _policy(namespace: str) -> tuple[Object, Object]:
 
 def _wait_for_policy(env: SceneEnvironment) -> None:
     """Wait until a new pod would get the gate. The API server takes about a second to apply a policy, and does not
-    report when it does."""
+    report when it has done so."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/probe:1"}]})
     probe = env.dry_run.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": pod})
     for _ in range(ATTEMPTS):

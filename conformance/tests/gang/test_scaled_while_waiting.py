@@ -1,4 +1,4 @@
-"""A set and its scaling groups are scaled out while nothing of the set runs."""
+"""Tests in which a set and its scaling groups are scaled out while no pod of the set is running."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SIZES: dict[str, Any] = {
     "prefillGpus": 4,
     "decodeGpus": 4,
 }
-"""A replica of the workers at its minimum fills a node, and has one prefill pod above that."""
+"""A replica of the workers at its minimum fills a node, and has one prefill pod above its minimum."""
 
 
 class ScaledOutWhileItWaits(Scene):
-    """One node, on which a base gang does not fit: it needs two. Meanwhile the set gets a second replica, and the
-    scaling group of each replica one more. In the end there is room for everything."""
+    """One node, on which the base gang does not fit because it needs two. While it waits, the set gets a second
+    replica, and the scaling group of each replica gets one more. Finally there is room for all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
@@ -59,7 +59,7 @@ def test_what_does_not_fit_is_not_bound(run: Recorded[ScaledOutWhileItWaits]) ->
 
 @requirement("GANG-007")
 def test_added_replicas_keep_their_gates(run: Recorded[ScaledOutWhileItWaits]) -> None:
-    """They were added after their base gang, and wait for it like the replicas that existed from the beginning."""
+    """The replicas were added after their base gang, and wait for it like the replicas that existed from the start."""
     run.always("no pod of a scaled gang is ungated", predicates.none_ungated(run.scene.scaled), until="nothing fits")
 
 

@@ -1,7 +1,7 @@
-"""An inference service that fits only in part is not torn apart.
+"""Tests that an inference service that fits only partly is not placed partly.
 
-A scheduler that looks at one pod at a time binds what fits: GPUs are taken, and nothing is served. Both scenes show it
-whatever the order of the pods.
+A scheduler that considers one pod at a time binds every pod that fits, so GPUs are taken although nothing is served.
+Both scenes detect this in whatever order the pods are scheduled.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 
 
 class ServiceThatDoesNotFit(Scene):
-    """A service that does not fit. A later set without GPUs is bound: the scheduler has considered the service."""
+    """A service that does not fit. A later set without GPUs is bound, which shows that the scheduler has considered the
+    service."""
 
     def create(self, env: SceneEnvironment, workload: Object) -> None:
-        """Create the service, then a later set, which proves that the scheduler had its chance."""
+        """Create the service and then a later set, which proves that the scheduler had a chance to place the
+        service."""
         self.service = list(expected(workload).cliques.values())
         env.create(workload)
         env.wait_for("service ungated", predicates.all_ungated(self.service))
@@ -28,7 +30,8 @@ class ServiceThatDoesNotFit(Scene):
 
 
 class NoDecodePodFits(ServiceThatDoesNotFit):
-    """Ten nodes with one GPU each. Each of the ten prefill pods fits; a decode pod needs two GPUs on one node."""
+    """Ten nodes with one GPU each. Each of the ten prefill pods fits, but a decode pod requests two GPUs on one
+    node."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 10)
@@ -36,8 +39,8 @@ class NoDecodePodFits(ServiceThatDoesNotFit):
 
 
 class OneNodeShort(ServiceThatDoesNotFit):
-    """Five nodes with one GPU each, later six. The minimum is four prefill and two decode pods: each PodGroup fits
-    alone, both together need six nodes."""
+    """Five nodes with one GPU each, later six. The minimum is four prefill and two decode pods. Each PodGroup fits
+    alone, but both together need six nodes."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 5)

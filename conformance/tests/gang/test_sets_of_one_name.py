@@ -1,4 +1,4 @@
-"""Sets of one name in two namespaces: the name of an object identifies it only together with its namespace."""
+"""Tests with sets of the same name in two namespaces. A name identifies an object only together with its namespace."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from conformance.testing.disruption import CLIQUES, GROUPS, SETS
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GPUS = 8
-"""GPUs of one dgx-h100 node: each GPU pod fills a node."""
+"""The GPUs of one dgx-h100 node. Each GPU pod fills a node."""
 KINDS = (CLIQUES, GROUPS, "podgangs", "pods", "services")
 
 
 class SetsOfOneName(Scene):
-    """Two namespaces, each with a set of the same name: a base gang and a scaled gang of two nodes each. There are five
-    nodes: the first set takes four, so the second one does not fit. With one node more its base gang fits; after the
-    deletion of the first set, all of it fits."""
+    """Two namespaces, each with a set of the same name, which has a base gang and a scaled gang of two nodes each.
+    There are five nodes. The first set takes four nodes, so the second set does not fit. With one more node, the second
+    set's base gang fits. After the first set is deleted, all of the second set fits."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 5)
@@ -55,8 +55,8 @@ class SetsOfOneName(Scene):
 
 @requirement("GANG-025", reaches=("second set's base gang ungated", "second set's scaled gang ungated"))
 def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None:
-    """The second set has all objects of its own. Its scaled gang waits for its own base gang, although the base
-    gang of the other set is scheduled. The deletion of the first set deletes nothing of it."""
+    """The second set has its own objects. Its scaled gang waits for its own base gang, although the base gang of the
+    first set is scheduled. The deletion of the first set deletes no object of the second set."""
     run.given("first set bound")
     ungated = predicates.none_ungated(run.scene.scaled)
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
@@ -104,12 +104,12 @@ def _parts(view: View, kind: str, set_name: str) -> dict[str, str]:
 
 
 def _all_parts(view: View, set_name: str) -> dict[str, str]:
-    """Return resource/name → UID of the objects of a set, of all kinds."""
+    """Return `resource/name` → UID for the objects of a set, of all kinds."""
     return {f"{kind}/{key}": object_uid for kind in KINDS for key, object_uid in _parts(view, kind, set_name).items()}
 
 
 def _owned_by(other: View, view: View, set_name: str) -> list[str]:
-    """Return the objects of a set in `view` that name an owner in `other`."""
+    """Return the objects of a set in `view` whose owner is an object in `other`."""
     owners = {uid(item) for kind in (SETS, *KINDS) for item in other.list(kind)}
     return [
         f"{kind}/{name(item)}"
@@ -121,7 +121,7 @@ def _owned_by(other: View, view: View, set_name: str) -> list[str]:
 
 
 def _strangers(view: View) -> list[str]:
-    """Return the pods that gangs refer to and that are not in their namespace, as gang: namespace/pod."""
+    """Return the pods that gangs reference although they are not in the gang's namespace, as `gang: namespace/pod`."""
     return [
         f"{name(gang)}: {text(pod, 'namespace')}/{text(pod, 'name')}"
         for gang in view.list("podgangs")

@@ -1,4 +1,4 @@
-"""A gang is bound as a whole or not at all: it waits without holding capacity, and is bound once it fits."""
+"""Tests that a gang is bound as a whole or not at all. A waiting gang holds no capacity, and is bound when it fits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from conformance.testing import composition, predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 GPUS = 8
-"""GPUs of one dgx-h100 node. Every GPU pod here fills a node, so that counting nodes is counting pods."""
+"""The GPUs of one dgx-h100 node. Every GPU pod of this module fills a node, so the number of nodes is the number of
+such pods."""
 
 
 class GangLargerThanThePool(Scene):
     """Two nodes, later more, and a large set whose minimum needs three nodes: a router, two prefill pods and a decode
-    pod. Two further pods are above the minimum. Smaller sets come later and fit."""
+    pod. Two more pods are above the minimum. Smaller sets are created later and fit."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -35,19 +36,19 @@ class GangLargerThanThePool(Scene):
         env.wait_for("large gang initialized", composition.initialized(self.large[0].name))
         env.wait_for("large gang ungated", predicates.all_ungated(self.large))
 
-        # A gang that comes later and fits proves that the scheduler is at work, and has tried the large one.
+        # A later gang that fits proves that the scheduler is working and has tried the large gang.
         small = env.workload("frontend", setName="small")
         env.create(small)
         env.wait_for("small set bound", predicates.all_bound(_cliques(expected(small))))
         env.quiet(1)
 
-        # A set that needs all GPUs proves that the large one reserves none of them.
+        # A set that needs all GPUs proves that the large set reserves none of them.
         filler = env.workload("frontend", setName="filler", gpus=GPUS)
         env.create(filler)
         env.wait_for("nodes filled", predicates.all_bound(_cliques(expected(filler))))
         env.quiet(1)
 
-        # A gang that waits is tried again when nodes appear. The large one does not fit on these either.
+        # A waiting gang is retried when nodes are added. The large gang does not fit on these nodes either.
         late_workload = env.workload("frontend", setName="late", gpus=GPUS)
         self.late_cliques = _cliques(expected(late_workload))
         env.create(late_workload)
@@ -73,12 +74,12 @@ def test_a_gang_whose_pods_exist_is_initialized(run: Recorded[GangLargerThanTheP
 
 @requirement("GANG-006", reaches=("large gang ungated", "late set ungated"))
 def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None:
-    """Neither gang fits when it becomes complete."""
+    """Neither gang fits at the time at which all of its pods exist."""
 
 
 @requirement("SCHED-001")
 def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanThePool]) -> None:
-    """Neither while other gangs are bound beside it, nor when nodes appear that are not enough."""
+    """No pod is bound while other gangs are bound, nor when too few nodes are added."""
     large, late_unbound = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late_cliques)
     run.always("no pod of the large gang is bound", large, until="room for the minimum")
     run.always("no pod of the late gang is bound while the nodes are full", late_unbound, until="two nodes more")
