@@ -1,4 +1,4 @@
-"""Pods that a scene holds back, and the conditions of the start-up tests."""
+"""Helpers to hold pods back, and predicates of the startup tests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from conformance.suite.scenes.scene_environment import SceneEnvironment
 from conformance.testing import predicates
 
 HOLD = "conformance.grove.io/hold-ready"
-"""The fake cluster starts a pod with this annotation, but does not make it Ready."""
+"""The annotation with which the fake cluster starts a pod but does not make it Ready."""
 
 
 def hold(workload: dict[str, Any], *templates: str) -> dict[str, Any]:
-    """Have the pods of these cliques held back: they are bound and started, but not Ready."""
+    """Hold back the pods of these cliques: they are bound and started, but do not become Ready."""
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in templates:
             clique["annotations"] = {**clique.get("annotations", {}), HOLD: "until the scene releases it"}
@@ -33,7 +33,7 @@ def release(env: SceneEnvironment, pod: str) -> None:
 
 
 def break_down(env: SceneEnvironment, pod: str) -> None:
-    """Make a pod not Ready, and keep it so."""
+    """Make a pod not Ready, and keep it that way."""
     env.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
     conditions = [{"type": kind, "status": "False", "reason": "ContainersNotReady"} for kind in _READINESS]
     conditions += [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized")]
@@ -44,8 +44,8 @@ _READINESS = ("ContainersReady", "Ready")
 
 
 def require_premises(env: SceneEnvironment, *workloads: Mapping[str, Any]) -> None:
-    """Raise Blocked if the operator has pods wait in a form that this cluster cannot play, or if pods of these
-    workloads are not held back: that annotations of a template are copied to Pods is a SHOULD (RES-115)."""
+    """Raise Blocked if the operator makes pods wait in a way that this cluster cannot simulate, or if pods of these
+    workloads are not held back. Copying the annotations of a template to Pods is only a SHOULD (RES-115)."""
     current_pods = env.history.view().list("pods")
     known_waits.require(current_pods, template_names={"own"})
     held_cliques = [
@@ -69,13 +69,13 @@ def names(view: View, clique: str) -> list[str]:
 
 
 def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
-    """Return how many pods of each clique are Ready."""
+    """Return clique → number of Ready pods."""
     return {name: sum(map(pods.ready, members)) for name, members in predicates.by_clique(view, cliques).items()}
 
 
 @predicate
 def are_ready(view: View, cliques: Sequence[ExpectedClique], minimum: int | None = None) -> bool | Unmet:
-    """All pods of each clique are Ready, or at least so many."""
+    """All pods of each clique are Ready, or at least `minimum` of them."""
     lacks = [
         f"{count} of {minimum or predicates.sizes(cliques)[name]} pods of {name} are Ready"
         for name, count in ready(view, cliques).items()
@@ -93,7 +93,7 @@ def none_ready(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 
 @predicate
 def are_under_way(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
-    """Every pod of the cliques has been started on its node; its init containers may not be through."""
+    """Every pod of the cliques has started on its node. Its init containers may still be running."""
     lacks = [
         name(pod)
         for members in predicates.by_clique(view, cliques).values()

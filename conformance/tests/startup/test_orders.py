@@ -1,5 +1,5 @@
-"""Which cliques start after which, in each start-up type: all that others wait for are held back, and released bit by
-bit."""
+"""Tests of which cliques start after which, for each startup type. All parents are held back at first and then released
+step by step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conformance.tests.startup.predicates import (
 )
 
 ANY, IN_ORDER, EXPLICIT, BEHIND = "any", "order", "explicit", "after-group"
-"""Sets; BEHIND has a clique that starts after a scaling group."""
+"""The names of the sets. In BEHIND, a clique starts after a scaling group."""
 ORDERED = (IN_ORDER, EXPLICIT)
 HELD, FRONTS_HELD, ONE_HELD = "all held back", "fronts held back", "a base replica held back"
 OTHERS_HELD, END, WORKERS = "scaled gangs held back", "the end", "workers without order are Ready"
@@ -37,10 +37,11 @@ def based(set_name: str) -> str:
 
 
 class HeldBackInEachOrder(Scene):
-    """Nodes with room for all pods. Sets of each start-up type, with two replicas of a scaling group in the base gang
-    and two in scaled gangs; fronts and leaders are held back. First the leader of one replica in the base gang is
-    released, then the front, then the other leader, and then the leader of one scaled gang; that of the other stays
-    held back. In a further set a clique starts after a scaling group, whose replicas are released one by one."""
+    """Nodes with room for all pods. There is a set of each startup type, with two replicas of a scaling group in the
+    base gang and two in scaled gangs. Fronts and leaders are held back. First the leader of one replica in the base
+    gang is released, then the front, then the other leader, and then the leader of one scaled gang. The leader of the
+    other scaled gang stays held back. In another set a clique starts after a scaling group, whose replicas are released
+    one by one."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -55,7 +56,7 @@ class HeldBackInEachOrder(Scene):
         self.cliques = {name: clique for workload in workloads for name, clique in expected(workload).cliques.items()}
         for workload in workloads:
             env.create(workload)
-        # Pods of scaled gangs may wait for a base gang that is Ready.
+        # Pods of scaled gangs may wait until the base gang is Ready.
         base = [clique for clique in self.cliques.values() if not clique.base_gang]
         env.wait_for("base gangs bound", predicates.all_bound(base))
         env.wait_for("base gangs under way", are_under_way(base))
@@ -84,7 +85,8 @@ class HeldBackInEachOrder(Scene):
         env.mark(END)
 
     def of(self, set_name: str, template: str, replicas: Iterable[int]) -> list[ExpectedClique]:
-        """Return the cliques of replicas of a scaling group, all or those of a template."""
+        """Return the cliques of these replicas of a set's scaling group: those of `template`, or all of them if it is
+        empty."""
         heads = tuple(f"{set_name}-0-sg-{replica}-{template}" for replica in replicas)
         return [member for name, member in self.cliques.items() if name.startswith(heads)]
 
@@ -100,12 +102,13 @@ class HeldBackInEachOrder(Scene):
 
 @requirement("START-001", reaches=WORKERS)
 def test_any_order_waits_for_nothing(run: Recorded[HeldBackInEachOrder]) -> None:
-    """The template of the workers names the fronts and leaders in startsAfter, and all of these are held back."""
+    """The workers' template lists the fronts and leaders in startsAfter, and all of these are held back."""
 
 
 @requirement("START-002", reaches=based(IN_ORDER))
 def test_a_base_gang_starts_in_the_order_of_the_template(run: Recorded[HeldBackInEachOrder]) -> None:
-    """Leaders wait for the front, workers for the leaders of both replicas, and no clique for the scaled gangs."""
+    """Leaders wait for the front, workers wait for the leaders of both replicas, and no clique waits for the scaled
+    gangs."""
     run.given(HELD)
     scene = run.scene
     leaders, workers = (scene.of(IN_ORDER, clique, (0, 1)) for clique in ("ld", "wk"))
@@ -115,13 +118,15 @@ def test_a_base_gang_starts_in_the_order_of_the_template(run: Recorded[HeldBackI
 
 @requirement("START-003", reaches=scaled(IN_ORDER))
 def test_a_scaled_gang_starts_in_its_own_order(run: Recorded[HeldBackInEachOrder]) -> None:
-    """The leader is the first clique of the gang, and the worker waits for it, although all of the base gang runs."""
+    """The leader is the first clique of the gang. The worker waits for the leader, although the whole base gang is
+    running."""
     _scaled_workers_wait(run, IN_ORDER)
 
 
 @requirement("START-004", reaches=(based(EXPLICIT), based(BEHIND)))
 def test_a_base_gang_starts_after_what_its_templates_name(run: Recorded[HeldBackInEachOrder]) -> None:
-    """Workers wait for the front and for the leaders of both replicas; a clique for both replicas of a group."""
+    """Workers wait for the front and for the leaders of both replicas. In BEHIND, a clique waits for both replicas of a
+    group."""
     run.given(HELD)
     workers = [*run.scene.of(EXPLICIT, "wk", (0, 1)), run.scene.cliques[f"{BEHIND}-0-z"]]
     run.always("nothing that others are to start before is Ready", none_ready(workers), until=ONE_HELD)
@@ -129,7 +134,7 @@ def test_a_base_gang_starts_after_what_its_templates_name(run: Recorded[HeldBack
 
 @requirement("START-005", reaches=scaled(EXPLICIT))
 def test_a_scaled_gang_starts_after_what_its_own_replica_has(run: Recorded[HeldBackInEachOrder]) -> None:
-    """Of the front and the leader that the template of the worker names, only the leader is in the gang."""
+    """The worker's template names the front and the leader, but only the leader is in the worker's gang."""
     _scaled_workers_wait(run, EXPLICIT)
 
 
@@ -137,7 +142,7 @@ test_invariants = invariants(HeldBackInEachOrder, "INV-001", "INV-004", "INV-005
 
 
 def _scaled_workers_wait(run: Recorded[HeldBackInEachOrder], set_name: str) -> None:
-    """No worker of a scaled gang is Ready before its own leader is released."""
+    """Expect that no worker of a scaled gang is Ready before its own leader is released."""
     run.given(HELD)
     for replica, step in ((2, OTHERS_HELD), (3, END)):
         workers = run.scene.of(set_name, "wk", (replica,))

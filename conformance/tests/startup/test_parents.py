@@ -1,4 +1,5 @@
-"""The cliques that each clique starts after, in each start-up type, and the init container that its pods wait in."""
+"""Tests of the cliques that each clique starts after, for each startup type, and of the init container in which its
+pods wait."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from conformance.testing.comparison import of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 ALIKE = "alike"
-"""The set with cliques whose names are the ends of others' names."""
+"""The set in which the name of one clique is the end of another clique's name."""
 
 
 class SetsOfEachStartupType(Scene):
-    """Two nodes with room for all pods. Three sets differ in the start-up type only; in a fourth one the base gang has
-    two replicas of the scaling group; in a fifth one a clique starts after a scaling group; in the last one names of
-    cliques are the ends of others' names."""
+    """Two nodes with room for all pods. Three sets differ only in the startup type. In the fourth set, the base gang
+    has two replicas of the scaling group. In the fifth set, a clique starts after a scaling group. In the last set, the
+    name of one clique is the end of another clique's name."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -60,7 +61,7 @@ def available(workload: Object) -> str:
 
 @requirement("START-015")
 def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> None:
-    """The parents are computed from the templates of all sets, with full names."""
+    """The parents are computed, with full names, from the templates of all sets."""
     places, view = list(_places(run.scene.workloads)), run.at("sets created")
     cliques = {place.clique.name: view.get("podcliques", place.clique.name) for place in places}
     actual = {clique_name: of(clique, texts(clique, "spec", "startsAfter")) for clique_name, clique in cliques.items()}
@@ -69,7 +70,7 @@ def test_cliques_list_their_parents(run: Recorded[SetsOfEachStartupType]) -> Non
 
 @requirement("START-006")
 def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Judge the pods once all exist, and only if the sets become available with the init container."""
+    """The pods are judged when all of them exist, and only if the sets become available with the init container."""
     for workload in run.scene.workloads:
         run.given(exist(workload))
     expected_waiters, actual, view = {}, {}, run.at("sets created")
@@ -83,7 +84,7 @@ def test_pods_with_parents_have_the_init_container(run: Recorded[SetsOfEachStart
 
 @requirement("START-007")
 def test_the_arguments_are_the_parents_with_their_minimums(run: Recorded[SetsOfEachStartupType]) -> None:
-    """START-009 judges the set whose names are alike."""
+    """The set ALIKE is covered by START-009."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name != ALIKE]
     arguments = {waiting_pod.name: _arguments(waiting_pod.place.parents) for waiting_pod in waiting}
     run.same(
@@ -113,7 +114,7 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
 
 @requirement("START-009")
 def test_a_parent_is_not_taken_for_one_with_a_similar_name(run: Recorded[SetsOfEachStartupType]) -> None:
-    """Judge the arguments: only those with the minAvailable of the other clique are wrong."""
+    """Only the arguments that have the minAvailable of the other clique are wrong."""
     waiting = [waiting_pod for waiting_pod in _waiting(run) if waiting_pod.place.set.name == ALIKE]
     wrong = {
         waiting_pod.name: waiting_pod.observed(waiting_pod.place.arguments_of_namesakes) for waiting_pod in waiting
@@ -126,14 +127,15 @@ test_invariants = invariants(SetsOfEachStartupType, "INV-001", "INV-004", "INV-0
 
 @dataclass(frozen=True)
 class _Place:
-    """A clique with its parents, and the minAvailable of each."""
+    """A clique with its parents, and the minAvailable of each parent."""
 
     set: template.SetTemplate
     clique: ExpectedClique
     parents: Mapping[str, int]
 
     def arguments_of_namesakes(self, pod: Document) -> list[str]:
-        """Return the arguments that give a parent the minAvailable of a clique whose name is the end of its own."""
+        """Return the arguments that give a parent the minAvailable of a clique whose name is the end of the parent's
+        name."""
         namesakes = {
             f"--podcliques={parent}:{clique.min_available}"
             for parent, min_available in self.parents.items()
@@ -145,7 +147,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A pod that has to wait for parents; None where its clique has no pod."""
+    """A pod that has to wait for parents; None if its clique has no pod."""
 
     place: _Place
     pod: Document | None
@@ -155,12 +157,13 @@ class _Waiting:
         return name(self.pod) if self.pod else self.place.clique.name
 
     def observed(self, read: Callable[[Document], object]) -> object:
-        """Return what `read` reads off the pod, or ABSENT without the init container, which START-006 judges."""
+        """Return the value that `read` reads from the pod, or ABSENT if the init container is missing, which is covered
+        by START-006."""
         return read(self.pod) if self.pod and startup.waiter(self.pod) else ABSENT
 
 
 def _places(workloads: list[Object]) -> Iterator[_Place]:
-    """Yield all cliques of the sets."""
+    """Yield all cliques of the sets, with their parents."""
     for workload in workloads:
         pcs = template.read(workload)
         for clique in expected(workload).cliques.values():
@@ -191,5 +194,5 @@ def _args(pod: Document) -> Any:
 
 
 def _only(observed: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries with these keys; other components may have added more."""
+    """Return the values of these keys. Other components may have added more keys."""
     return {key: observed.get(key) for key in keys}

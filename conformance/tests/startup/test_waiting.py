@@ -1,5 +1,5 @@
-"""Pods start after their parents. Scenes hold pods back and release them one by one, so that each step of the order
-can be seen."""
+"""Tests that pods start after their parents. The scenes hold pods back and release them one by one, so that each step
+of the order can be observed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from conformance.tests.startup.predicates import (
 
 
 class GangsHeldBack(Scene):
-    """Nodes with room for all pods. A base gang and two scaled gangs, whose fronts and leaders are held back. First the
-    base gang's are released, then the leader of one scaled gang, while the front of the base gang is not Ready."""
+    """Nodes with room for all pods. A base gang and two scaled gangs, whose fronts and leaders are held back. First
+    those of the base gang are released. Then the leader of one scaled gang is released while the front of the base gang
+    is not Ready."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -81,8 +82,8 @@ class ReplicasHeldBack(Scene):
 
 
 class ParentsReadyOneByOne(Scene):
-    """Nodes with room for all pods. The workers wait for one of two leaders, the leaders for two of three fronts. A
-    leader and two fronts are released, one by one, and in the end all others."""
+    """Nodes with room for all pods. The workers wait for one of two leaders, and the leaders wait for two of three
+    fronts. One leader and two fronts are released one by one, and finally all other pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -114,8 +115,8 @@ class ParentsReadyOneByOne(Scene):
 
 
 class FrontsLost(Scene):
-    """Nodes with room for all pods. All pods are Ready when the fronts break down; then a leader is deleted, and in the
-    end the fronts recover."""
+    """Nodes with room for all pods. The fronts break down when all pods are Ready. Then a leader is deleted, and
+    finally the fronts recover."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
@@ -145,7 +146,7 @@ class FrontsLost(Scene):
 
 @requirement("START-010", reaches=("base gang bound", "scaled gangs bound"))
 def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -> None:
-    """The pods that others wait for are held back until all pods of their own gang are bound."""
+    """The parents are held back until all pods of their own gang are bound."""
     run.given("base gang under way")
     parents = [clique for clique in run.scene.base if clique.template.name in ("fe", "ld")]
     run.expect("Ready pods of parents", predicates.none(parents), ready(run.at("base gang under way"), parents))
@@ -153,18 +154,18 @@ def test_gangs_are_bound_before_any_pod_is_ready(run: Recorded[GangsHeldBack]) -
 
 @requirement("GANG-008", reaches="scaled gangs ungated by a Ready base gang")
 def test_a_ready_base_gang_releases_scaled_gangs(run: Recorded[GangsHeldBack]) -> None:
-    """An operator may wait for this, or do it before (GANG-027)."""
+    """An operator may wait until the base gang is Ready, or release the scaled gangs earlier (GANG-027)."""
 
 
 @requirement("GANG-027", reaches="scaled gangs ungated")
 def test_a_base_gang_that_is_not_ready_releases_scaled_gangs(run: Recorded[GangsHeldBack]) -> None:
-    """The front of the base gang is bound and held back, so that none of the gang's pods can be Ready."""
+    """The front of the base gang is bound but held back, so none of the gang's pods can be Ready."""
 
 
 @requirement("START-012", reaches="one scaled gang ready")
 def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
-    """The leaders of both scaled gangs are held back longer than those of the base gang, whose front breaks down before
-    one of them starts."""
+    """The leaders of both scaled gangs are held back longer than the leader of the base gang. The base gang's front
+    breaks down before one of the scaled gangs starts."""
     run.given("base gang ready", "scaled gangs under way")
     run.always("no pod of the scaled gangs is Ready", none_ready(run.scene.scaled), until="scaled gangs wait")
     other = none_ready(run.scene.other)
@@ -175,7 +176,7 @@ def test_gangs_start_independently(run: Recorded[GangsHeldBack]) -> None:
 def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) -> None:
     """The front of the second replica is released first.
 
-    That both start in the end shows that the second one has waited for the first, if it has.
+    Both replicas start in the end, so a second replica that did not start had waited for the first one.
     """
     run.given("all pods bound", "first replica waits")
     run.always("no pod of the first replica is Ready", none_ready(run.scene.first), until="first replica waits")
@@ -185,7 +186,7 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
 
 @requirement("START-011", reaches="all pods ready")
 def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """No front is Ready at first. In the end all parents are, so that any number of them suffices."""
+    """No front is Ready at first. At the end all parents are Ready, whatever number of them the pods wait for."""
     run.given("all pods bound")
     then = ready(run.at("leader waits for the fronts"), run.scene.cliques)
     run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), then)
@@ -193,7 +194,7 @@ def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> Non
 
 @requirement("START-017")
 def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """One front less than the leaders wait for is Ready."""
+    """The number of Ready fronts is one less than the leaders wait for."""
     run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
     then = ready(run.at("leader waits for a second front"), run.scene.cliques)
@@ -202,7 +203,7 @@ def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyO
 
 @requirement("START-016", reaches=("leader ready after two of three fronts", "worker ready after one of two leaders"))
 def test_pods_wait_for_no_more_than_the_minimums(run: Recorded[ParentsReadyOneByOne]) -> None:
-    """The pods above the minimums of the parents are held back until all others are Ready."""
+    """The pods above the parents' minimums are held back until all other pods are Ready."""
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
     end = ready(run.at("nothing moves"), run.scene.cliques)
     run.expect("Ready pods in the end", {front: 2, leaders: 1, workers: 1}, end)
@@ -210,7 +211,7 @@ def test_pods_wait_for_no_more_than_the_minimums(run: Recorded[ParentsReadyOneBy
 
 @requirement("START-013")
 def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> None:
-    """Compare the uids of leaders and workers, a moment after their fronts are lost."""
+    """The UIDs of leaders and workers are compared shortly after their fronts are lost."""
     run.given("all pods ready", "fronts not ready")
     children = [run.scene.leaders, run.scene.workers]
     started, now = (sorted(_uids(run.at(step), children)) for step in ("all pods ready", "fronts lost"))
@@ -219,7 +220,7 @@ def test_started_pods_do_not_need_their_parents(run: Recorded[FrontsLost]) -> No
 
 @requirement("START-014")
 def test_a_replaced_pod_waits_for_its_parents_again(run: Recorded[FrontsLost]) -> None:
-    """The fronts are not Ready when a leader is deleted, and its successor is started."""
+    """The fronts are not Ready when a leader is deleted and its successor is started."""
     run.given("a leader is bound", "deleted leader replaced", "new leader under way")
     leaders = run.scene.leaders
     run.expect("Ready leaders without fronts", {leaders.name: 1}, ready(run.at("new leader waits"), [leaders]))
@@ -237,18 +238,18 @@ def _clique(expected_set: ExpectedObjects, tail: str) -> ExpectedClique:
 
 
 def _first_pod(env: SceneEnvironment, expected_set: ExpectedObjects, tail: str) -> str:
-    """Return the first pod of the clique whose name has this end."""
+    """Return the first pod of the clique whose name ends with `tail`."""
     return names(env.history.view(), _clique(expected_set, tail).name)[0]
 
 
 def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:
-    """Return the uids of the pods of cliques."""
+    """Return the UIDs of the pods of these cliques."""
     return {uid(pod) for those in predicates.by_clique(view, cliques).values() for pod in those}
 
 
 @predicate
 def _some_pod(view: View, clique: ExpectedClique, former_uids: Container[str] = ()) -> str | Unmet:
-    """Return the name of a bound pod of the clique whose uid is not among those known."""
+    """Return the name of a bound pod of the clique whose UID is not in `former_uids`."""
     candidates = [
         pod for pod in predicates.pods_of(view, clique.name) if uid(pod) not in former_uids and pods.bound(pod)
     ]
