@@ -1,1 +1,1 @@
-"""Admission: what is accepted, defaulted and refused."""
+"""Admission: which requests are accepted, defaulted and rejected."""

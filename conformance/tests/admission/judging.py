@@ -1,7 +1,7 @@
-"""Judging the answers to dry-run requests.
+"""Judges the replies to dry-run requests.
 
-Whether a request is refused decides the requirement of its manifest. The field to which a refusal points is judged by
-requirements of its own (`NAMING`).
+Whether a request is rejected decides the requirement of its manifest. The field that a rejection names is judged by
+separate requirements (`NAMING`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ LEVELS = {"zone": "topology.kubernetes.io/zone", "rack": "example.com/rack", "ho
 BINDINGS = "clustertopologybindings"
 
 NAMED = "ADM-043"
-"""The requirement that judges to which fields the refusals of all manifests point."""
+"""The requirement that judges which fields the rejections of all manifests name."""
 NAMING = (NAMED, "ADM-041", "ADM-044")
-"""Requirements about the fields that a refusal names."""
+"""The requirements about the fields that a rejection names."""
 SHADED = frozenset({"Invalid", "Forbidden", "NotFound", "NotSupported", "TooLong"})
-"""Kinds of errors between which Kubernetes draws no sharp line. A missing value is another, and so is a duplicate."""
+"""Types of errors that Kubernetes does not strictly distinguish. Required and Duplicate are distinct types."""
 _DENIED = re.compile(r"denied (?:the )?request")
-"""The words with which the API server reports that a webhook or a ValidatingAdmissionPolicy has refused a request."""
+"""The words with which the API server reports that a webhook or a ValidatingAdmissionPolicy has rejected a request."""
 
 
 @contextlib.contextmanager
 def cluster_topology_binding(env: SceneEnvironment, suffix: str = "") -> Iterator[str]:
-    """Create a ClusterTopologyBinding for one scene or test, if the implementation supports topology. Yield its name in
+    """Create a ClusterTopologyBinding for one scene or test if the implementation supports topology. Yield its name in
     either case."""
     name = env.namespace + suffix
     topology_supported = "topology" in env.implementation.features
@@ -60,8 +60,8 @@ def manifests_of(case: Case, requirement: str) -> None:
 
 
 def fields_of_refusals(case: Case) -> None:
-    """Judge to which fields the refusals of single mistakes point. A manifest that is not refused is left to its own
-    requirement."""
+    """Judge which fields the rejections of single mistakes name. A manifest that is wrongly accepted is covered by its
+    own requirement."""
     chosen = [m for m in manifests.load() if m.errors and (m.requirement == NAMED or m.requirement not in NAMING)]
     with _dry_run(case, chosen) as (_, answers):
         for manifest, reply in answers:
@@ -72,8 +72,8 @@ def fields_of_refusals(case: Case) -> None:
 
 
 def refused(reply: Reply) -> bool:
-    """Return whether the request was refused with a reason, by any component and with any 4xx status: a webhook may
-    answer 404 where something is missing. A 500 is no refusal, see `Reply.refused`."""
+    """Return whether the request was refused with a reason, by any component and with any 4xx status. A webhook may
+    return 404 if something is missing. A 500 does not count as a refusal (see `Reply.refused`)."""
     return reply.refused or (400 <= reply.status < 500 and _DENIED.search(reply.message) is not None)
 
 
@@ -81,8 +81,7 @@ def refused(reply: Reply) -> bool:
 def _dry_run(
     case: Case, candidates: Sequence[Manifest]
 ) -> Iterator[tuple[Mapping[str, str], Sequence[tuple[Manifest, Reply]]]]:
-    """Yield the values of the placeholders, and the replies to those of the manifests that apply to the
-    implementation."""
+    """Yield the values of the placeholders, and the replies to the manifests that apply to the implementation."""
     chosen = [manifest for manifest in candidates if manifest.applies(case.implementation.features)]
     with cluster_topology_binding(case) as binding, cluster_topology_binding(case, "-other") as other:
         words = {"binding": binding, "other": other, "scheduler": case.implementation.scheduler_name}
@@ -100,7 +99,7 @@ def _title(manifest: Manifest) -> str:
 
 
 def _without_coherent_defaults(case: Case, manifest: Manifest, reply: Reply) -> Reply:
-    """Return a reply without the defaults that an implementation of coherent updates may set."""
+    """Return a reply without the defaults that an implementation may set for coherent updates."""
     spec = reply.object.get("spec")
     if "coherent" not in case.implementation.features or manifest.object.get("kind") != "PodCliqueSet":
         return reply
@@ -110,7 +109,7 @@ def _without_coherent_defaults(case: Case, manifest: Manifest, reply: Reply) -> 
 
 
 class _Stored:
-    """Objects that are created so that updates of them can be requested; equal objects are created once."""
+    """Objects that are created so that updates of them can be requested. Equal objects are created only once."""
 
     def __init__(self, case: Case, words: Mapping[str, str]) -> None:
         self._case, self._words = case, words
@@ -130,7 +129,7 @@ class _Stored:
         return name
 
     def clear(self) -> None:
-        """Delete the objects that are not deleted with the test's namespace."""
+        """Delete the objects that are not deleted together with the test's namespace."""
         for name in self._bindings:
             self._case.delete(BINDINGS, name)
 
@@ -157,7 +156,7 @@ def _error_text(error: Error) -> str:
 
 
 def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str:
-    """Return how the answer differs from what the manifest requires; empty if it does not."""
+    """Return how the reply differs from what the manifest requires; empty if it does not differ."""
     if manifest.verdict == ACCEPTED or (manifest.verdict == "either" and reply.accepted):
         if not reply.accepted:
             return "not accepted"
@@ -177,24 +176,24 @@ def complaint(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> str
 
 
 def _unnamed_errors(errors: Sequence[Error], reply: Reply) -> str:
-    """Return the errors that a refusal does not name, as text."""
+    """Return the errors that a rejection lacks, as text."""
     missing = [error for error in errors if not any(_matches(observed, error) for observed in reply.errors)]
     return "; ".join(f"no error {error.kind} at {error.at}".replace("  ", " ") for error in missing)
 
 
 def _matches(observed: FieldError, expected: Error) -> bool:
-    """Return whether an error is at the expected field or below it, and of an equivalent kind."""
+    """Return whether an error is at the expected field or below it, and of an equivalent type."""
     kinds = SHADED if expected.kind in SHADED else {expected.kind}
     return f".{expected.at}." in f".{observed.path}." and (not expected.kind or observed.kind in kinds)
 
 
 def _has_warning(reply: Reply, text: str) -> bool:
-    """Return whether a warning contains a text, in upper or lower case."""
+    """Return whether a warning contains this text, ignoring case."""
     return any(text.lower() in warning.lower() for warning in reply.warnings)
 
 
 def _wrong_values(manifest: Manifest, reply: Reply, words: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield the paths whose values differ from the expected ones, with the expected value."""
+    """Yield each path whose value differs from the expected one, with the expected value."""
     for path, value in manifest.defaults.items():
         observed = _at(reply, path)
         if observed != manifests.filled(value, words) and not durations.equal(observed, value):

@@ -1,4 +1,4 @@
-"""Changes to managed objects by users. All requests come from an administrator who is not the operator."""
+"""Tests of users' changes to managed objects. All requests come from an administrator who is not the operator."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PART_OF = "app.kubernetes.io/part-of"
 CHANGE = {"metadata": {"labels": {"example.com/changed": "yes"}}}
 PROTECTION = "grove.io/disable-managed-resource-protection"
 ATTEMPTS = 10
-"""The number of repeated requests once the protection is off: an authorizer learns of that by a watch."""
+"""How often a request is repeated after the protection is switched off. An authorizer learns of that by a watch."""
 
 Replies = Mapping[str, Reply]
-"""Replies by the description of the request."""
+"""The reply to each request, keyed by the description of the request."""
 
 
 class RequestsOfAnAdministrator(Scene):
-    """A small set with its objects, whose pods users update by deleting them. An administrator requests to change them,
-    as dry runs; then the protection of the set is switched off."""
+    """A small set with its objects, whose update strategy lets users replace pods by deleting them. An administrator
+    requests changes of these objects as dry runs. Then the protection of the set is switched off."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend")
@@ -73,7 +73,7 @@ class RequestsOfAnAdministrator(Scene):
 
 @requirement("ADM-038")
 def test_managed_objects_are_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """A webhook or a policy of the API server may refuse the request."""
+    """Either a webhook or a policy of the API server may reject the request."""
     for action, reply in run.scene.of_operator.items():
         run.expect(f"{ALICE}: {action}", "refused", "refused" if refused(reply) else str(reply))
 
@@ -89,13 +89,13 @@ def test_users_may_do_what_is_theirs(run: Recorded[RequestsOfAnAdministrator]) -
 
 @requirement("ADM-058")
 def test_objects_of_no_set_are_not_protected(run: Recorded[RequestsOfAnAdministrator]) -> None:
-    """Such a clique may be a leftover, or belong to another controller."""
+    """Such a clique may be left over, or belong to another controller."""
     for owner, reply in run.scene.without_set.items():
         run.expect(f"create a clique of {owner}", ACCEPTED, str(reply))
 
 
 def _first_names(view: View) -> tuple[str, ...] | Unmet:
-    """Return the name of a PodClique, of a PodGang, of a pod and of a Service."""
+    """Return the name of the first PodClique, PodGang, pod and Service."""
     names = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods", "services")]
     return tuple(first for [first] in names) if all(names) else Unmet("one of them is missing")
 
@@ -105,7 +105,7 @@ def _dry_run(env: SceneEnvironment, requests: Mapping[str, Request]) -> Replies:
 
 
 def _ask_until_accepted(env: SceneEnvironment, request: Request) -> str:
-    """Repeat the request until it is accepted, a few times at most. Return the last answer."""
+    """Repeat the request until it is accepted, up to a limit. Return the last reply as text."""
     answer = str(env.dry_run.ask(request))
     for _ in range(ATTEMPTS):
         if answer != ACCEPTED:

@@ -1,7 +1,8 @@
-"""Sets made from random numbers, judged by the implementation and by the suite's own model of the rules.
+"""Tests with randomly generated sets, for which the implementation's verdict is compared with the suite's own model of
+the rules.
 
-A set that breaks a rule that another requirement has as a MUST is to be refused, and a set that breaks no rule of any
-kind is to be accepted. For all other sets, either verdict is right.
+A set that breaks a rule of another MUST requirement has to be rejected, and a set that breaks no rule at all has to be
+accepted. For any other set, either verdict is right.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _judge(
 
 
 def _requirements_by_rule() -> dict[str, str]:
-    """Return the ids of the mandatory requirements by the rules that they cite."""
+    """Return rule → id of the MUST requirement that cites it."""
     entries = load().requirements.values()
     binding = [entry for entry in entries if entry.profile == "admission" and entry.level is Level.MUST]
     return {rule: entry.id for entry in binding for rule in entry.source}
@@ -91,7 +92,7 @@ def _complaint(
     *,
     coherent: bool,
 ) -> str:
-    """Return why a reply is wrong, or an empty string for a right one."""
+    """Return why a reply is wrong, or an empty string if it is right."""
     broken = [
         f"{requirement_by_rule[violation.rule]} ({violation.rule} at {violation.leaf})"
         for violation in violations

@@ -1,4 +1,5 @@
-"""The manifests of fixtures/admission/: a test for each requirement, and one about the fields that refusals name."""
+"""Tests with the manifests of fixtures/admission/: one test per requirement, and one for the fields that rejections
+name."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ _IDS = sorted({manifest.requirement for manifest in manifests.load()} - {judging
 
 @pytest.mark.parametrize("requirement", [pytest.param(id, marks=requirements(id), id=id) for id in _IDS])
 def test_manifests(case: Case, requirement: str) -> None:
-    """Each manifest is sent as a dry run; a refused one is sent again without dry run, and has to be refused again."""
+    """Each manifest is sent as a dry run. A rejected manifest is sent again without dry run and must be rejected
+    again."""
     judging.manifests_of(case, requirement)
 
 
 @requirements("ADM-043")
 def test_refusals_name_the_field(case: Case) -> None:
-    """The refusal of a manifest with a single mistake has an error at the field or below it."""
+    """The rejection of a manifest with a single mistake has an error at the field of the mistake or below it."""
     judging.fields_of_refusals(case)

@@ -1,4 +1,4 @@
-"""Pods have the restart policies that admission announces."""
+"""Tests that pods have the restart policy that admission announces."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from conformance.testing import predicates
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, requirement
 
 FORCED = "set to Always"
-"""Words of the warning that the policy of the template does not count (VAL-44)."""
+"""A part of the warning that the restart policy of the template is ignored (VAL-44)."""
 
 
 class RestartPolicyNever(Scene):
-    """A small set whose templates ask for the restart policy Never. No nodes: no pod is scheduled."""
+    """A small set whose templates have the restart policy Never. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend")
@@ -26,7 +26,7 @@ class RestartPolicyNever(Scene):
 
 @requirement("ADM-046")
 def test_pods_have_the_restart_policy_that_was_announced(run: Recorded[RestartPolicyNever]) -> None:
-    """The templates ask for Never: pods have it unless a warning says that they get Always."""
+    """The templates specify Never. Pods have that policy unless a warning says that they get Always."""
     run.given("all pods exist")
     view, cliques = run.at("all pods exist"), run.scene.cliques
     policies = {

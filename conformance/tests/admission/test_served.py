@@ -1,4 +1,4 @@
-"""Grove's kinds are served with the names, printer columns and fields that are documented."""
+"""Tests that Grove's kinds are served with their documented names, printer columns and fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 CRDS = "customresourcedefinitions"
 POD = "POD-"
-"""The prefix of the facts about the pod spec inside a kind."""
+"""The prefix of facts about the pod spec within a kind."""
 
 
 class ServedKinds(Scene):
@@ -23,7 +23,7 @@ class ServedKinds(Scene):
 
 @requirement("CRD-001")
 def test_kinds_are_served_under_their_names(run: Recorded[ServedKinds]) -> None:
-    """Undocumented short names are left out."""
+    """Undocumented short names are ignored."""
     for kind in run.scene.kinds:
         reply = run.scene.replies[kind.name]
         run.expect(f"{kind.name} exists", "accepted", str(reply))
@@ -32,7 +32,7 @@ def test_kinds_are_served_under_their_names(run: Recorded[ServedKinds]) -> None:
 
 @requirement("CRD-002")
 def test_kinds_have_their_printer_columns(run: Recorded[ServedKinds]) -> None:
-    """Columns are compared by name: their order is not judged."""
+    """Columns are compared by name, and their order is not judged."""
     for kind in run.scene.kinds:
         columns = served.columns(run.scene.replies[kind.name].object, kind)
         expected = {str(name): rest for name, *rest in kind.columns}
@@ -41,14 +41,14 @@ def test_kinds_have_their_printer_columns(run: Recorded[ServedKinds]) -> None:
 
 @requirement("CRD-003")
 def test_kinds_have_their_fields(run: Recorded[ServedKinds]) -> None:
-    """All but the fields of the pod spec inside a kind."""
+    """All fields are judged except those of the pod spec within a kind."""
     for kind in run.scene.kinds:
         _compare(run, kind, [field for field in kind.fields if not field.fact.startswith(POD)])
 
 
 @requirement("CRD-004")
 def test_pod_specs_have_their_fields(run: Recorded[ServedKinds]) -> None:
-    """A default that only Pods get would be stored in the set, and change its hash."""
+    """A default that only Pods may get would be stored in the set and change its hash."""
     for kind in run.scene.kinds:
         fields = [field for field in kind.fields if field.fact.startswith(POD)]
         if fields:

@@ -1,6 +1,8 @@
-"""Sets that an earlier version has stored: with packDomain, and some without the name of a ClusterTopologyBinding.
+"""Tests with sets that an earlier version has stored with packDomain, one of them without the name of a
+ClusterTopologyBinding.
 
-The schema keeps packDomain where it is stored. The webhooks reject sets that add it, so they are absent meanwhile.
+The schema keeps packDomain in stored objects. The webhooks reject sets that add it, so the webhooks are removed while
+the sets are stored.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ TOUCHED = "conformance.grove.io/touched"
 
 
 class StoredSetsWithPackDomain(Scene):
-    """Two sets without replicas, stored with packDomain while the webhooks are absent: `nameless` without the name of
-    the ClusterTopologyBinding, `named` with it. Updates are dry runs; `nameless` is deleted at last."""
+    """Two sets without replicas, stored with packDomain while the webhooks are removed: `nameless` without the name of
+    the ClusterTopologyBinding, and `named` with it. Updates are dry runs. Finally `nameless` is deleted."""
 
     exclusive = Exclusive.ROLES
 
@@ -32,7 +34,7 @@ class StoredSetsWithPackDomain(Scene):
         with cluster_topology_binding(env) as binding:
             for name in (NAMELESS, NAMED):
                 env.create(_packed(env, name, binding))
-            env.quiet(1)  # the operator has done what it does to a new set
+            env.quiet(1)  # the operator has initialized the new sets
             with env.roles.without_hooks():
                 _store(env, NAMELESS, {"topologyName": None, **RACK})
                 _store(env, NAMED, {"topologyName": binding, **RACK})
@@ -43,7 +45,7 @@ class StoredSetsWithPackDomain(Scene):
             env.settle("deleted set is gone", absent(SETS, [NAMELESS]), 30)
 
     def _ask_to_repair(self, env: SceneEnvironment, binding: str) -> None:
-        """Request to add the missing binding name, alone and together with other changes."""
+        """Request to add the missing binding name, both alone and together with other changes."""
         migrated = {"packDomain": None, "pack": {"required": "rack"}}
         constraints: Mapping[str, dict[str, Any]] = {
             "the binding name is added": {"topologyName": binding},
@@ -58,8 +60,7 @@ class StoredSetsWithPackDomain(Scene):
         }
 
     def _ask_to_migrate(self, env: SceneEnvironment) -> None:
-        """Request changes from packDomain to pack.required, and to another domain, of the set that names its
-        binding."""
+        """Request to change packDomain to pack.required, and to another domain, in the set that names its binding."""
         same = {"packDomain": None, "pack": {"required": "rack"}}
         self.migrated = _ask(env, NAMED, _constrained(env, NAMED, same, REQUIRED_HOST))
         constraints: Mapping[str, dict[str, Any]] = {
@@ -90,7 +91,7 @@ def test_the_missing_binding_name_can_be_added(run: Recorded[StoredSetsWithPackD
 
 @requirement("ADM-067")
 def test_no_other_domain_comes_with_repair_or_migration(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """Nor does the name of a binding that does not exist. Each update starts from the stored set."""
+    """The name of a binding that does not exist is rejected as well. Each update starts from the stored set."""
     for change in ("the name of no binding is added", "binding name and another domain"):
         run.expect(change, "refused", _verdict(run.scene.repairs[change], "refused"))
     for change, reply in run.scene.other_domains.items():
@@ -99,7 +100,7 @@ def test_no_other_domain_comes_with_repair_or_migration(run: Recorded[StoredSets
 
 @requirement("ADM-060")
 def test_repair_and_migration_are_two_updates(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The domain stays the same, so that only the two changes together can be a reason."""
+    """The domain stays the same, so the only possible reason for a rejection is the combination of the two changes."""
     change = "binding name and pack.required"
     run.expect(change, "refused", _verdict(run.scene.repairs[change], "refused"))
 
@@ -113,7 +114,7 @@ def test_pack_domain_can_be_migrated(run: Recorded[StoredSetsWithPackDomain]) ->
 
 @requirement("ADM-068")
 def test_updates_warn_about_a_stored_pack_domain(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The update is about a label alone."""
+    """The update changes only a label."""
     warned = any("packDomain" in warning for warning in run.scene.warnings)
     run.expect("a label is changed with a warning of packDomain", True, warned)
 
@@ -127,18 +128,19 @@ def test_stored_sets_can_be_changed_outside_the_spec(run: Recorded[StoredSetsWit
 
 @requirement("ADM-064", reaches="deleted set is gone")
 def test_stored_sets_can_be_deleted(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The operator's own finalizer is in the way of the deletion, and its removal is an update."""
+    """The operator's own finalizer blocks the deletion, and its removal is an update."""
 
 
 @requirement("ADM-050")
 def test_a_preferred_domain_does_not_come_with_the_binding_name(run: Recorded[StoredSetsWithPackDomain]) -> None:
-    """The preferred domain is no part of the repair."""
+    """The preferred domain is not a part of the repair."""
     change = "binding name and a preferred domain"
     run.expect(change, "refused", _verdict(run.scene.repairs[change], "refused"))
 
 
 def _packed(env: SceneEnvironment, name: str, binding: str) -> Object:
-    """Return a set with constraints in the current form. It has no replicas: the scene is about the set alone."""
+    """Return a set with constraints in the current form. It has no replicas, because the scene needs only the set
+    itself."""
     workload = env.workload("frontend", setName=name, replicas=0)
     template = workload["spec"]["template"]
     template["topologyConstraint"] = {"topologyName": binding, "pack": {"required": "rack"}}
@@ -147,7 +149,7 @@ def _packed(env: SceneEnvironment, name: str, binding: str) -> Object:
 
 
 def _store(env: SceneEnvironment, name: str, constraint: dict[str, Any]) -> None:
-    """Store packDomain in a set and in its clique. Raise Blocked where the schema itself rejects such a set."""
+    """Store packDomain in a set and in its clique. Raise Blocked if the schema itself rejects such a set."""
     former = _constrained(env, name, {"pack": None, **constraint}, HOST)
     reply = env.dry_run.ask(env.dry_run.patch(SETS, name, former))
     if not reply.accepted:
@@ -171,5 +173,5 @@ def _ask(env: SceneEnvironment, name: str, patch: dict[str, Any]) -> Reply:
 
 
 def _verdict(reply: Reply, expected: str) -> str:
-    """Return the expected verdict if it is that of the reply, or else the reply as text."""
+    """Return `expected` if it is the verdict of the reply, or else the reply as text."""
     return expected if (reply.accepted if expected == "accepted" else refused(reply)) else str(reply)
