@@ -22,7 +22,8 @@ SOLO, FRONT, MEMBERS = "z-solo", "front", ("y-first", "b-second")
 
 
 def pod_spec(image: str = "engine:1") -> Spec:
-    """Return a pod spec whose lists are not in the order of their keys, so that no two forms of its hash are equal."""
+    """Return a pod spec whose lists are not sorted by their keys, so that each scheme computes a different hash of
+    it."""
 
     def container(container_name: str) -> Spec:
         mounts = [{"name": "shared", "mountPath": "/shared"}, {"name": "cache", "mountPath": "/cache"}]
@@ -39,20 +40,21 @@ def pod_spec(image: str = "engine:1") -> Spec:
 
 
 def workload(env: SceneEnvironment, set_name: str, replicas: int = 1, startup: str = "", **images: str) -> Object:
-    """Return a set of two standalone cliques and a scaling group of two; `images` by clique, with _ for -."""
+    """Return a set of two standalone cliques and a scaling group of two cliques. `images` are keyed by clique, with _
+    for -."""
     image = {clique: images.get(clique.replace("-", "_"), "engine:1") for clique in (SOLO, FRONT, *MEMBERS)}
     cliques = [template(clique, pod_spec(image[clique])) for clique in image]
     return sets.manifest(env, set_name, cliques, startup=startup, groups={"g": list(MEMBERS)}, replicas=replicas)
 
 
 def small(env: SceneEnvironment, set_name: str, startup: str = "", replicas: int = 1, solo: str = "engine:1") -> Object:
-    """Return a set of two cliques with a pod each."""
+    """Return a set of two cliques with one pod each."""
     cliques = [template(SOLO, pod_spec(solo)), template(FRONT, pod_spec())]
     return sets.manifest(env, set_name, cliques, startup=startup, replicas=replicas)
 
 
 def everything(view: View, set_name: str) -> dict[str, str]:
-    """Return all hashes of a set by where they are stored: its own, those of its groups, cliques and pods."""
+    """Return location → hash for all hashes of a set: its own hash and those of its groups, cliques and pods."""
     hashes = sets.stored(view, set_name, number(view.get(SETS, set_name), "spec", "replicas") or 0)
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
@@ -61,7 +63,8 @@ def everything(view: View, set_name: str) -> dict[str, str]:
 
 
 def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
-    """Return all hashes of a set by where they are stored, if they equal those of another set with equal templates."""
+    """Return location → hash for a set, as it would be if its hashes were those of `model`, a set with equal
+    templates."""
     generation = sets.generation(view, model)
     hashes = {}
     for location in everything(view, set_name):
@@ -74,7 +77,7 @@ def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
 
 
 def _template_of(view: View, kind: str, object_name: str, model: str) -> str:
-    """Return the rest of the name of the model's clique of the same template."""
+    """Return the end of the name of the model's clique that has the same template."""
     item = view.get(kind, object_name) or {}
     clique = view.get(CLIQUES, label(item, labels.CLIQUE)) or {} if kind == "pods" else item
     role = text(clique, "spec", "roleName")
@@ -83,7 +86,7 @@ def _template_of(view: View, kind: str, object_name: str, model: str) -> str:
 
 @predicate
 def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
-    """All stored hashes of a set are those of another one, which the present operator has created."""
+    """All stored hashes of a set equal those of `model`, which the current operator has created."""
     expected, now = as_of(view, set_name, model), everything(view, set_name)
     differing = [
         f"{location} is {now[location]!r}, not {hash!r}" for location, hash in expected.items() if now[location] != hash
@@ -95,7 +98,7 @@ def has_hashes_of(view: View, set_name: str, model: str) -> bool | Unmet:
 
 @predicate
 def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool | Unmet:
-    """All stored hashes of a set are these."""
+    """All stored hashes of a set equal the expected ones."""
     now = everything(view, set_name)
     differing = [
         f"{location} is {now.get(location)!r}" for location, hash in expected.items() if now.get(location) != hash
@@ -105,7 +108,7 @@ def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool |
 
 @predicate
 def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
-    """No hash of a set is missing, and it has so many pods."""
+    """A set has this number of pods, and none of its hashes is missing."""
     hashes = everything(view, set_name)
     lacking = [location for location, hash in hashes.items() if not hash]
     count = sum(location.startswith("pods/") for location in hashes)
@@ -116,7 +119,7 @@ def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
 
 @predicate
 def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mapping[str, str]) -> bool | Unmet:
-    """The update of a set has ended, and these cliques have nothing but new pods."""
+    """The update of a set has ended, and these cliques have only new pods."""
     for clique in cliques:
         pods = predicates.pods_of(view, clique)
         old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
@@ -127,7 +130,7 @@ def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mappin
 
 
 def restarts(span: Span, set_name: str) -> list[str]:
-    """Return the records of pods of a set that were created, deleted or marked for deletion."""
+    """Return the records in which pods of a set were created, deleted or marked for deletion."""
     records = []
     for record in span.records("pods"):
         changed = record.kind in (ADDED, DELETED) or terminating(record.object)
@@ -143,9 +146,9 @@ def updates(span: Span, set_name: str) -> list[str]:
 
 
 def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlier: Object) -> None:
-    """Replace all stored hashes of a set with those of another operator, while no operator runs. Without a way they are
-    hashes of nothing. `earlier` are the pod specs that cliques had when that operator ran, by clique, with _ for -: the
-    template has been changed since."""
+    """Replace all stored hashes of a set with those of another operator, while no operator is running. Without a `way`,
+    the hashes match no template. `earlier` are the fields of pod specs that differed when that operator ran, keyed by
+    clique with _ for -, as if the template had been changed since."""
     view = env.history.view()
     whole: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
     for entry in whole.get("cliques", ()):

@@ -1,4 +1,5 @@
-"""After a take-over, users apply again the manifests that their sets were created from: nothing is restarted."""
+"""Tests in which users, after a take-over, reapply the manifests that their sets were created from. Nothing is
+restarted."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from conformance.tests.upgrade import takeover
 
 NOTATIONS = template_pairs.read().notations
 REAPPLIED, WHOLE = "again", "whole"
-"""The sets whose manifests are applied again. In that of `whole` every default is written out."""
+"""The sets whose manifests are reapplied. The manifest of `whole` spells out every default."""
 
 
 class AppliedAgain(Scene):
-    """Two sets whose quantities the manifests have in other notations than those that are stored."""
+    """Two sets whose manifests have the quantities in another notation than the stored objects."""
 
     def complete(self, env: SceneEnvironment) -> None:
         """Wait until the sets are complete and at rest."""
@@ -28,7 +29,7 @@ class AppliedAgain(Scene):
         env.quiet(1)
 
     def apply(self, env: SceneEnvironment) -> None:
-        """Apply the manifests, with second replicas, which show that the operator has reconciled the new specs."""
+        """Apply the manifests with a second replica, which shows that the operator has reconciled the new specs."""
         env.mark("before it is applied again")
         for set_name in (REAPPLIED, WHOLE):
             sets.become(env, _sent(env, set_name, replicas=2))
@@ -38,8 +39,8 @@ class AppliedAgain(Scene):
 
 
 class AppliedAfterAnUpgrade(AppliedAgain):
-    """Room for all pods. The earlier version creates the sets; the judged one takes over and is given an equal set.
-    Then the manifests are applied again."""
+    """Room for all pods. The earlier version creates the sets. The judged version takes over, and an equal set is
+    created. Then the manifests are reapplied."""
 
     exclusive = Exclusive.ROLES
 
@@ -57,8 +58,8 @@ class AppliedAfterAnUpgrade(AppliedAgain):
 
 
 class AppliedAfterAGoOperator(AppliedAgain):
-    """Room for all pods, and sets as the webhook of a Go operator writes them. While no operator runs, they get that
-    operator's hashes. The judged operator takes them over; then the manifests are applied again."""
+    """Room for all pods, and sets as the webhook of a Go operator writes them. While no operator is running, the sets
+    get that operator's hashes. The judged operator takes them over, and then the manifests are reapplied."""
 
     exclusive = Exclusive.ROLES
 
@@ -79,7 +80,7 @@ class AppliedAfterAGoOperator(AppliedAgain):
 
 @requirement("UPG-010")
 def test_a_manifest_can_be_applied_again_after_an_upgrade(run: Recorded[AppliedAfterAnUpgrade]) -> None:
-    """The manifest has other notations of the stored quantities, and asks for a second replica."""
+    """The manifest has the stored quantities in other notations, and a second replica."""
     _judge(run)
 
 
@@ -104,7 +105,7 @@ def _uids(view: View) -> dict[str, str]:
 
 
 def _sent(env: SceneEnvironment, name: str, replicas: int = 1) -> Object:
-    """Return a set with quantities as its user writes them."""
+    """Return a set with its quantities as its user writes them."""
     return _workload(env, name, [pair.after for pair in NOTATIONS], replicas)
 
 

@@ -1,4 +1,4 @@
-"""Upgrades from earlier versions of the operator: sets that these have created are taken over."""
+"""Tests of upgrades from earlier versions of the operator, whose sets are taken over."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CHANGED = tuple(f"u-{index}-{SOLO}" for index in range(REPLICAS))
 
 
 class UpgradeAndDowngrade(Scene):
-    """Room for all pods. The earlier version creates a set `u` with several replicas and a set `i` that starts in
-    order; the judged version takes over and is given equal sets (`um`, `im`). Then one clique of `u` gets another
-    image. At last only `i` is left, and the earlier version is the operator again."""
+    """Room for all pods. The earlier version creates a set `u` with several replicas and a set `i` whose cliques start
+    in order. The judged version takes over, and equal sets (`um`, `im`) are created. Then one clique of `u` gets
+    another image. Finally all sets except `i` are deleted, and the earlier version is installed again."""
 
     exclusive = Exclusive.ROLES
 
@@ -38,7 +38,7 @@ class UpgradeAndDowngrade(Scene):
         env.mark("before the upgrade")
 
         env.roles.upgrade()
-        # Equal sets show what the judged version writes.
+        # Equal sets show the hashes that the judged version writes.
         env.create(takeover.workload(env, "um"))
         env.create(takeover.small(env, "im", IN_ORDER))
         for name in "ui":
@@ -63,8 +63,9 @@ class UpgradeAndDowngrade(Scene):
 
 
 class UpgradesFromEachVersion(Scene):
-    """Room for all pods. One earlier version after the other creates a set, and the judged version takes over and is
-    given an equal one. The sets are deleted before the next version starts: for that one this would be a downgrade."""
+    """Room for all pods. For each earlier version, that version creates a set, the judged version takes over, and an
+    equal set is created. The sets are deleted before the next earlier version starts, because taking them over would be
+    a downgrade."""
 
     exclusive = Exclusive.ROLES
 
@@ -88,8 +89,9 @@ class UpgradesFromEachVersion(Scene):
 
 
 class UpgradeDuringAnUpdate(Scene):
-    """One node, cordoned as soon as a set runs on it. The earlier version begins an update, whose first pod finds no
-    room; the judged version takes over and is given a set equal to the updated one. Then the node is uncordoned."""
+    """One node, which is cordoned as soon as a set runs on it. The earlier version starts an update, and there is no
+    room for the first new pod. The judged version takes over, and a set that equals the updated one is created. Then
+    the node is uncordoned."""
 
     exclusive = Exclusive.ROLES
 
@@ -136,7 +138,7 @@ def test_an_upgrade_restarts_nothing(run: Recorded[UpgradeAndDowngrade]) -> None
 
 @requirement("UPG-002", reaches=("hashes of u rewritten", "hashes of i rewritten"))
 def test_an_upgrade_rewrites_all_hashes(run: Recorded[UpgradeAndDowngrade]) -> None:
-    """Equal sets, which the judged version has created, show its own hashes. No update starts meanwhile."""
+    """Equal sets that the judged version has created show its own hashes. No update starts during the upgrade."""
     before, after = (
         number(run.at(step).get(SETS, "u"), "metadata", "generation") for step in ("before the upgrade", "taken over")
     )
@@ -167,13 +169,13 @@ def test_the_first_change_after_an_upgrade_is_rolled_out_once(run: Recorded[Upgr
     ),
 )
 def test_a_set_is_available_after_a_downgrade(run: Recorded[UpgradeAndDowngrade]) -> None:
-    """Only one of the sets is left then, which has not been changed."""
+    """Only one of the sets still exists, and it has not been changed."""
     run.given("other sets gone")
 
 
 @requirement("UPG-005")
 def test_an_upgrade_from_any_earlier_version_restarts_nothing(run: Recorded[UpgradesFromEachVersion]) -> None:
-    """Each earlier version that the descriptor names is the first one of a set of its own."""
+    """Each earlier version that the descriptor lists creates its own set."""
     for name, about in run.scene.versions.items():
         run.given(f"{about}: set has its pods", f"{about}: set available")
         span = run.between(f"before the upgrade from {about}", f"after the upgrade from {about}")
@@ -184,7 +186,7 @@ def test_an_upgrade_from_any_earlier_version_restarts_nothing(run: Recorded[Upgr
 
 @requirement("UPG-009")
 def test_what_is_up_to_date_survives_the_take_over(run: Recorded[UpgradeDuringAnUpdate]) -> None:
-    """The restarts are judged until the scene ended: an operator may refuse to take over during an update."""
+    """Restarts are judged until the end of the scene. An operator may refuse to take over during an update."""
     run.given("earlier version has replaced that pod")
     span = run.after("before the upgrade")
     old = [record.name for record in replay.deleted(span) if not _outdated(record.object)]
@@ -193,7 +195,7 @@ def test_what_is_up_to_date_survives_the_take_over(run: Recorded[UpgradeDuringAn
 
 @requirement("UPG-017", reaches="update ended")
 def test_an_update_in_progress_continues(run: Recorded[UpgradeDuringAnUpdate]) -> None:
-    """The first pod of the update has no room, so that nothing else may be replaced before there is some."""
+    """There is no room for the first pod of the update, so nothing else may be replaced until there is."""
     run.given(
         "set has its pods",
         "set available",
@@ -224,10 +226,10 @@ def _complete(view: View) -> bool:
 
 
 def _missing(view: View, uids: dict[str, str]) -> int:
-    """Return how many of these pods no longer exist, or are being deleted."""
+    """Return how many of these pods no longer exist or are being deleted."""
     return len(uids.keys() - incarnations.uids(view, "pods").keys())
 
 
 def _of_set(everything: dict[str, str]) -> dict[str, str]:
-    """Return hashes without those of pods, whose names change with an update."""
+    """Return the hashes without those of pods, whose names change in an update."""
     return {location: hash for location, hash in everything.items() if not location.startswith("pods/")}

@@ -1,4 +1,5 @@
-"""Upgrades from versions without PodGangMaps: running pods are assigned to other PodGangs, and nothing restarts."""
+"""Tests of upgrades from versions without PodGangMaps. Running pods are assigned to other PodGangs, and nothing is
+restarted."""
 
 from __future__ import annotations
 
@@ -17,25 +18,25 @@ from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 NOTE = "example.com/note"
-"""A foreign label and annotation."""
+"""The key of a label and an annotation that belong to another client."""
 REPLICAS = {"s": 2, "k": 1, "e": 1, "z": 0}
-"""Set → replicas, when the operator is replaced."""
+"""Set → its replicas at the time at which the operator is replaced."""
 SIZES: Mapping[str, Mapping[str, int]] = {
     "s": {f"s-{replica}-{rest}": size for replica in (0, 1) for rest, size in (("a", 2), ("g-0-b", 1), ("g-0-c", 1))}
     | {f"s-0-g-{index}-{clique}": 1 for index in (1, 2, 3) for clique in "bc"},
     "k": {"k-0-a": 2, **{f"k-0-g-{index}-{clique}": 1 for index in (0, 1) for clique in "bc"}},
 }
-"""Set → its PodCliques with their pods, when the operator is replaced."""
+"""Set → its PodCliques with their numbers of pods, at the time at which the operator is replaced."""
 TAKEN_OVER = "maps followed after the upgrade"
 MIGRATED = ("s", "k")
 """The sets that must be migrated. A set whose only clique has no replicas may be migrated or not."""
 
 
 class GangsOfAnEarlierVersion(Scene):
-    """One node with room for all pods. The earlier version creates four sets: of `s`, one replica has its group scaled
-    beyond the template and one below it; `e` has its only clique scaled to nothing, and `z` has no replicas. Some pods
-    get labels and annotations of somebody else. The judged version takes over, is killed, and comes back.
-    Then what was scaled to nothing is scaled out."""
+    """One node with room for all pods. The earlier version creates four sets. In `s`, the group of one replica is
+    scaled above the template and the group of the other below it. `e` has its only clique scaled to zero, and `z` has
+    no replicas. Another client adds labels and annotations to some pods. The judged version takes over, is killed, and
+    is restarted. Then `z` and the clique of `e` are scaled out."""
 
     exclusive = Exclusive.ROLES
 
@@ -84,23 +85,23 @@ class GangsOfAnEarlierVersion(Scene):
 
 
 def _migrating(view: View) -> list[str]:
-    """Return the sets whose condition says that they are being migrated."""
+    """Return the sets whose condition reports that they are being migrated."""
     return [set_name for set_name in MIGRATED if condition_is(view.get(SETS, set_name), MIGRATING) not in ("", "False")]
 
 
 def _not_migrating(view: View) -> bool | Unmet:
-    """No set has a condition that says that it is being migrated."""
+    """No set reports that it is being migrated."""
     migrating = _migrating(view)
     return not migrating or Unmet(f"{', '.join(migrating)} have the condition {MIGRATING}")
 
 
 def _places(view: View) -> dict[str, object]:
-    """Return the uid and the node of each pod."""
+    """Return name → UID and node for each pod."""
     return {name(pod): (uid(pod), text(pod, "spec", "nodeName")) for pod in view.list("pods")}
 
 
 def _marks(view: View) -> dict[str, object]:
-    """Return the labels and annotations of pods that do not name gangs."""
+    """Return the labels and annotations of pods, without the labels that name gangs or template hashes."""
     of_gangs = (labels.GANG, labels.BASE_GANG, labels.TEMPLATE_HASH)
     return {
         name(pod): {
@@ -113,14 +114,14 @@ def _marks(view: View) -> dict[str, object]:
 
 @requirement("UPG-012", reaches=TAKEN_OVER)
 def test_the_gangs_of_an_earlier_version_are_replaced(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The operator is killed in the migration, and comes back."""
+    """The operator is killed during the migration, and restarted."""
     for set_name in ("s", "k"):
         run.expect(f"{set_name}: what is wrong", [], following.everything(run.at("taken over"), set_name))
 
 
 @requirement("UPG-021")
 def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Any gangs are permitted: those of the earlier version may stay."""
+    """Any gangs are permitted, so those of the earlier version may stay."""
     view = run.at("taken over")
     for set_name in ("s", "k"):
         without = sorted(set(range(REPLICAS[set_name])) - following.maps_of(view, set_name).keys())
@@ -130,7 +131,7 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
 
 @requirement("UPG-022")
 def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The condition is absent or False, but may be about gangs that are not migrated."""
+    """The condition is absent or False. It may be about gangs that are not migrated."""
     migrating = _migrating(run.at("taken over"))
     if migrating:
         run.given(TAKEN_OVER)
@@ -139,7 +140,7 @@ def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
 
 @requirement("UPG-018")
 def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Pods of three scaled gangs of `s` have had the label."""
+    """Pods of three scaled gangs of `s` had the label before."""
     run.given(TAKEN_OVER)
     view = run.at("taken over")
     marked = [name(item) for kind in (CLIQUES, "pods") for item in view.list(kind) if label(item, labels.BASE_GANG)]
@@ -148,26 +149,26 @@ def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersio
 
 @requirement("UPG-013")
 def test_a_migration_changes_nothing_else(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The gangs of all these pods are other ones."""
+    """All of these pods now belong to other gangs."""
     run.given(TAKEN_OVER)
     run.same("uids and nodes of pods", run.scene.places, _places(run.at("taken over")))
 
 
 @requirement("UPG-019")
 def test_a_migration_keeps_what_others_have_written(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Some pods have a foreign label and annotation."""
+    """Some pods have a label and an annotation of another client."""
     run.given(TAKEN_OVER)
     run.same("labels and annotations of pods", run.scene.marks, _marks(run.at("taken over")))
 
 
 @requirement("UPG-014", reaches="empty set runs")
 def test_a_set_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The set had no replica when the operator was replaced."""
+    """The set had no replicas when the operator was replaced."""
 
 
 @requirement("UPG-012")
 def test_the_gangs_of_an_emptied_set_are_those_of_its_map(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The set had no replica when the operator was replaced, and has one now."""
+    """The set had no replicas when the operator was replaced, and has one now."""
     run.given("empty set runs")
     run.expect("z: what is wrong", [], following.everything(run.at("end"), "z"))
 
@@ -180,7 +181,7 @@ def test_a_clique_that_was_scaled_to_nothing_can_be_scaled_out(run: Recorded[Gan
 
 @requirement("UPG-015")
 def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """Judge every state in which some pods are of old gangs and some of new ones."""
+    """Every state in which some pods belong to old gangs and some to new gangs is judged."""
     run.given(TAKEN_OVER)
     for set_name in ("s", "k"):
         early: list[str] = []
@@ -194,7 +195,7 @@ def test_a_migration_is_announced_until_all_gangs_are_there(run: Recorded[GangsO
 
 
 def _is_old(view: View, set_name: str) -> bool:
-    """Return whether nothing of a set has been migrated yet: all its pods name gangs that exist."""
+    """Return whether nothing of a set has been migrated yet: it has no maps, and all its pods name gangs that exist."""
     existing = set(view.names(GANGS))
     maps = bool(following.maps_of(view, set_name))
     return not maps and all(label(pod, labels.GANG) in existing for pod in following.pods_of_set(view, set_name))
