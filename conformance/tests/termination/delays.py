@@ -1,6 +1,6 @@
-"""Judgement of whether terminations waited for the terminationDelay, counted from the breach that caused each.
+"""Judges whether terminations waited for the terminationDelay, counted from the breach that caused the termination.
 
-For sets of the workload `kept`: a standalone clique `a`, and a scaling group `g` of the cliques `b` and `c`.
+For sets of the workload `kept`, which have a standalone clique `a` and a scaling group `g` of the cliques `b` and `c`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from conformance.testing import disruption, incarnations
 
 
 def breaches(history: incarnations.Records, clique: str, never_ran: Collection[str]) -> list[Record]:
-    """Return the breaches at the end of a history that may have a clique terminated: those of its replica of the
-    scaling group, of that group, and of the standalone clique beside it. Cliques that never ran breach nothing
-    (TERM-010)."""
+    """Return the breaches at the end of a history that may cause a clique to be terminated: those of the clique's
+    scaling group replica, of that scaling group, and of the standalone clique next to it. Cliques that have never run
+    do not breach anything (TERM-010)."""
     replica = "-".join(clique.split("-")[:2])
     parts = [(disruption.CLIQUES, f"{replica}-a"), (disruption.GROUPS, f"{replica}-g")]
     if clique.startswith(f"{replica}-g-"):
@@ -33,8 +33,8 @@ def breaches(history: incarnations.Records, clique: str, never_ran: Collection[s
 def early(
     causes: Mapping[str, Sequence[Record]], ends: Mapping[str, Record], seconds: float, begin: float
 ) -> list[str]:
-    """List the cliques that were deleted before the delay was over, counted from the earliest breach that may have been
-    the cause. Whether that level was to act at all is judged elsewhere (TERM-008, TERM-011)."""
+    """Return the cliques that were deleted before the delay was over, counted from the earliest breach that may have
+    been the cause. Whether that level was allowed to act at all is judged elsewhere (TERM-008, TERM-011)."""
     violations = []
     for name, end in ends.items():
         longest = max((disruption.waited(cause, end, begin) for cause in causes.get(name, ())), default=0.0)

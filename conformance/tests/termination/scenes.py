@@ -1,7 +1,7 @@
-"""Sets of several shapes that lose pods while no node takes any.
+"""A scene with sets of several shapes that lose pods while the only node is cordoned.
 
-Nothing can be terminated before their terminationDelay, an hour, is shortened: so nothing here depends on how fast the
-machine is.
+The terminationDelay is an hour, so nothing is terminated before the scene shortens it, and no result depends on the
+speed of the machine.
 """
 
 from __future__ import annotations
@@ -42,32 +42,35 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
     "never": {"delay": "1s"},
 }
 LAST = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "grown-0-g-1") for clique in "bc")
-"""Cliques of replicas that never run: they are created when no node takes pods."""
+"""Cliques of replicas that never run, because they are created while the node is cordoned."""
 PAIR_LOST = tuple(f"pair-1-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
 STRICT_LOST = ("strict-0-a", *(f"strict-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
 TORN_LOST = ("torn-0-a", *(f"torn-0-g-{j}-{clique}" for j in range(3) for clique in "bc"))
 LOOSE_LOST = tuple(f"loose-0-g-0-{clique}" for clique in "bc")
 """The cliques of each set that are recreated."""
 GROWN_LOST = tuple(f"grown-0-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
-"""The cliques that are recreated at last, for a pod that runs and is not Ready."""
+"""The cliques that are recreated last, because of a pod that is running but not Ready."""
 TERMINATED_GROUP, BREACHED_GROUPS = "pair-1-g", ("strict-0-g", "torn-0-g")
-"""The scaling group of the set replica that is terminated for its standalone clique, and those that are breached."""
+"""The scaling group of the set replica that is terminated because of its standalone clique, and the scaling groups that
+are breached themselves."""
 BREACHED_REPLICAS = tuple(
     f"{group}-{j}" for group, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost
 )
-"""The breached replicas of the latter."""
+"""The breached replicas of BREACHED_GROUPS."""
 RECREATED: Mapping[str, int] = {
     **{name: {"a": 2, "b": 1, "c": 2}[name[-1]] for name in (*STRICT_LOST, *TORN_LOST, *LOOSE_LOST)},
     **dict(zip(PAIR_LOST, (2, 1, 1), strict=True)),
 }
-"""Cliques that are recreated, and their pods by their template. One, strict-0-g-1-b, was scaled by hand before."""
+"""Recreated clique → its number of pods according to the template. One clique, strict-0-g-1-b, was scaled manually
+before."""
 
 
 class LostGangs(Scene):
-    """One node, cordoned once all sets are available. Pods are deleted so that in `pair` one of two set replicas is
-    below its minimum, in `strict` the only one; in `loose` only a replica of a scaling group is; in `torn` first one
-    replica of a group and then all of them. `grown` loses none, and gets a replica of its group that never runs.
-    `never` is created on the cordoned node. Later the node takes pods again, and further pods crash or fall silent."""
+    """One node, which is cordoned when all sets are available. Then pods are deleted. In `pair`, one of two set
+    replicas falls below its minimum. In `strict`, the only set replica does. In `loose`, only one replica of a scaling
+    group does. In `torn`, first one replica of a scaling group does, and then all of them. `grown` loses no pod, and
+    gets a replica of its group that never runs. `never` is created while the node is cordoned. Later the node is
+    uncordoned, and more pods crash or are no longer reported by their kubelet."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -86,7 +89,7 @@ class LostGangs(Scene):
         scale(env, CLIQUES, "strict-0-g-1-b", 2)
         sizes = {"strict-0-g-1-b": 2, "strict-0-g-2-b": 1, "strict-0-g-2-c": 2}
         env.wait_for("scaled group and clique have their pods", pods_are(sizes, ready=True))
-        # A pod of a scaled gang that can be replaced.
+        # Delete a pod of a scaled gang while it can still be replaced.
         lost = disruption.by_index(env, "loose-0-g-1-c")[0]
         env.delete("pods", text(lost, "metadata", "name"))
         replaced = pods_are({"loose-0-g-1-c": 2}, ready=True, but=text(lost, "metadata", "uid"))
@@ -126,13 +129,13 @@ class LostGangs(Scene):
         still = disruption.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
         env.wait_for("groups with enough other replicas not breached", still)
         env.settle("clique at its minimum not breached", disruption.breached(CLIQUES, ["loose-0-a"], "False"), 60)
-        # Two seconds apart, so that the replica and its group do not count down together.
+        # Wait two seconds, so that the countdowns of the replica and of its group do not run in parallel.
         env.quiet(2, real=True)
         disruption.delete_pods(env, "torn-0-g-0-c", 2)
         env.wait_for("group without replicas breached", disruption.breached(GROUPS, ["torn-0-g"]))
 
     def _terminate(self, env: SceneEnvironment, shapes: Iterable[str]) -> None:
-        """Shorten the delay, and then shorten it again: as long as no node takes pods, nothing more is terminated."""
+        """Shorten the delay, and then shorten it again. Nothing more is terminated as long as the node is cordoned."""
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.delay(env, shapes, f"{SECONDS}s")
         recreated = {
@@ -150,7 +153,7 @@ class LostGangs(Scene):
         env.mark("nothing moves")
 
     def _breach_again(self, env: SceneEnvironment, nodes: Iterable[str]) -> None:
-        """Delete one more pod of a replica that has recovered, and uncordon the node when that is recreated."""
+        """Delete one more pod of a replica that has recovered, and uncordon the node when the replica is recreated."""
         env.settle("no pod waits for a node", _all_bound, 60)
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)
@@ -159,7 +162,7 @@ class LostGangs(Scene):
         disruption.cordon(env, nodes, undo=True)
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
-        """Lose pods in three more ways, and change pods in three ways that are no loss."""
+        """Lose pods in three more ways, and change pods in three ways that do not count as a loss."""
         had = disruption.counts(env.history, self.clique_names)
         disruption.become(env, "grown-0-a", disruption.STALLED, 1)
         disruption.become(env, "never-0-a", disruption.CRASHED, 1)
@@ -173,7 +176,7 @@ class LostGangs(Scene):
         env.settle("replica with an unready pod recreated", _have_had(env, unready), 120)
         env.settle("replica with a silent pod recreated", _have_had(env, silent), 120)
         env.settle("replica with a crashed pod recreated", _have_had(env, crashed), 120)
-        # Pods of the others stay as they are.
+        # The pods of the other sets stay as they are.
         states = {"grown": "an unready", "strict": "a silent", "never": "a crashed"}
         steps = {set_name: f"replica with {state} pod recreated" for set_name, state in states.items()}
         recreated = ["pair", *(set_name for set_name, step in steps.items() if not env.steps[step].unmet)]
@@ -189,7 +192,7 @@ def available(sets: Iterable[str]) -> Predicate:
 
 
 def _groups(env: SceneEnvironment, sets: Iterable[str]) -> list[str]:
-    """Return the scaling groups of sets."""
+    """Return the scaling groups of these sets."""
     prefixes = tuple(f"{set_name}-" for set_name in sets)
     return [group for group in env.history.view().names(GROUPS) if group.startswith(prefixes)]
 
@@ -202,6 +205,6 @@ def _all_bound(view: View) -> bool | Unmet:
 
 @predicate
 def _have_had(view: View, env: SceneEnvironment, counts: Mapping[str, int]) -> bool:
-    """Each of these names has had so many cliques at least: TERM-004 judges whether one is terminated again."""
+    """Each name has had at least this number of cliques. TERM-004 judges whether a clique is terminated again."""
     had = disruption.counts(env.history, counts)
     return all(had[clique] >= count for clique, count in counts.items())

@@ -1,4 +1,5 @@
-"""Countdowns to a termination: events that end one, events that do not, and a restart of the operator."""
+"""Tests of countdowns to a termination: events that end a countdown, events that do not, and a restart of the
+operator."""
 
 from __future__ import annotations
 
@@ -14,31 +15,34 @@ from conformance.testing.observed import all_of
 from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironment, invariants, requirement
 
 SECONDS = 12
-"""The terminationDelay on a machine that is not overloaded: others need a longer one, in which the scene can act."""
+"""The terminationDelay, in seconds, on a machine that is not overloaded. A slower machine needs a longer delay to give
+the scene time to act."""
 DELAYS: Mapping[str, str] = {"waits": "1s", "hastens": "1h"}
-"""The terminationDelay of sets with another one."""
+"""Set → its terminationDelay, for the sets with a special one."""
 OLDER = ("wavers", "worsens", "lasts", "waits", "hastens")
 YOUNG = "begins"
-"""The set whose clique loses a pod soon after its creation, for TERM-020 alone."""
+"""The set whose clique loses a pod soon after its creation, for TERM-020 only."""
 SETS = (*OLDER, YOUNG)
 OLD = 8
 """Seconds after which the other cliques lose a pod."""
 WAITS = "waits-0-web"
-"""The clique whose pods are bound, and have still to start."""
+"""The clique whose pods are bound but do not start."""
 LOST: Mapping[str, str] = {set_name: f"{set_name}-0-web" for set_name in SETS if set_name != "waits"}
-"""The clique of each set that loses a pod."""
+"""Set → its clique that loses a pod."""
 UNREADY = ("wavers", "worsens")
-"""The sets whose pods run on, not Ready, and so can recover. TERM-026 judges whether that is a loss."""
+"""The sets whose pods keep running but are not Ready, so that they can recover. TERM-026 judges whether that is a
+loss."""
 BEFORE_RESTART = 2 / 3
-"""The part of the countdown after which the operator is restarted: the later, the clearer whether it starts over."""
+"""The part of the countdown after which the operator is restarted. A later restart shows more clearly whether the
+countdown starts over."""
 FOR_RECOVERY, FOR_RELAPSE = 1 / 2, 3 / 4
-"""The parts of the countdown within which the suite has a pod recover, and lose it again: the operator has the rest to
-notice, before the countdown would be over that has ended."""
+"""The parts of the countdown within which the suite makes a pod recover and then lose readiness again. The operator has
+the rest of the countdown to notice, before the stopped countdown would be over."""
 
 
 class CountdownsOverARestart(Scene):
-    """Sets with three pods each on one node, one of which is created later than the others. One pod of each is lost for
-    good, or no longer Ready, and the node is cordoned: no countdown of the default delay is over when the operator is
+    """Sets with three pods each on one node; one set is created later than the others. One pod of each set is lost for
+    good or is no longer Ready, and the node is cordoned. No countdown of the default delay is over when the operator is
     restarted."""
 
     exclusive = Exclusive.ROLES
@@ -92,7 +96,7 @@ class CountdownsOverARestart(Scene):
         env.settle("delays of unready pods over", incarnations.renewed(CLIQUES, unready, before), 60)
         env.settle("young clique recreated", incarnations.renewed(CLIQUES, [LOST["begins"]], before), 60)
         disruption.cordon(env, nodes, undo=True)
-        # Pods that are not Ready, and are not lost either, stay as they are.
+        # Pods that are not Ready but do not count as lost stay as they are.
         stays = UNREADY if env.steps["delays of unready pods over"].unmet else ()
         rest = [set_name for set_name in LOST if set_name not in stays]
         env.wait_for("sets available again", all_of(*(predicates.available(set_name, 1) for set_name in rest)))
@@ -107,13 +111,13 @@ class CountdownsOverARestart(Scene):
 
     @property
     def rest(self) -> float:
-        """Return the rest of a countdown at the restart of the operator, in seconds."""
+        """Return the seconds that remain of a countdown when the operator is restarted."""
         return (1 - BEFORE_RESTART) * self.seconds
 
 
 @requirement("TERM-024")
 def test_pods_that_have_not_started_are_not_lost(run: Recorded[CountdownsOverARestart]) -> None:
-    """The pods are bound, and never start."""
+    """The pods are bound but never start."""
     run.given("pods that do not start are bound")
     counts = disruption.counts(run.until("sets available again"), [WAITS])
     run.same("cliques that the name has had", {WAITS: 1}, counts)
@@ -132,7 +136,7 @@ def test_a_recovery_ends_the_countdown(run: Recorded[CountdownsOverARestart]) ->
 
 @requirement("TERM-017")
 def test_a_further_loss_does_not_change_the_countdown(run: Recorded[CountdownsOverARestart]) -> None:
-    """A second pod is lost. TERM-019 judges that the countdown is not longer than the first one's."""
+    """A second pod is lost. TERM-019 judges that the countdown is not longer than it would be for the first loss."""
     first = breach_of(run.until("cliques breached"), "worsens")
     reported = _transition_times(run.until("delays of unready pods over"), "worsens", first)
     run.expect("transition times of a breach during which one more pod was lost", reported[:1], reported)
@@ -158,7 +162,7 @@ def test_a_restarted_operator_continues_the_countdown(run: Recorded[CountdownsOv
 
 @requirement("TERM-020", reaches="young clique recreated")
 def test_young_cliques_are_terminated(run: Recorded[CountdownsOverARestart]) -> None:
-    """The pod is deleted as soon as the set is available, and no node takes its successor."""
+    """The pod is deleted as soon as the set is available, and no node has room for its successor."""
     run.given("sets available", "cliques breached")
 
 
@@ -166,7 +170,7 @@ test_invariants = invariants(CountdownsOverARestart, "INV-001", "INV-004", "INV-
 
 
 def breach_of(history: Records, set_name: str) -> Record | None:
-    """Return the record since which the clique of a set is breached without a break."""
+    """Return the record since which the clique of a set has been breached without interruption."""
     return incarnations.condition_start(history, CLIQUES, LOST[set_name], disruption.BREACHED, "True")
 
 

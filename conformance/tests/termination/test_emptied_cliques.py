@@ -1,4 +1,4 @@
-"""A standalone clique that loses its last pod, and a scaled gang that loses one above its minimum."""
+"""Tests with a standalone clique that loses its last pod, and a scaled gang that loses a pod above its minimum."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 STANDALONE, SCALED = "e-0-a", "e-0-g-1-c"
-"""The standalone clique, and a clique of a scaled gang; each needs one of its two pods."""
+"""The standalone clique, and a clique of a scaled gang. Each of them has two pods and minAvailable 1."""
 
 
 class CliqueEmptied(Scene):
-    """One node, cordoned once a set is available on it, and a terminationDelay of one second. A standalone clique and
-    one of a scaled gang lose a pod each, which takes them to their minimum. Later the standalone one loses the other
-    pod, too."""
+    """One node, which is cordoned when a set is available on it, and a terminationDelay of one second. A standalone
+    clique and a clique of a scaled gang each lose a pod, which reduces them to their minimum. Later the standalone
+    clique also loses its other pod."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -44,19 +44,19 @@ class CliqueEmptied(Scene):
 
 @requirement("TERM-001", reaches="cliques of its gang recreated")
 def test_a_clique_without_any_pod_has_its_replica_recreated(run: Recorded[CliqueEmptied]) -> None:
-    """A clique of which no pod is scheduled any more is breached, too."""
+    """A clique with no scheduled pod left is breached as well."""
     run.given("set available", "pods Ready")
 
 
 @requirement("TERM-027", reaches="all cliques recreated")
 def test_scaled_gangs_are_recreated_with_their_base_gang(run: Recorded[CliqueEmptied]) -> None:
-    """The scaled gang has all the pods that it needs."""
+    """The scaled gang still has all the pods that it needs."""
     run.given("set available", "pods Ready", "cliques of its gang recreated")
 
 
 @requirement("TERM-009")
 def test_cliques_at_their_minimum_are_spared(run: Recorded[CliqueEmptied]) -> None:
-    """A clique of a scaled gang that does not get its pod back counts by its minimum, as a standalone one does."""
+    """A clique of a scaled gang whose pod is not replaced is judged by its minimum, as a standalone clique is."""
     run.given("pods Ready", "cliques at their minimum")
     one_each = dict.fromkeys(run.scene.cliques, 1)
     run.same("cliques that each name has had", one_each, disruption.counts(run.until("last pod lost"), one_each))

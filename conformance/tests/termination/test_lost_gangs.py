@@ -1,4 +1,5 @@
-"""Gangs that have lost pods and cannot replace them are recreated, once, and as much of them as has to be."""
+"""Tests that gangs that have lost pods and cannot replace them are recreated, only once, and no more of them than
+necessary."""
 
 from __future__ import annotations
 
@@ -24,26 +25,26 @@ from conformance.tests.termination.scenes import (
 
 CLIQUES_HAD = "cliques that each name has had"
 OTHER_GROUPS = ("pair-0-g", "loose-0-g")
-"""Groups whose set replica need not be terminated."""
+"""Groups whose set replicas need not be terminated."""
 OTHER = "pair-0"
-"""The prefix of the names of the replica beside a terminated one."""
+"""The name prefix of the replica of the same set that is not terminated."""
 
 
 @requirement("TERM-001", reaches="set replica of a breached clique recreated")
 def test_all_of_a_breached_set_replica_is_recreated(run: Recorded[LostGangs]) -> None:
-    """A standalone clique is breached; the rest is healthy."""
+    """A standalone clique is breached, and everything else is healthy."""
     run.given("cliques breached")
 
 
 @requirement("TERM-025", reaches="breached replicas of breached groups recreated")
 def test_breached_replicas_of_a_breached_group_are_recreated(run: Recorded[LostGangs]) -> None:
-    """In one set, two of three replicas are breached, in the other both that ever ran."""
+    """In one set, two of three replicas are breached. In the other set, both replicas that ever ran are breached."""
     run.given("group that lost two of three replicas breached", "group without replicas breached")
 
 
 @requirement("TERM-002")
 def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]) -> None:
-    """First the delay is an hour. Then it is short, and part of it has passed already."""
+    """At first the delay is an hour. Later it is short, and part of it has already passed."""
     within = run.until("delay shortened")
     early = [name for name in incarnations.ends(within, CLIQUES) if name in run.scene.cliques]
     run.expect("cliques deleted within the hour", [], early)
@@ -58,7 +59,8 @@ def test_nothing_is_terminated_before_the_delay_is_over(run: Recorded[LostGangs]
 
 @requirement("TERM-003")
 def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
-    """One of the two replicas of a set is terminated. Its gangs and its Service may be recreated, too."""
+    """One of the two replicas of a set is terminated. The gangs and the Service of that replica may be recreated as
+    well."""
     other = [name for name in run.scene.cliques if name.startswith(OTHER)]
     _have_had(run, "cliques of the other replica", dict.fromkeys(other, 1))
     _same_objects(run, GROUPS)
@@ -68,13 +70,13 @@ def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-022")
 def test_a_termination_spares_gangs_and_services(run: Recorded[LostGangs]) -> None:
-    """All sets are judged, and the replicas that are terminated, too."""
+    """All sets are judged, including the replicas that are terminated."""
     for resource in (GANGS, "services"):
         _same_objects(run, resource)
 
 
 def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> None:
-    """Expect that objects with this prefix are the same before and after the terminations."""
+    """Expect that the objects with this name prefix are the same before and after the terminations."""
     before, after = (incarnations.uids(run.at(step), resource) for step in ("no room for pods", "nothing moves"))
     expected = {name: object_uid for name, object_uid in before.items() if name.startswith(head)}
     run.same(f"uids of {resource}", expected, {name: after.get(name, "") for name in expected})
@@ -82,8 +84,9 @@ def _same_objects(run: Recorded[LostGangs], resource: str, head: str = "") -> No
 
 @requirement("TERM-004")
 def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> None:
-    """No node takes pods, and the delay has become a second. TERM-011 judges how much goes with a breached group. The
-    replicas of a group may have been terminated one by one, which TERM-023 judges: so the standalone cliques count."""
+    """No node takes pods, and the delay is now a second. Only standalone cliques are counted, because the replicas of a
+    group may have been terminated one by one, which is covered by TERM-023. TERM-011 covers what is terminated with a
+    breached group."""
     run.given("set replica of a breached clique recreated")
     had = disruption.counts(run.until("nothing moves"), map(_standalone, (TERMINATED_GROUP, "strict-0-g")))
     run.expect("cliques terminated more than once", {}, {name: count for name, count in had.items() if count > 2})
@@ -98,9 +101,9 @@ def test_what_cannot_be_placed_is_terminated_once(run: Recorded[LostGangs]) -> N
     ),
 )
 def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]) -> None:
-    """Removed or False afterwards: both are cleared. A group that is breached itself counts if its whole set replica
-    was terminated: TERM-011 judges whether it is. Whether that of a group with one breached replica is, TERM-008
-    judges."""
+    """After the recovery the condition may be removed or False. A group that is breached itself is judged only if its
+    whole set replica was terminated, which is covered by TERM-011. Whether a group with only one breached replica is
+    terminated is covered by TERM-008."""
     span = run.until("nothing moves")
     view = span.view()
     had = disruption.counts(span, map(_standalone, (*BREACHED_GROUPS, *OTHER_GROUPS)))
@@ -119,23 +122,24 @@ def test_groups_report_a_termination_until_they_recover(run: Recorded[LostGangs]
 
 
 def _standalone(group: str) -> str:
-    """Return the standalone clique beside a scaling group."""
+    """Return the standalone clique next to a scaling group."""
     return f"{group.removesuffix('-g')}-a"
 
 
 @requirement("TERM-006", reaches="recovered replica recreated")
 def test_a_recovered_replica_is_terminated_again(run: Recorded[LostGangs]) -> None:
-    """The second breach is a pod that is lost for good, as the first one was."""
+    """The second breach is a pod that is lost for good, like the first one."""
 
 
 @requirement("TERM-026", reaches="replica with an unready pod recreated")
 def test_unready_pods_are_lost(run: Recorded[LostGangs]) -> None:
-    """The containers of the pod have started."""
+    """The containers of the pod have started, but the pod is not Ready."""
 
 
 @requirement("TERM-007", reaches=("sets available again", "sets available once more"))
 def test_terminated_replicas_become_available_again(run: Recorded[LostGangs]) -> None:
-    """Judge the recovery after the first terminations, which had to wait for a node, and after those that did not."""
+    """The recovery is judged after the first terminations, which had to wait for a node, and after the later ones,
+    which did not."""
     run.given("sets available", "pods Ready")
 
 
@@ -149,14 +153,14 @@ def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs
 
 @requirement("TERM-009")
 def test_a_clique_at_its_minimum_is_not_terminated(run: Recorded[LostGangs]) -> None:
-    """The clique has lost one of two pods for good; another one had its pod replaced before."""
+    """The clique has lost one of two pods for good. A pod of another clique was replaced earlier."""
     run.given("deleted pod replaced")
     _have_had(run, CLIQUES_HAD, {"loose-0-a": 1})
 
 
 @requirement("TERM-010")
 def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
-    """A set that was created when no node took pods, and replicas that a scale-out has added then."""
+    """The set was created while the node was cordoned, and the replicas were added by a scale-out at that time."""
     one_each = dict.fromkeys(run.scene.never_ran, 1)
     _have_had(run, "cliques that never ran, without room for them", one_each)
     _have_had(run, "cliques that never ran, with room for them", one_each, until="recovered")
@@ -164,7 +168,7 @@ def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
 
 @requirement("TERM-011", reaches="set replicas of breached groups recreated")
 def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs]) -> None:
-    """Only a termination of the set replica takes its standalone clique."""
+    """The standalone clique is recreated only if the whole set replica is terminated."""
     run.given("group that lost two of three replicas breached", "group without replicas breached")
     _have_had(run, CLIQUES_HAD, dict.fromkeys(map(_standalone, BREACHED_GROUPS), 2))
 
@@ -178,7 +182,7 @@ def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]
 
 @requirement("TERM-012", reaches="recreated cliques have their pods")
 def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGangs]) -> None:
-    """A scaling group and one of its cliques were scaled by hand before."""
+    """A scaling group and one of its cliques were scaled manually before."""
     run.unbroken()
     run.given("scaled group and clique have their pods")
     view = run.at("recovered")
@@ -190,28 +194,28 @@ def test_recreated_cliques_have_the_size_of_their_template(run: Recorded[LostGan
 
 @requirement("TERM-013", reaches="replica with a crashed pod recreated")
 def test_crashed_pods_are_lost(run: Recorded[LostGangs]) -> None:
-    """The delay is a second, and the pod does not come back."""
+    """The delay is a second, and the pod does not recover."""
 
 
 @requirement("TERM-014", reaches="replica with a silent pod recreated")
 def test_pods_of_silent_nodes_are_lost(run: Recorded[LostGangs]) -> None:
-    """The containers of the pods keep the last status that the kubelet has reported: started and ready."""
+    """The pods' containers keep the last status that the kubelet has reported, which is started and ready."""
 
 
 @requirement("TERM-015")
 def test_recovered_pods_are_not_lost(run: Recorded[LostGangs]) -> None:
-    """A clique with pods that have crashed before."""
+    """The clique has pods that have crashed before."""
     _spared(run, "torn-")
 
 
 @requirement("TERM-024")
 def test_pods_that_start_again_are_not_lost(run: Recorded[LostGangs]) -> None:
-    """Both pods of a standalone clique, and of a clique of a scaling group, are lost."""
+    """Both pods of a standalone clique, and of a clique of a scaling group, start again."""
     _spared(run, "loose-")
 
 
 def _spared(run: Recorded[LostGangs], head: str) -> None:
-    """Expect that no clique of a set has been recreated since everything had recovered."""
+    """Expect that no clique of a set has been recreated since the set had recovered."""
     before = disruption.counts(
         run.until("recovered"), [name for name in run.scene.clique_names if name.startswith(head)]
     )
@@ -222,7 +226,7 @@ test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
 
 
 def _have_had(run: Recorded[LostGangs], description: str, counts: dict[str, int], until: str = "nothing moves") -> None:
-    """Expect that each of these names has had so many cliques until a step."""
+    """Expect that each of these names has had this number of cliques until a step."""
     run.same(description, counts, disruption.counts(run.until(until), counts))
 
 

@@ -1,4 +1,5 @@
-"""Pods that the API server refuses at first: their gang has never run, however late its conditions appear."""
+"""Tests with pods that the API server refuses at first. Their gang has never run, however late its conditions
+appear."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 REFUSED = 8.0
-"""Seconds for which pods are refused. Operators are known that take a condition which appears later than five seconds
-after the creation of its clique for one that has changed (CHG-DF04)."""
+"""Seconds for which pods are refused. Some operators take a condition that first appears more than five seconds after
+the creation of its clique for a condition that has changed (CHG-DF04)."""
 NAMES = ("late-0-a", "late-0-g-0-b", "late-0-g-0-c")
 
 
 class PodsRefusedAtFirst(Scene):
-    """No nodes, and a quota that refuses all pods of a set for some seconds. Once the pods exist, they stay Pending.
-    The terminationDelay is one second."""
+    """There are no nodes, and for some seconds a quota refuses all pods of a set. When the pods exist, they stay
+    Pending. The terminationDelay is one second."""
 
     def play(self, env: SceneEnvironment) -> None:
         limit_pods(env, "none", 0)
@@ -31,7 +32,7 @@ class PodsRefusedAtFirst(Scene):
             env.quiet(rest, rest, real=True)
         env.delete("resourcequotas", "none")
         env.wait_for("pods exist", pods_are({"late-0-a": 2, "late-0-g-0-b": 1, "late-0-g-0-c": 1}), 120)
-        # A set that is created later gets everything: by then the operator had its chance to terminate the first one.
+        # A later set gets all its objects, which shows that the operator had a chance to terminate the first set.
         env.create(env.workload("frontend", setName="later", pods=1))
         env.wait_for("pods of a later set exist", pods_are({"later-0-web": 1}))
         env.quiet(6, real=True)
@@ -40,7 +41,8 @@ class PodsRefusedAtFirst(Scene):
 
 @requirement("TERM-021")
 def test_a_gang_that_never_ran_is_not_terminated(run: Recorded[PodsRefusedAtFirst]) -> None:
-    """A set that is created later gets its pods: by then the operator had its chance."""
+    """A set that is created later gets its pods, which shows that the operator had a chance to terminate the first
+    set."""
     run.given("cliques exist", "pods exist", "pods of a later set exist")
     one_each = dict.fromkeys(NAMES, 1)
     run.same("cliques that each name has had", one_each, disruption.counts(run.until("nothing moves"), one_each))
