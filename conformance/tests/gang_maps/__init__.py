@@ -1,1 +1,1 @@
-"""PodGangMaps: the assignment of pods to PodGangs in each replica, and the objects that follow it."""
+"""PodGangMaps, which assign the pods of each replica to PodGangs, and the objects that follow the maps."""

@@ -1,4 +1,4 @@
-"""PodGangMaps that somebody deletes, empties or edits: running pods are not affected."""
+"""Tests that running pods are not affected if another client deletes, empties or edits a PodGangMap."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EDITS = ("one index in two entries", "dependence on no entry", "no anchor")
 
 
 class LostMaps(Scene):
-    """One node with room for all pods. A set whose clique and group have been scaled beyond the template loses its map;
-    then its group is scaled in and out and it loses the map again; then the map has no entries; then it is edited, in
-    several ways. After each of these the operator is triggered to reconcile the set. Where sets have no maps, the scene
-    cannot be played, so no invariant is judged in it."""
+    """One node with room for all pods. A set whose clique and group are scaled above the template loses its map. Then
+    its group is scaled in and out, and it loses the map again. Then the map's entries are removed, and finally the map
+    is edited in several ways. After each of these changes the operator is triggered to reconcile the set. Where sets
+    have no maps, the scene cannot be run, so no invariant is judged in it."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -80,14 +80,14 @@ class LostMaps(Scene):
 
 
 def _only_map(view: View) -> Document | Unmet:
-    """The set has one map, since it has one replica."""
+    """Return the map of the set. There is one map, because the set has one replica."""
     gang_maps = list(following.maps_of(view, "s").values())
     return gang_maps[0] if len(gang_maps) == 1 else Unmet(f"s has {len(gang_maps)} maps")
 
 
 @predicate
 def _map_after(view: View, lost_uid: str) -> bool | Unmet:
-    """There is a map that is not the lost one."""
+    """The set has a map that is not the lost one."""
     uids = {uid(gang_map) for gang_map in following.maps_of(view, "s").values()}
     return bool(uids - {lost_uid}) or Unmet("s has no other map")
 
@@ -127,12 +127,12 @@ def _unchanged(run: Recorded[LostMaps], first_step: str, last_step: str, *kinds:
 
 @requirement("MAP-020", reaches=f"{REBUILT}: {RETURNED}")
 def test_a_lost_map_is_created_again(run: Recorded[LostMaps]) -> None:
-    """The contents of the map are left to other requirements."""
+    """The contents of the map are covered by other requirements."""
 
 
 @requirement("MAP-066")
 def test_a_lost_map_leaves_its_gangs_alone(run: Recorded[LostMaps]) -> None:
-    """The gangs from before still exist: a map that is built from the template would have different ones."""
+    """The earlier gangs still exist. A map that is built from the template would describe different gangs."""
     run.given(REBUILT)
     _unchanged(run, f"{REBUILT}: before", f"{REBUILT}: at rest", GANGS)
 
@@ -153,7 +153,7 @@ def test_a_rebuilt_map_has_the_epochs_of_the_gangs(run: Recorded[LostMaps]) -> N
 
 @requirement("MAP-021")
 def test_a_rebuilt_map_holds_what_lives(run: Recorded[LostMaps]) -> None:
-    """From its first version on: later versions follow a scale."""
+    """Every version of the map is judged from the first one on, because later versions follow a scale."""
     run.given(REBUILT)
     initial = _contents(run.at(f"{REBUILT}: before"))
 
@@ -171,7 +171,8 @@ def _contents(view: View) -> list[str]:
 
 @requirement("MAP-022")
 def test_no_pod_leaves_its_gang_when_a_map_is_rebuilt(run: Recorded[LostMaps]) -> None:
-    """A map that is rebuilt by indices assigns a replica to another gang than the labels of its pods name."""
+    """A map that is rebuilt from indices assigns a replica to a gang other than the one that the labels of its pods
+    name."""
     run.expect("pods astray", [], following.strays(run.at(f"{REBUILT_AGAIN}: at rest"), "s"))
 
 
@@ -184,7 +185,7 @@ def test_a_map_without_entries_stops_nothing(run: Recorded[LostMaps]) -> None:
 
 @requirement("MAP-024", reaches=tuple(f"{edit}: repaired or reported" for edit in EDITS))
 def test_an_edited_map_is_not_followed(run: Recorded[LostMaps]) -> None:
-    """The pods before each edit are compared with those after it."""
+    """The pods before each edit are compared with the pods after it."""
     run.given(FILLED)
     for edit in EDITS:
         _unchanged(run, f"{edit}: before", f"{edit}: at rest", "pods")

@@ -1,4 +1,4 @@
-"""Pods that are lost, or have lost their label, stay in their PodGang."""
+"""Tests that lost pods, and pods that have lost their label, stay in their PodGang."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from conformance.testing.scaled import pods_are
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
 LOST = ("s-0-a", "s-0-g-0-b", "s-0-g-2-c")
-"""PodCliques that lose a pod: a standalone one, one of the Anchor's group replicas, and one of the Tail's."""
+"""The PodCliques that lose a pod: a standalone one, one in a group replica of the Anchor, and one in a group replica of
+the Tail."""
 REPLACED, MARKED = "lost pods replaced", "label is back"
 
 
 class LostPods(Scene):
-    """One node with room for all pods. One pod each of a standalone clique and of two replicas of a scaling group are
-    deleted; then somebody takes the label with its gang from a pod of the standalone clique."""
+    """One node with room for all pods. One pod each of a standalone clique and of two replicas of a scaling group is
+    deleted. Then another client removes the label that names the gang from a pod of the standalone clique."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -46,7 +47,7 @@ class LostPods(Scene):
 
 @predicate
 def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
-    """The cliques have their pods, all Ready, and none of those that were lost."""
+    """The cliques have all their pods, all of them Ready, and none of the lost pods."""
     if any(uid(pod) in lost for clique in sizes for pod in predicates.pods_of(view, clique)):
         return Unmet("a deleted pod is still there")
     return pods_are(sizes, ready=True)(view)
@@ -54,13 +55,13 @@ def _without(view: View, lost: set[str], sizes: dict[str, int]) -> bool | Unmet:
 
 @predicate
 def _marked(view: View, pod_name: str) -> bool | Unmet:
-    """The pod names a gang, or does not exist any more."""
+    """The pod names a gang, or no longer exists."""
     pod = view.get("pods", pod_name)
     return pod is None or label(pod, labels.GANG) != "" or Unmet(f"{pod_name} names no gang")
 
 
 def _gangs(view: View) -> dict[str, list[str]]:
-    """Return the gangs that the pods of each PodClique name."""
+    """Return PodClique → the gangs that its pods name."""
     return {
         clique: sorted(label(pod, labels.GANG) for pod in predicates.pods_of(view, clique))
         for clique in following.cliques_of_set(view, "s")
@@ -69,13 +70,13 @@ def _gangs(view: View) -> dict[str, list[str]]:
 
 @requirement("MAP-030", reaches=REPLACED)
 def test_a_replacement_joins_the_same_gang(run: Recorded[LostPods]) -> None:
-    """The gangs that the pods of each clique name are compared, before the loss and after it."""
+    """The gangs that each clique's pods name are compared before and after the loss."""
     run.same("gangs of pods by PodClique", _gangs(run.at("at rest")), _gangs(run.at("replaced")))
 
 
 @requirement("MAP-031", reaches=MARKED)
 def test_a_pod_without_its_label_gets_it_back_or_is_replaced(run: Recorded[LostPods]) -> None:
-    """In the end the clique has as many pods as before, and each names a gang that exists."""
+    """At the end the clique has as many pods as before, and each pod names a gang that exists."""
     view = run.at("end")
     clique_pods, gangs = predicates.pods_of(view, "s-0-a"), following.gangs_of(view, "s")
     run.expect("number of pods", {"s-0-a": 2}, {"s-0-a": len(clique_pods)})
@@ -85,7 +86,7 @@ def test_a_pod_without_its_label_gets_it_back_or_is_replaced(run: Recorded[LostP
 
 @requirement("MAP-047")
 def test_a_pod_without_its_label_is_not_replaced(run: Recorded[LostPods]) -> None:
-    """The pod is of a standalone clique, and there is one Anchor."""
+    """The pod belongs to a standalone clique, and there is one Anchor."""
     run.given(MARKED)
     pod = run.scene.pod
     before, after = (run.at(step).get("pods", pod) for step in ("replaced", "end"))

@@ -1,4 +1,4 @@
-"""The PodGangMaps of new sets, and the PodGangs that they stand for."""
+"""Tests of the PodGangMaps of new sets, and of the PodGangs that the maps describe."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 
 REST = "at rest"
 SIZES = {"t": 2, "o": 1, "w": 1}
-"""Set → replicas."""
+"""Set → its replicas."""
 
 
 class NewSets(Scene):
     """One node with room for all pods. Three new sets: `t` has a standalone clique and a scaling group with replicas
-    above its minimum, `o` a group without any and the strategy OnDelete, `w` nothing but a standalone clique."""
+    above its minimum; `o` has a group without replicas above its minimum, and the strategy OnDelete; `w` has only a
+    standalone clique."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -47,7 +48,7 @@ def _maps(view: View) -> Iterator[tuple[str, int]]:
 
 @requirement("MAP-001", reaches="sets available")
 def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
-    """There are no other maps in the namespace."""
+    """The namespace contains no other maps."""
     view = run.at(REST)
     replicas = {names.gang_map(set_name, replica): replica for set_name, replica in _maps(view)}
     run.expect("PodGangMaps", sorted(replicas), view.names(MAPS))
@@ -60,7 +61,7 @@ def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-044")
 def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
-    """Controllers are compared by the UIDs in owner references."""
+    """Controllers are compared by the UIDs in the owner references."""
     view = run.at(REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -73,7 +74,8 @@ def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-002")
 def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
-    """Further entries are allowed if they are empty: the one for replicas that scaling adds may be created early."""
+    """Additional entries are allowed if they are empty. The entry for replicas that scaling adds may be created
+    early."""
     view = run.at(REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -110,7 +112,7 @@ def test_gangs_are_named_after_their_entries(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-004")
 def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
-    """PodCliques that are not in a scaling group may name one or not. The names of gangs are free."""
+    """PodCliques that are not in a scaling group may or may not name a gang. The names of gangs are not judged."""
     view = run.at(REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -130,7 +132,7 @@ def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-005")
 def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
-    """The sets are new: gangs are of the current generation."""
+    """The sets are new, so all gangs belong to the current generation."""
     view = run.at(REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
@@ -144,7 +146,7 @@ def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
 
 @requirement("MAP-006")
 def test_nothing_names_a_base_gang(run: Recorded[NewSets]) -> None:
-    """Dependencies between gangs are in the map."""
+    """Dependencies between gangs are stored in the map."""
     view = run.at(REST)
     objects = [*view.list(CLIQUES), *view.list("pods"), *view.list(GANGS)]
     marked = [f"{obj.get('kind', '')} {name(obj)}" for obj in objects if labels.BASE_GANG in labels_of(obj)]

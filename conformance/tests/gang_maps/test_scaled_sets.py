@@ -1,4 +1,4 @@
-"""PodGangMaps follow the replicas of PodCliques, scaling groups and sets."""
+"""Tests that PodGangMaps follow the replicas of PodCliques, scaling groups and sets."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ SET_OUT, SET_BACK = "set scaled out", "set scaled out again"
 
 
 def group_replicas(*indices: int, replica: int = 0) -> dict[str, int]:
-    """Return the PodCliques of these replicas of the group, with their number of pods."""
+    """Return the PodCliques of these replicas of the group, with their numbers of pods."""
     return {f"s-{replica}-g-{index}-{clique}": 1 for index in indices for clique in "bc"}
 
 
 class ScaledAtEveryLevel(Scene):
-    """One node with room for all pods. A set with a standalone clique and a scaling group of three replicas, one of
-    them its minimum. Clique, group and set are scaled out and in, and everything comes to rest in between."""
+    """One node with room for all pods. A set with a standalone clique and a scaling group with three replicas and
+    minAvailable 1. The clique, the group and the set are scaled out and in, and each scale comes to rest before the
+    next one."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -62,7 +63,7 @@ class ScaledAtEveryLevel(Scene):
 
 
 def of_replica(gang: Document, replica: int) -> bool:
-    """Return whether a gang belongs to a replica of the set, by the PodCliques that it holds."""
+    """Return whether a gang belongs to this replica of the set, judged by the PodCliques that it holds."""
     return any(clique.startswith(f"s-{replica}-") for clique in gang_maps.pod_group_names(gang))
 
 
@@ -78,7 +79,7 @@ def _rest(step: str) -> str:
 
 
 def _by_role(entries: tuple[MapEntry, ...], role: str) -> MapEntry | None:
-    """Return the last entry with a role."""
+    """Return the last entry with this role."""
     matches = [entry for entry in entries if entry.role == role]
     return matches[-1] if matches else None
 
@@ -90,7 +91,8 @@ def _births(span: Span) -> list[str]:
 
 @requirement("MAP-010")
 def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Entries are judged at rest after each scale, and gangs from before the first scale to the rest after the last."""
+    """Entries are judged at rest after each scale. Gangs are judged from before the first scale until the set is at
+    rest after the last one."""
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
         anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
         run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
@@ -99,7 +101,7 @@ def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLeve
 
 @requirement("MAP-011", reaches=(GROUP_OUT, GROUP_BACK))
 def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """A replica that the template declares, and that comes back after a scale-in, may be in a Tail or in a ScaleOut."""
+    """A replica that the template declares and that comes back after a scale-in may be in a Tail or in a ScaleOut."""
     entry = _by_role(following.entries_of(run.at(_rest(GROUP_OUT)), "s"), SCALE_OUT_ROLE)
     run.expect("replicas that the ScaleOut holds", {"g": (3, 4)}, dict(entry.groups) if entry else None)
     for step, indices in ((GROUP_OUT, (3, 4)), (GROUP_BACK, (1,))):
@@ -112,7 +114,7 @@ def test_added_replicas_join_the_scale_out_entry(run: Recorded[ScaledAtEveryLeve
 
 @requirement("MAP-012")
 def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """Only the first replica is left, so that the Tail holds nothing any more."""
+    """Only the first replica is left, so the Tail no longer holds anything."""
     run.given(GROUP_IN)
     entries = following.entries_of(run.at(_rest(GROUP_IN)), "s")
     groups = {group: indices for entry in entries for group, indices in entry.groups.items()}
@@ -122,7 +124,7 @@ def test_entries_lose_the_highest_indices_and_go_when_empty(run: Recorded[Scaled
 
 @requirement("MAP-013")
 def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The set is scaled out twice to the same size, with a scale-in between."""
+    """The set is scaled out twice to the same size, with a scale-in in between."""
     pcs = run.at("new").get(SETS, "s")
     earlier = [record.object for record in run.until(_rest(SET_OUT)).records(GANGS) if of_replica(record.object, 1)]
     for step in (SET_OUT, SET_BACK):
@@ -135,7 +137,7 @@ def test_an_added_replica_begins_with_new_epochs(run: Recorded[ScaledAtEveryLeve
 
 @requirement("MAP-014", reaches=("map of the removed replica gone", "gangs of the removed replica gone"))
 def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """The objects of the remaining replica are compared by their uids."""
+    """The objects of the remaining replica are compared by their UIDs."""
     before, after = run.at(_rest(SET_OUT)), run.at("gangs of the removed replica gone")
     remaining = [(MAPS, "s-0"), *((GANGS, name(gang)) for gang in before.list(GANGS) if of_replica(gang, 0))]
     old_uids, new_uids = (
@@ -147,14 +149,14 @@ def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
 
 @requirement("MAP-007")
 def test_everything_is_held_once_at_rest(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """After each scale, by the replicas that PodCliques and scaling groups ask for."""
+    """This is judged after each scale, for the replicas that PodCliques and scaling groups specify."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
         run.expect(f"{step}: not held once", [], following.misplaced(run.at(_rest(step)), "s"))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_by_its_gang(run: Recorded[ScaledAtEveryLevel]) -> None:
-    """After each scale, for all pods of the set."""
+    """This is judged after each scale, for all pods of the set."""
     for step in (CLIQUE_OUT, CLIQUE_IN, GROUP_OUT, GROUP_IN, GROUP_BACK, SET_OUT, SET_BACK):
         run.expect(f"{step}: pods astray", [], following.strays(run.at(_rest(step)), "s"))
 

@@ -1,4 +1,4 @@
-"""Replicas that are scaled to nothing, or below the minimum of a scaling group, and back."""
+"""Tests of replicas that are scaled to zero, or below the minimum of a scaling group, and back."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ RESTS: Mapping[str, Mapping[str, int]] = {
     GROUP_ONLY: {f"g-0-g-{index}-b": 1 for index in range(2)},
     BOTH: {"b-0-a": 2, **{f"b-0-g-{index}-{clique}": 1 for index in range(2) for clique in "bc"}},
 }
-"""The PodCliques of each set with their number of pods, before the sets are scaled."""
+"""Set → its PodCliques with their numbers of pods, before the sets are scaled."""
 BELOW = "m"
 SIZES = {f"{BELOW}-0-a": 1, **{f"{BELOW}-0-g-{index}-{clique}": 1 for index in range(3) for clique in "bc"}}
 
 
 class ScaledToNothing(Scene):
-    """One node with room for all pods. A set `f` has nothing but a standalone clique, `g` nothing but a scaling group,
-    and `b` has both: all are scaled to nothing and out again. A group of the set `m` is scaled below its minimum and
-    out again."""
+    """One node with room for all pods. Set `f` has only a standalone clique, `g` has only a scaling group, and `b` has
+    both. All of these are scaled to zero and out again. The group of set `m` is scaled below its minimum and out
+    again."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -73,7 +73,8 @@ class ScaledToNothing(Scene):
 
 
 def _only(workload: Object, clique: str) -> Object:
-    """Return the set with this clique alone: in a scaling group of its own if it was a member of one."""
+    """Return the set with only this clique. A clique that was in a scaling group keeps a group, with no other
+    members."""
     template = workload["spec"]["template"]
     template["cliques"] = [entry for entry in template["cliques"] if entry["name"] == clique]
     groups = template.pop("podCliqueScalingGroups")
@@ -84,7 +85,7 @@ def _only(workload: Object, clique: str) -> Object:
 
 @predicate
 def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
-    """The map of a set is there, and no entry holds anything."""
+    """The map of a set exists, and none of its entries holds anything."""
     if 0 not in following.maps_of(view, set_name):
         return Unmet(f"{set_name} has no map")
     contents = [entry.summary() for entry in following.entries_of(view, set_name) if not entry.empty]
@@ -93,7 +94,7 @@ def _holds_nothing(view: View, set_name: str) -> bool | Unmet:
 
 @requirement("MAP-015", reaches=("maps hold nothing", *(f"{set_name} runs again" for set_name in RESTS)))
 def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing]) -> None:
-    """Judged for a set of a clique, of a scaling group, and of both."""
+    """This is judged for a set with a clique, a set with a scaling group, and a set with both."""
 
 
 @requirement("MAP-016")
@@ -108,7 +109,7 @@ def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> No
 
 @requirement("MAP-017", reaches="group runs again")
 def test_a_group_below_its_minimum_is_scaled_back(run: Recorded[ScaledToNothing]) -> None:
-    """The group is scaled to zero, so that the Anchor no longer holds replicas of it."""
+    """The group is scaled to zero, so the Anchor no longer holds any replica of it."""
     run.expect("what is wrong", [], following.strays(run.at("group runs again: at rest"), BELOW))
 
 

@@ -1,4 +1,4 @@
-"""The kind PodGangMap as the API server serves it. Nothing is stored."""
+"""Tests of the kind PodGangMap as the API server serves it. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 
 
 class AskedAboutMaps(Scene):
-    """The CustomResourceDefinition of PodGangMaps."""
+    """The CustomResourceDefinition of PodGangMaps is read."""
 
     def play(self, env: SceneEnvironment) -> None:
         [reply] = env.dry_run.all([env.dry_run.get("customresourcedefinitions", served.MAPS)])

@@ -1,4 +1,4 @@
-"""Updates that replace pods within their gangs: RollingRecreate and OnDelete."""
+"""Tests of updates that replace pods within their gangs, with the strategies RollingRecreate and OnDelete."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HASHES, FURTHER_HASHES = "entries have the new generation", "gangs, and entries 
 
 
 class UpdatedSets(Scene):
-    """One node with room for all pods. Two sets with two replicas each, a standalone clique and a scaling group; one
-    has the strategy RollingRecreate, the other one OnDelete. All their cliques get another image. Then the clique and
+    """One node with room for all pods. Two sets, each with two replicas, a standalone clique and a scaling group; one
+    has the strategy RollingRecreate, and the other OnDelete. All their cliques get another image. Then the clique and
     the group of every replica are scaled out."""
 
     def play(self, env: SceneEnvironment) -> None:
@@ -68,7 +68,7 @@ def _change(env: SceneEnvironment, workload: Object) -> None:
 
 
 def _sizes(set_name: str) -> dict[str, int]:
-    """Return the PodCliques of a set after its scale-out, with their number of pods."""
+    """Return the PodCliques of a set after its scale-out, with their numbers of pods."""
     return {
         clique: size
         for replica in range(REPLICAS)
@@ -81,7 +81,7 @@ def _sizes(set_name: str) -> dict[str, int]:
 
 @predicate
 def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
-    """The set has another generation, its update has ended, and everything runs."""
+    """The set has another generation, its update has ended, and it is available."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before) or not updates.ended(pcs):
         return Unmet(f"the update of {set_name} has not ended")
@@ -89,7 +89,8 @@ def _updated(view: View, set_name: str, before: str) -> bool | Unmet:
 
 
 def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
-    """Return the generation hashes by entry. An entry without members has no pods that a hash could refer to."""
+    """Return entry → generation hash. Entries without members are left out, because they have no pods that a hash could
+    refer to."""
     return {
         f"entry {entry.epoch} of replica {replica}": entry.generation
         for replica in range(REPLICAS)
@@ -99,21 +100,21 @@ def _of_entries(view: View, set_name: str) -> Mapping[str, str]:
 
 
 def _of_gangs(view: View, set_name: str) -> Mapping[str, str]:
-    """Return the generation hashes by gang."""
+    """Return gang → generation hash."""
     gangs = following.gangs_of(view, set_name)
     return {f"gang {gang}": label(document, labels.GENERATION_HASH) for gang, document in gangs.items()}
 
 
 @predicate
 def _current(view: View, set_name: str, hashes: Callable[[View, str], Mapping[str, str]]) -> bool | Unmet:
-    """All these hashes are the generation hash of the set."""
+    """All these hashes equal the generation hash of the set."""
     generation = updates.generation(view.get(SETS, set_name))
     outdated = [key for key, observed in hashes(view, set_name).items() if observed != generation]
     return not outdated or Unmet(f"{len(outdated)} have another generation than {set_name}, the first: {outdated[0]}")
 
 
 def _entry_contents(view: View, set_name: str) -> dict[str, object]:
-    """Return the contents and dependencies of entries, which an update does not change, without their generation."""
+    """Return the contents and dependencies of entries, which an update does not change. The generation is left out."""
     return {
         f"{set_name}-{replica} {entry.epoch}": [entry.summary(), list(entry.depends_on)]
         for replica in range(REPLICAS)
@@ -123,18 +124,18 @@ def _entry_contents(view: View, set_name: str) -> dict[str, object]:
 
 @requirement("MAP-040")
 def test_a_rolling_update_keeps_gangs_and_entries(run: Recorded[UpdatedSets]) -> None:
-    """Before the update and at rest after it, including the dependencies of entries."""
+    """Entries, including their dependencies, are compared before the update and at rest after it."""
     _same_gangs(run, ROLLED)
 
 
 @requirement("MAP-048")
 def test_an_update_on_delete_keeps_gangs_and_entries(run: Recorded[UpdatedSets]) -> None:
-    """As with RollingRecreate, although nothing is replaced."""
+    """Entries and gangs stay the same, as with RollingRecreate, although no pod is replaced."""
     _same_gangs(run, ON_DELETE)
 
 
 def _same_gangs(run: Recorded[UpdatedSets], set_name: str) -> None:
-    """Expect the entries of a set, and its gangs with their uids, to be the same as before the update."""
+    """Expect that the entries of a set, and its gangs with their UIDs, are the same as before the update."""
     run.given("sets updated")
     before, after = run.at("before the update"), run.at("updated")
     run.same(f"entries of {set_name}", _entry_contents(before, set_name), _entry_contents(after, set_name))
@@ -146,7 +147,7 @@ def _same_gangs(run: Recorded[UpdatedSets], set_name: str) -> None:
 
 @requirement("MAP-041")
 def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
-    """The gangs that the pods of each clique name are compared, before the update and after it."""
+    """The gangs that each clique's pods name are compared before and after the update."""
     run.given("sets updated")
     gangs_by_clique = [
         {
@@ -160,24 +161,24 @@ def test_replaced_pods_join_the_same_gang(run: Recorded[UpdatedSets]) -> None:
 
 @requirement("MAP-042", reaches=HASHES)
 def test_entries_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
-    """Within 30 s of the end of the update."""
+    """The entries must have the generation within 30 s of the end of the update."""
 
 
 @requirement("MAP-045", reaches=FURTHER_HASHES)
 def test_gangs_and_entries_on_delete_have_the_generation_of_the_set(run: Recorded[UpdatedSets]) -> None:
-    """The gangs outlive the update with either strategy, so their label must change. OnDelete keeps the old pods."""
+    """The gangs outlive the update with either strategy, so their label has to change. OnDelete keeps the old pods."""
 
 
 @requirement("MAP-043", reaches=(f"{ROLLED}: added pods Ready", f"{ON_DELETE}: added pods Ready"))
 def test_what_is_added_after_an_update_runs(run: Recorded[UpdatedSets]) -> None:
-    """Judged for both strategies; the clique and the group of every replica are scaled out at once."""
+    """Both strategies are judged. The clique and the group of every replica are scaled out at the same time."""
     for set_name in (ROLLED, ON_DELETE):
         run.expect(f"{set_name}: not held once", [], following.misplaced(run.at("end"), set_name))
 
 
 @requirement("MAP-008")
 def test_every_pod_is_referred_to_after_an_update(run: Recorded[UpdatedSets]) -> None:
-    """Including the pods that were added after the update."""
+    """The pods that were added after the update are judged as well."""
     for set_name in (ROLLED, ON_DELETE):
         run.expect(f"{set_name}: pods astray", [], following.strays(run.at("end"), set_name))
 
