@@ -1,1 +1,1 @@
-"""Objects of a PodCliqueSet: their specs, statuses and pods."""
+"""The objects of a PodCliqueSet: their specs, statuses and pods."""

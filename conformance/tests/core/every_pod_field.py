@@ -1,4 +1,4 @@
-"""The scene of a set in whose templates every field of a pod spec is set."""
+"""A scene with a set whose templates set every field of a pod spec."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from conformance.testing import accepted_pods, predicates
 from conformance.testing.scene import Scene, SceneEnvironment
 
 EXIST = "all pods exist"
-"""The step at which the pods have been created. They are never bound: there are no nodes."""
+"""The step at which all pods have been created. They are never bound, because there are no nodes."""
 
 _OF_TEMPLATE = ("template", "cliques", "[]", "spec", "podSpec")
 _KINDS = {"podcliquesets.grove.io": _OF_TEMPLATE, "podcliques.grove.io": ("podSpec",)}
-"""The path of the pod spec in the spec of every kind that has one."""
+"""Kind → the path of the pod spec in its spec, for every kind that has a pod spec."""
 
 
 class SetWithEveryPodField(Scene):
-    """A set with a clique for each template of `fixtures/pods/fields.yaml`: every field of the pod spec that the API
-    server serves, and that the CRDs of the implementation serve as well, is in one of them. `accepted` are the pods
-    that the API server makes of the templates, `left_out` the fields whose values it refuses."""
+    """A set with a clique for each template of `fixtures/pods/fields.yaml`. Every field of the pod spec that the API
+    server and the CRDs of the implementation serve is set in one of the templates. `accepted` has the pods that the API
+    server makes of the templates, and `left_out` has the fields whose values it refuses."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.namespace, self.scheduler, self.set_name = env.namespace, env.implementation.scheduler_name, "every"
@@ -58,7 +58,7 @@ def _served(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:
 
 
 def _named_objects(name: str, pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that the pod specs name. Admission compares the pods with them."""
+    """Yield the objects that the pod specs reference. Admission compares the pods with these objects."""
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
     yield {
         "apiVersion": "scheduling.k8s.io/v1",

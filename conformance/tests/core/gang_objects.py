@@ -1,4 +1,4 @@
-"""PodGangs of a set whose pods all exist: expected and observed contents, and the order of their creation."""
+"""The PodGangs of a set whose pods all exist: expected and observed contents, and the order of their creation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GANGS = "podgangs"
 
 
 def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
-    """Compare the PodGroups of gangs with the minReplicas that they had first, before any pod could be scheduled."""
+    """Compare the PodGroups of gangs with their first minReplicas, which they had before any pod could be scheduled."""
     expected: dict[str, object] = {name: dict(gang.minimums) for name, gang in expected_set.gangs.items()}
     observed: dict[str, object] = dict.fromkeys(expected, ABSENT)
     for record in span.records(GANGS):
@@ -26,7 +26,8 @@ def minimums(expected_set: ExpectedObjects, span: Span) -> Comparison:
 
 
 def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the PodGroups of gangs with minReplicas, which may have been released for a standalone clique."""
+    """Compare the PodGroups of gangs with their current minReplicas, which may have been released for standalone
+    cliques."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for gang in expected_set.gangs.values():
@@ -39,7 +40,7 @@ def later_minimums(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def references(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the pods that PodGroups list, as namespace/name."""
+    """Compare the pods that PodGroups reference, as namespace/name."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for gang in expected_set.gangs.values():

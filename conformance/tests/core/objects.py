@@ -1,5 +1,5 @@
-"""PodCliques, scaling groups, PodGangs, Services and Pods of a set: names, labels, owners, finalizers and specs, as
-expected and as observed."""
+"""The expected and observed names, labels, owners, finalizers and specs of a set's PodCliques, scaling groups,
+PodGangs, Services and Pods."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from conformance.testing.owners import PLURALS
 Labels = Mapping[str, str]
 
 COMMON = (labels.MANAGED_BY, labels.PART_OF, labels.COMPONENT, labels.NAME)
-"""The labels of app.kubernetes.io."""
+"""The keys of the app.kubernetes.io labels."""
 
 
 def is_of_set(key: str) -> bool:
-    """Return whether a label of this key names the manager of an object or its set."""
+    """Return whether a label with this key names an object's manager or its set."""
     return key in (labels.MANAGED_BY, labels.PART_OF)
 
 
 def is_of_gangs(key: str) -> bool:
-    """Return whether a label of this key names a gang. The named gang differs between the lines of the contract."""
+    """Return whether a label with this key names a gang. Which gang it names differs between the release lines."""
     return key in (labels.GANG, labels.BASE_GANG)
 
 
 def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
-    """Return by resource the names and labels of the set's objects. Pods are left out: they have random names."""
+    """Return resource → names and labels of the set's objects. Pods are left out because they have random names."""
     return {
         "podcliques": {clique.name: clique.labels for clique in expected_set.cliques.values()},
         "podcliquescalinggroups": {group.name: group.labels for group in expected_set.groups.values()},
@@ -45,7 +45,7 @@ def managed(expected_set: ExpectedObjects) -> dict[str, dict[str, Labels]]:
 def labels_carried(
     labels_by_name: Mapping[str, Labels], resource: str, view: View, chosen: Callable[[str], bool]
 ) -> Comparison:
-    """Compare the labels of objects that have chosen keys. Further labels are allowed."""
+    """Compare the labels of objects whose keys are `chosen`. Additional labels are allowed."""
     expected = {
         object_name: {key: value for key, value in own_labels.items() if chosen(key)}
         for object_name, own_labels in labels_by_name.items()
@@ -55,7 +55,7 @@ def labels_carried(
 
 
 def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Owner]]:
-    """Return by resource the kind and the name of the controller that an object has to have."""
+    """Return resource → kind and name of the controller that each object must have."""
     return {
         "podcliques": {clique.name: clique.owner for clique in expected_set.cliques.values()},
         "podcliquescalinggroups": {group.name: group.owner for group in expected_set.groups.values()},
@@ -70,7 +70,7 @@ def owners(expected_set: ExpectedObjects, view: View) -> dict[str, dict[str, Own
 
 
 def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """Compare the controllers of objects, which have to be the current objects of these names."""
+    """Compare the controllers of objects, which must be the current objects with these names."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for object_name, (kind, owner_name) in owner_by_name.items():
@@ -82,7 +82,7 @@ def controllers(owner_by_name: Mapping[str, Owner], resource: str, view: View) -
 
 
 def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> Comparison:
-    """Compare whether the references of objects to their controllers block the deletion in the foreground."""
+    """Compare whether the objects' references to their controllers block foreground deletion."""
     observed = {
         object_name: of(obj := view.get(resource, object_name), controller(obj).get("blockOwnerDeletion"))
         for object_name in owner_by_name
@@ -91,14 +91,14 @@ def blocking(owner_by_name: Mapping[str, Owner], resource: str, view: View) -> C
 
 
 def finalizers_of(expected_set: ExpectedObjects, set_name: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield finalizer, resource, and the names of the objects that have to carry it."""
+    """Yield each finalizer with its resource and the names of the objects that must have it."""
     yield labels.SET_FINALIZER, "podcliquesets", [set_name]
     yield labels.CLIQUE_FINALIZER, "podcliques", list(expected_set.cliques)
     yield labels.GROUP_FINALIZER, "podcliquescalinggroups", list(expected_set.groups)
 
 
 def specs(expected_set: ExpectedObjects, accepted: AcceptedPods, view: View) -> Comparison:
-    """Compare the specs of cliques and scaling groups, which have to repeat their templates."""
+    """Compare the specs of cliques and scaling groups, which must repeat their templates."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for clique in expected_set.cliques.values():

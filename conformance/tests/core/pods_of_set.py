@@ -1,4 +1,4 @@
-"""The Pods of a ready set with the expectations for them."""
+"""The Pods of a ready set, with the expected values for each of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @dataclass(frozen=True)
 class JudgedPod:
-    """An observed pod, with its clique and the expectations for a pod of its index."""
+    """An observed pod, with its clique and the expected values for a pod of its index."""
 
     clique: ExpectedClique
     observed: Document
@@ -26,7 +26,7 @@ class JudgedPod:
 
     @property
     def containers(self) -> list[Document]:
-        """The containers and init containers of the pod that come from its template. The operator may add others."""
+        """The pod's containers and init containers that come from its template. The operator may add others."""
         of_template = expected_pods.containers(self.clique.template.pod_spec)
         names = {text(container, "name") for container in of_template}
         of_pod = expected_pods.containers(self.observed.get("spec"))
@@ -36,7 +36,8 @@ class JudgedPod:
 def judged_pods(
     run: Recorded[ReadyDisaggregatedSet | PublishedSet | SetWithEveryPodField], step: str = READY
 ) -> Iterator[JudgedPod]:
-    """Yield the pods of all cliques. A clique without pods blocks the test: another test judges the number of pods."""
+    """Yield the pods of all cliques. A clique without pods blocks the test, because another test judges the number of
+    pods."""
     view = run.at(step)
     for clique in run.scene.expected.cliques.values():
         pods = predicates.pods_of(view, clique.name)

@@ -1,6 +1,6 @@
-"""Scenes of sets as they are published: the samples with native sidecars, probes and volumes of every kind.
+"""Scenes of sets as they are published: the samples, with native sidecars, probes and volumes of every kind.
 
-`SetWithEveryPodField` has every field once and never runs. These sets run, wait for each other and grow.
+`SetWithEveryPodField` has every field once and never runs. The sets of this module run, wait for each other and grow.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ Object = dict[str, Any]
 
 
 class PublishedSet(Scene):
-    """The objects of a sample, and as many nodes as the set needs with one more replica of a scaling group, which it
-    gets once it is available if `group` names one. `expected`: as in ReadyDisaggregatedSet, with that replica."""
+    """The objects of a sample, and enough nodes for the set with one more replica of a scaling group. If `group` names
+    a scaling group, it gets that replica when the set is available. `expected` is as in ReadyDisaggregatedSet,
+    including that replica."""
 
     sample: ClassVar[str]
     group: ClassVar[str]
@@ -61,20 +62,20 @@ class PublishedSet(Scene):
 
 
 class WideExpertParallelSet(PublishedSet):
-    """Leaders and workers that own their nodes: the host's network with host ports, its devices, required
+    """Leaders and workers that own their nodes: they use the host network with host ports, host devices, and required
     anti-affinity. Workers start after their leader (InOrder)."""
 
     sample, group, nodes = "wide-ep", "decode", 6
 
 
 class RoutedSet(PublishedSet):
-    """A router that starts after prefill and decode workers (Explicit), with generic ephemeral volumes."""
+    """A router that starts after the prefill and decode workers (Explicit), with generic ephemeral volumes."""
 
     sample, group, nodes = "disaggregated", "workers", 3
 
 
 class RenderedSet(PublishedSet):
-    """Seventeen pods with defaults and empty fields written out."""
+    """Seventeen pods whose defaults and empty fields are spelled out."""
 
     sample, group, nodes = "rendered", "", 5
 
@@ -92,8 +93,8 @@ def scaled(workload: Object, group: str, replicas: int) -> Object:
 
 
 def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Object) -> None:
-    """Let claims name a StorageClass whose volumes the cluster creates at once: a cluster of a run has no default one.
-    On a cluster without such volumes, pods have an emptyDir in place of every claim."""
+    """Make claims name a StorageClass whose volumes the cluster creates immediately, because a cluster of a run has no
+    default StorageClass. On a cluster that cannot create such volumes, replace every claim with an emptyDir."""
     claims = [obj for obj in objects if obj["kind"] == "PersistentVolumeClaim"]
     volumes = [volume for spec in _pod_specs(workload) for volume in spec.get("volumes", ())]
     if not env.provisioner:
@@ -112,7 +113,7 @@ def provide_storage(env: SceneEnvironment, objects: list[Object], workload: Obje
 
 
 def without_host(workload: Object) -> Object:
-    """Return a set whose pods ask for nothing of their host, for clusters that do not permit it."""
+    """Return a set whose pods use nothing of their host, for clusters that do not permit that."""
     result = copy.deepcopy(workload)
     for clique in result["spec"]["template"]["cliques"]:
         spec = clique["spec"]["podSpec"]

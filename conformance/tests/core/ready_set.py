@@ -1,4 +1,4 @@
-"""The scene of a disaggregated inference set that becomes ready."""
+"""A scene with a disaggregated inference set that becomes ready."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from conformance.tests.core import gang_objects, statuses
 
 AVAILABLE = "set available"
 PODS_READY = "all pods Ready"
-"""The step from which statuses are judged: a scheduler or a node may keep pods from becoming Ready."""
+"""The step from which statuses are judged. A scheduler or a node may keep pods from becoming Ready."""
 READY = "statuses at rest"
 """The step at which no object of the set changes any more."""
 
 
 class ReadyDisaggregatedSet(Scene):
-    """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs: there is room for them however
-    a scheduler spreads them. `named` are the expected objects with the names of the naming scheme, `expected` the same
-    with the names that their gangs have; `accepted` are the pods that the API server makes of the templates."""
+    """A disaggregated inference set and four nodes. The workers need 24 of the 32 GPUs, so there is room for them
+    however a scheduler spreads them. `named` has the expected objects with the names of the naming scheme, `expected`
+    has the same objects with the names of their actual gangs, and `accepted` has the pods that the API server makes of
+    the templates."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -31,7 +32,7 @@ class ReadyDisaggregatedSet(Scene):
         self.named, self.set_name = expected(workload), name(workload)
         self.expected = self.named
         env.create(workload)
-        # An operator that does not report it is still judged by everything else.
+        # An operator that does not report availability is still judged by everything else.
         env.settle(AVAILABLE, predicates.available(self.set_name, 1), 60)
         env.settle(PODS_READY, all_ready(self.named), 60)
         view = env.settle(READY, caught_up(self.named, self.set_name), 60)
@@ -46,8 +47,8 @@ def all_ready(expected_set: ExpectedObjects) -> Predicate:
 
 @predicate
 def caught_up(view: View, named: ExpectedObjects, set_name: str) -> bool | Unmet:
-    """Statuses and references of gangs are those of a ready set: it is available as soon as its scaling group has
-    minAvailable replicas, and the rest follows."""
+    """The statuses and the references of gangs are those of a ready set. A set is available as soon as its scaling
+    group has minAvailable replicas, so these fields may follow later."""
     expected_set = composition.by_composition(named, view)
     comparisons = [*statuses.all_comparisons(expected_set, view, set_name), gang_objects.references(expected_set, view)]
     equal = all(expected_values == observed_values for expected_values, observed_values in comparisons)

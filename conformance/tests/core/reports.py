@@ -1,4 +1,4 @@
-"""Predicates on what statuses and events report."""
+"""Predicates about what statuses and events report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SET, WARNING = "PodCliqueSet", "Warning"
 
 @predicate
 def available(view: View, resource: str, name: str, count: int) -> bool | Unmet:
-    """An object reports so many available replicas."""
+    """An object reports this number of available replicas."""
     observed = number(view.get(resource, name), "status", "availableReplicas")
     return observed == count or Unmet(f"{resource}/{name} has {observed} of {count} available replicas")
 
@@ -44,7 +44,7 @@ def group_breached(view: View, group: str, status: str) -> bool | Unmet:
 
 @predicate
 def warned(view: View, name: str) -> bool | Unmet:
-    """A Warning event says that all scheduled replicas of an object are lost."""
+    """A Warning event reports that all scheduled replicas of an object are lost."""
     for event in view.list("events"):
         about = event.get("regarding") or event.get("involvedObject")
         if text(event, "reason") == "AllScheduledReplicasLost" and text(about, "name") == name:
@@ -54,7 +54,7 @@ def warned(view: View, name: str) -> bool | Unmet:
 
 @predicate
 def an_error(view: View, cliques: Iterable[str]) -> str | Unmet:
-    """The name of a clique whose lastErrors describe an error."""
+    """Return the name of a clique whose lastErrors describe an error."""
     for clique in cliques:
         if any(text(error, "description") for error in items(view.get(CLIQUES, clique), "status", "lastErrors")):
             return clique
@@ -77,7 +77,8 @@ def warning_of_set(view: View, name: str, words: str) -> bool | Unmet:
 
 
 def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
-    """Return the object that an event is about, and the event's type, reason and message. Both event APIs are read."""
+    """Return the object that an event is about, and the event's type, reason and message. Both event APIs are
+    supported."""
     about = obj.get("regarding") or obj.get("involvedObject")
     message = text(obj, "note") or text(obj, "message")
     return f"{text(about, 'kind')}/{text(about, 'name')}", text(obj, "type"), text(obj, "reason"), message

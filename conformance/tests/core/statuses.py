@@ -1,5 +1,5 @@
-"""Statuses of a set, its cliques and its scaling groups once every pod is ready: each function returns the expected and
-the observed values, by object."""
+"""The statuses of a set, its cliques and its scaling groups when every pod is Ready. Each function returns the expected
+and the observed values, by object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEALTHY_CLIQUE: Conditions = {
 HEALTHY_GROUP: Conditions = {
     "MinAvailableBreached": ("False", "SufficientAvailablePodCliqueScalingGroupReplicas"),
 }
-"""Conditions with their status, and the reason that the API defines for it."""
+"""Condition type → its status, and the reason that the API defines for that status."""
 
 
 def all_comparisons(expected_set: ExpectedObjects, view: View, set_name: str) -> Iterator[Comparison]:
@@ -36,14 +36,14 @@ def all_comparisons(expected_set: ExpectedObjects, view: View, set_name: str) ->
 
 
 def of_set(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
-    """Compare the replicas of the set, which have to be available and updated."""
+    """Compare the replicas of the set, which must all be available and updated."""
     counts = dict.fromkeys(("replicas", "availableReplicas", "updatedReplicas"), len(expected_set.services))
     expected, observed = _counts(view, SETS, set_name, counts)
     return {set_name: expected}, {set_name: observed}
 
 
 def of_cliques(expected_set: ExpectedObjects, view: View) -> Comparison:
-    """Compare the numbers of pods of cliques, and their conditions."""
+    """Compare the pod counts and the conditions of cliques."""
     counts = {
         clique.name: {
             **dict.fromkeys(("replicas", "scheduledReplicas", "readyReplicas"), clique.template.replicas),
@@ -62,8 +62,8 @@ def of_groups(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def selectors(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
-    """Compare the pod selectors for autoscalers, by the pods that they select. Selectors of cliques in scaling groups
-    are not judged: such cliques are not scaled themselves."""
+    """Compare the pod selectors for autoscalers, by the pods that they select. The selectors of cliques in scaling
+    groups are not judged, because such cliques are not scaled individually."""
     cliques = expected_set.cliques.values()
     parts = [(SETS, set_name, "hpaPodSelector", {clique.name for clique in cliques})]
     parts += [(CLIQUES, clique.name, "hpaPodSelector", {clique.name}) for clique in cliques if not clique.group]
@@ -100,7 +100,7 @@ def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
 
 
 def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparison:
-    """Compare template hashes of cliques and pods, and the template and generation hashes that statuses report."""
+    """Compare the template hashes of cliques and pods, and the template and generation hashes that statuses report."""
     generation_hash = text(view.get(SETS, set_name), "status", "currentGenerationHash")
     generation = {"currentPodCliqueSetGenerationHash": generation_hash}
     expected: dict[str, object] = {}
@@ -122,7 +122,7 @@ def hashes(expected_set: ExpectedObjects, view: View, set_name: str) -> Comparis
 
 
 def _nonempty_hashes(hash_by_field: Mapping[str, str]) -> dict[str, str]:
-    """Return the hashes, with a placeholder that no status equals for an empty one."""
+    """Return the hashes, with a placeholder that matches no status in place of an empty hash."""
     return {field: value or "(some hash)" for field, value in hash_by_field.items()}
 
 
@@ -133,14 +133,14 @@ def _status_fields(obj: Mapping[str, object] | None, fields: Iterable[str]) -> d
 def _counts(
     view: View, resource: str, name: str, counts: Mapping[str, int]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the expected and the observed numbers of a status, which has to be one of the current generation."""
+    """Return the expected and the observed numbers of a status, which must report the current generation."""
     obj = view.get(resource, name)
     expected: dict[str, object] = {**counts, "observedGeneration": number(obj, "metadata", "generation")}
     return expected, {field: number(obj, "status", field) for field in expected}
 
 
 def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]], healthy: Conditions) -> Comparison:
-    """Compare the numbers in the statuses of these objects, and their conditions."""
+    """Compare the numbers and the conditions in the statuses of these objects."""
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for owner, numbers in counts.items():

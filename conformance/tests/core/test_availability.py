@@ -1,4 +1,4 @@
-"""Availability of scaling groups and sets follows the readiness of their pods."""
+"""Tests that the availability of scaling groups and sets follows the readiness of their pods."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DECODES = [f"{GROUP}-{replica}-decode" for replica in range(3)]
 
 
 class PodsLosingReadiness(Scene):
-    """A set with a router clique of two pods and a scaling group of three replicas, one of which is enough; all pods
-    fit. One decode pod becomes unready, then all of them start again, become unready and recover, then the routers
-    become unready. In the end all decode pods are deleted, and no node takes new ones."""
+    """A set with a router clique of two pods and a scaling group with three replicas and minAvailable 1. There is room
+    for all pods. One decode pod becomes unready. Then all decode pods start again, become unready and recover. Then the
+    routers become unready. Finally all decode pods are deleted, and the nodes are cordoned."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("dgx-h100", 2)
@@ -71,7 +71,7 @@ class PodsLosingReadiness(Scene):
     ),
 )
 def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingReadiness]) -> None:
-    """Pods that have started and are not ready count neither as ready nor as starting."""
+    """A pod that has started and is not Ready counts neither as ready nor as starting."""
     run.given("all available")
     available = number(run.at("one replica unavailable").get(SETS, "s"), "status", "availableReplicas")
     run.expect("available replicas of the set while its group has enough", 1, available)
@@ -81,27 +81,27 @@ def test_replicas_with_unready_pods_are_not_available(run: Recorded[PodsLosingRe
 
 @requirement("CORE-021", reaches=("group breached", "group no longer breached"))
 def test_a_group_is_breached_below_its_minimum(run: Recorded[PodsLosingReadiness]) -> None:
-    """One replica is enough, so that the loss of another is no breach."""
+    """One replica is enough, so the loss of another replica does not breach the group."""
     group = run.at("one replica unavailable").get(GROUPS, GROUP)
     run.expect(f"{BREACHED} of the group with two replicas", "False", condition_is(group, BREACHED))
 
 
 @requirement("CORE-041")
 def test_starting_replicas_do_not_breach_a_group(run: Recorded[PodsLosingReadiness]) -> None:
-    """In one clique of every replica no pod is ready and one is starting."""
+    """In one clique of every replica, no pod is Ready and one pod is starting."""
     group = run.at("all replicas starting").get(GROUPS, GROUP)
     run.expect(f"{BREACHED} of the group whose replicas start", "False", condition_is(group, BREACHED))
 
 
 @requirement("CORE-042")
 def test_a_set_that_asks_for_no_service_has_them(run: Recorded[PodsLosingReadiness]) -> None:
-    """Its template has no headlessServiceConfig."""
+    """The template has no headlessServiceConfig."""
     run.same("headless Services", *headless_services(run.scene.expected, run.at("all available")))
 
 
 @requirement("CORE-029", reaches="Warning event about the group")
 def test_a_group_without_scheduled_replicas_warns(run: Recorded[PodsLosingReadiness]) -> None:
-    """The replicas are lost by accident: a group that is scaled to zero has lost nothing."""
+    """The replicas are lost unintentionally. A group that is scaled to zero has lost nothing."""
 
 
 test_invariants = invariants(PodsLosingReadiness, "INV-001", "INV-003", "INV-004", "INV-005")

@@ -1,4 +1,4 @@
-"""The PodGangs of a set: PodGroups, references, scheduler and priority, and the order of creation."""
+"""Tests of the PodGangs of a set: their PodGroups, references, scheduler and priority, and the order of creation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("GANG-001")
 def test_podgroups_have_the_minimums_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Upstream's proposal releases minimums of standalone cliques after the placement: the first ones are judged."""
+    """Upstream's proposal releases the minimums of standalone cliques after the placement, so the first minimums are
+    judged as well."""
     run.same("PodGroups with their first minimums", *gang_objects.minimums(run.scene.expected, run.until(READY)))
     run.same("PodGroups with their minimums", *gang_objects.later_minimums(run.scene.expected, run.at(READY)))
 
 
 @requirement("GANG-002")
 def test_gangs_refer_to_the_pods_of_their_cliques(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Compared as sets, once the set is Ready: references are written when all pods exist."""
+    """The references are compared as sets when the set is Ready, because they are written only when all pods exist."""
     run.same("podReferences", *gang_objects.references(run.scene.expected, run.at(READY)))
 
 
@@ -35,13 +36,13 @@ def test_gangs_of_a_ready_set_are_initialized(run: Recorded[ReadyDisaggregatedSe
 
 @requirement("GANG-005")
 def test_pods_are_created_with_the_gate(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """In all histories of the run, by the first record of each pod."""
+    """The first record of each pod is judged, in all histories of the run."""
     run.invariant()
 
 
 @requirement("GANG-026")
 def test_the_gate_has_its_name(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """By the first record of each pod: at the end, the gate is removed. Pods may have further gates."""
+    """The first record of each pod is judged, because the gate is removed later. Pods may have additional gates."""
     first: dict[str, object] = {}
     for record in run.until(READY).records("pods"):
         gates = pods.gates(record.object)
@@ -61,5 +62,5 @@ def test_gangs_are_created_whole_and_before_their_references(run: Recorded[Ready
 
 @requirement("GANG-024")
 def test_pods_are_created_after_their_gang(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """In all histories of the run, by the order of the API server."""
+    """The order of the API server's writes is judged, in all histories of the run."""
     run.invariant()

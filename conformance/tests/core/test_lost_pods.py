@@ -1,4 +1,4 @@
-"""Pods that are deleted or fail are replaced in their place, and the clique reports the loss."""
+"""Tests that pods that are deleted or fail are replaced with the same index, and that the clique reports the loss."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ WRITTEN = OPERATORS_OBJECTS | {GANGS, "pods"}
 
 
 class PodsLostOneByOne(Scene):
-    """A set of one clique with three pods on one node. A pod is deleted and replaced, and everything comes to rest.
-    Then the node is cordoned, so that nothing can be placed any more: a pod fails, and at last all are deleted."""
+    """A set with one clique of three pods on one node. A pod is deleted and replaced, and the set comes to rest. Then
+    the node is cordoned, so that nothing more can be placed. A pod fails, and finally all pods are deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -56,7 +56,8 @@ class PodsLostOneByOne(Scene):
         env.mark("nothing has changed")
         if any(record.resource in OPERATORS_OBJECTS for record in env.history.records(after=calm)):
             env.machine.require(begin, "statuses had caught up before the quiet time")
-        # A status that is written once more may be late. One that is written again and again is so twice in this time.
+        # A status that is written one more time may only be late. A status that is written again and again is written
+        # at least twice in this time.
         env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
 
         disruption.cordon(env, nodes)
@@ -72,7 +73,7 @@ class PodsLostOneByOne(Scene):
         env.wait_for("Warning event about the clique", reports.warned(clique), resources=["events"])
 
     def _fail(self, env: SceneEnvironment, pod: Mapping[str, Any]) -> None:
-        """Let a pod fail. Delete it if it is not replaced, so that the scene can go on."""
+        """Make a pod fail. If it is not replaced, delete it so that the scene can go on."""
         env.patch("pods", name(pod), {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}})
         env.patch("pods", name(pod), {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
         env.settle("failed pod is no replica", _replicas_run(self.clique), 60)
@@ -83,7 +84,7 @@ class PodsLostOneByOne(Scene):
 
 @requirement("CORE-022", reaches="deleted pod replaced")
 def test_a_lost_pod_is_replaced_in_its_place(run: Recorded[PodsLostOneByOne]) -> None:
-    """The other pods are known by their UIDs."""
+    """The other pods are identified by their UIDs."""
     run.given("all pods ready")
     uids = {index: uid(run.scene.before[index]) for index in ("0", "2")}
     run.expect("the other pods", uids, {index: uid(run.scene.after.get(index, {})) for index in uids})
@@ -91,13 +92,13 @@ def test_a_lost_pod_is_replaced_in_its_place(run: Recorded[PodsLostOneByOne]) ->
 
 @requirement("CORE-023", reaches="Warning event about the clique")
 def test_a_clique_without_scheduled_pods_warns(run: Recorded[PodsLostOneByOne]) -> None:
-    """No node takes the new pods, so that none is scheduled."""
+    """The node is cordoned, so no new pod is scheduled."""
     run.given("no pod scheduled")
 
 
 @requirement("CORE-024")
 def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne]) -> None:
-    """Gangs and pods have other writers."""
+    """Gangs and pods are left out because they have other writers."""
     run.given("set available again")
     records = run.between("nothing changes", "nothing has changed").records()
     written = [f"{record.resource}/{record.name}" for record in records if record.resource in OPERATORS_OBJECTS]
@@ -106,18 +107,18 @@ def test_nothing_is_written_while_nothing_changes(run: Recorded[PodsLostOneByOne
 
 @requirement("CORE-026", reaches=("failed pod replaced", "failed pod not counted"))
 def test_a_failed_pod_is_replaced_and_not_counted(run: Recorded[PodsLostOneByOne]) -> None:
-    """The node is cordoned, so that only the two other pods are scheduled."""
+    """The node is cordoned, so only the two other pods are scheduled."""
 
 
 @requirement("CORE-043", reaches="failed pod is no replica")
 def test_a_failed_pod_is_no_replica(run: Recorded[PodsLostOneByOne]) -> None:
-    """The failed pod may be replaced or not, and may be deleted or stay."""
+    """The failed pod may be replaced or not, and it may be deleted or stay."""
     run.given("set available again")
 
 
 @requirement("CORE-027", reaches="clique reports too few pods")
 def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLostOneByOne]) -> None:
-    """While some pods are scheduled, and when none is left."""
+    """The conditions are judged while some pods are scheduled, and when none is left."""
     view = run.at("all pods lost")
     lost = {kind: condition_is(view.get(CLIQUES, run.scene.clique), kind) for kind in TOO_FEW}
     run.expect("conditions of a clique that has lost all pods", TOO_FEW, lost)
@@ -125,12 +126,12 @@ def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLost
 
 @requirement("GANG-009", reaches="gang refers to the new pod")
 def test_a_gang_refers_to_the_replacement(run: Recorded[PodsLostOneByOne]) -> None:
-    """The gang has one PodGroup, which has to refer to the three pods that exist then."""
+    """The gang has one PodGroup, which must reference the three pods that exist at that time."""
 
 
 @requirement("GANG-028")
 def test_a_gang_stays_initialized_while_a_pod_is_replaced(run: Recorded[PodsLostOneByOne]) -> None:
-    """From the first state in which it is initialized, until the replacement is Ready."""
+    """The records are judged from the first one in which the gang is initialized until the replacement is Ready."""
     run.given("gang refers to the new pod")
     gang = gang_of(run.at("gang refers to the new pod"), run.scene.clique)
     records = run.until("clique reports all pods ready again").records(GANGS, name(gang))
@@ -146,7 +147,7 @@ def _by_index(view: View, clique: str) -> dict[str, Mapping[str, Any]]:
 
 @predicate
 def _replaced(view: View, clique: str, lost_uid: str, index: str) -> bool | Unmet:
-    """A clique has a pod of this index that is not the lost one (a uid)."""
+    """A clique has a pod with this index whose UID is not `lost_uid`."""
     pods = [pod for pod in predicates.pods_of(view, clique) if label(pod, labels.POD_INDEX) == index]
     return any(uid(pod) != lost_uid for pod in pods) or Unmet(f"there is no new pod with index {index}")
 
@@ -164,7 +165,7 @@ def _replicas_run(view: View, clique: str) -> bool | Unmet:
 
 @predicate
 def _refers(view: View, clique: str, pod_names: set[str]) -> bool | Unmet:
-    """The podReferences of the gang of a clique are these pods, in any order."""
+    """The podReferences of a clique's gang are these pods, in any order."""
     groups = items(gang_of(view, clique), "spec", "podgroups")
     references = sorted(text(reference, "name") for group in groups for reference in items(group, "podReferences"))
     return references == sorted(pod_names) or Unmet(

@@ -1,4 +1,5 @@
-"""The objects that a set becomes: names, labels, owners, finalizers, Services and specs."""
+"""Tests of the objects that are created for a set: their names, labels, owners, finalizers and specs, and the
+Services."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-001")
 def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A Service that is not headless is for something else. Further headless ones are not judged: the comment of
-    headlessServiceConfig announces one for every PodGang."""
+    """A Service that is not headless serves another purpose. Additional headless Services are not judged, because the
+    comment of headlessServiceConfig announces one for every PodGang."""
     view = run.at(READY)
     for resource, expected in objects.managed(run.scene.named).items():
         if resource == "services":
@@ -36,7 +37,7 @@ def test_exactly_the_expected_objects_exist(run: Recorded[ReadyDisaggregatedSet]
 
 @requirement("CORE-032")
 def test_each_replica_has_its_gangs_and_pods_name_them(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Gangs are compared by the cliques that they hold; only gangs of the first replicas are known by name."""
+    """Gangs are compared by the cliques that they hold. Only the names of base gangs are fixed."""
     view, named = run.at(READY), run.scene.named
     gangs = sorted(map(cliques_of, view.list("podgangs")))
     run.expect("PodCliques of each gang", sorted(sorted(gang.minimums) for gang in named.gangs.values()), gangs)
@@ -48,7 +49,7 @@ def test_each_replica_has_its_gangs_and_pods_name_them(run: Recorded[ReadyDisagg
 
 @requirement("CORE-002")
 def test_objects_carry_the_common_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """No document says which component a Pod has."""
+    """No document specifies the component label of a Pod."""
     _compare_labels(run, lambda key: objects.is_of_set(key) or key == labels.COMPONENT)
     _compare_labels_of_pods(run, objects.is_of_set)
 
@@ -62,7 +63,7 @@ def test_objects_carry_their_name_as_a_label(run: Recorded[ReadyDisaggregatedSet
 
 @requirement("CORE-003")
 def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Labels that name gangs, and those of templates, are left to other requirements."""
+    """Labels that name gangs, and labels of templates, are covered by other requirements."""
 
     def chosen(key: str) -> bool:
         return key.startswith(labels.OWN_PREFIX) and not objects.is_of_gangs(key)
@@ -73,7 +74,7 @@ def test_objects_carry_groves_labels(run: Recorded[ReadyDisaggregatedSet]) -> No
 
 @requirement("CORE-033")
 def test_gangs_and_cliques_have_upstreams_names_and_labels(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Only upstream's code, and no document, has these names and labels."""
+    """These names and labels appear only in upstream's code, in no document."""
     view, expected_set = run.at(READY), run.scene.expected
     expected = {gang.name: sorted(gang.minimums) for gang in run.scene.named.scaled_gangs}
     observed = {gang: of(obj := view.get("podgangs", gang), cliques_of(obj)) for gang in expected}
@@ -101,7 +102,7 @@ def _compare_labels_of_pods(run: Recorded[ReadyDisaggregatedSet], chosen: Callab
 
 @requirement("CORE-004")
 def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The UID is compared as well: a deleted owner of the same name is not an owner."""
+    """The UID is compared as well, because a deleted owner of the same name does not count."""
     view, cliques = run.at(READY), run.scene.expected.cliques
     podcliques = {clique: view.get("podcliques", clique) for clique in cliques}
     run.same("owners of cliques", *owned({name: clique.owner for name, clique in cliques.items()}, podcliques, view))
@@ -109,7 +110,7 @@ def test_cliques_have_their_owner(run: Recorded[ReadyDisaggregatedSet]) -> None:
 
 @requirement("CORE-045")
 def test_objects_have_their_controller(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The UID is compared as well: a deleted owner of the same name is not an owner."""
+    """The UID is compared as well, because a deleted owner of the same name does not count."""
     view = run.at(READY)
     for resource, owners in objects.owners(run.scene.expected, view).items():
         run.same(f"controllers of {resource}", *objects.controllers(owners, resource, view))
@@ -125,13 +126,13 @@ def test_references_to_controllers_block_their_deletion(run: Recorded[ReadyDisag
 
 @requirement("CORE-036")
 def test_objects_are_created_with_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """Without the finalizer, an early deletion removes the object at once."""
+    """Without the finalizer, an early deletion would remove the object immediately."""
     run.invariant()
 
 
 @requirement("CORE-005")
 def test_objects_carry_their_finalizer(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The time from which they have it is left to another requirement."""
+    """The time from which objects have the finalizer is covered by another requirement."""
     view = run.at(READY)
     for finalizer, resource, names in objects.finalizers_of(run.scene.expected, run.scene.set_name):
         current = {object_name: view.get(resource, object_name) for object_name in names}
@@ -153,7 +154,7 @@ def test_specs_repeat_their_templates(run: Recorded[ReadyDisaggregatedSet | Publ
 
 @requirement("CORE-015")
 def test_specs_repeat_every_field_of_their_templates(run: Recorded[SetWithEveryPodField]) -> None:
-    """Every field that the API server serves, in any version of Kubernetes."""
+    """Every field is judged that the API server serves, in any version of Kubernetes."""
     scene = run.scene
     run.same("specs of cliques", *objects.specs(scene.expected, scene.accepted, run.at(EXIST)))
 

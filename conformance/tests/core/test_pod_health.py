@@ -1,4 +1,4 @@
-"""Pods in all states, and the statuses of their cliques."""
+"""Tests with pods in all states, and the statuses that their cliques report."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ONE_READY = {"replicas": 2, "readyReplicas": 1}
 UNDECIDED = frozenset({"crashed", "completed", "init-failed"})
 """Cases with a pod that starts again. No document says whether such a pod counts as starting."""
 BEFORE_START = frozenset({"starting", "silent"})
-"""Cases whose pods have not started yet: documents disagree whether they count."""
+"""Cases whose pods have not started yet. The documents disagree about whether such pods count."""
 RECOVERING = ("unready", "crashed")
-"""Cases whose pods become ready later."""
+"""Cases whose pods become Ready later."""
 
 
 class PodsInAllStates(Scene):
-    """One node and a set with a clique for each case of pod health; all pods are bound and get the states of their
-    case. Some of them recover. At last a pod of one clique is deleted and stays terminating, and, after a restart of
-    the operator, a pod of another."""
+    """One node and a set with a clique for each case of pod health. All pods are bound and get the states of their
+    case. Some of them recover. Then a pod of one clique is deleted and stays terminating and, after a restart of the
+    operator, a pod of another clique."""
 
     exclusive = Exclusive.ROLES
 
@@ -45,7 +45,7 @@ class PodsInAllStates(Scene):
         env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(list(self.cliques.values())))
 
-        # A Pod that was Ready once is no longer starting, however "starting" is read.
+        # A Pod that was Ready once is no longer starting, however "starting" is defined.
         _set_states(env, clique_name("unready"), self.cases["serving"])
         ready = {"readyReplicas": len(self.cases["unready"].pods)}
         env.wait_for("pods Ready once", reports.counts(clique_name("unready"), ready))
@@ -54,7 +54,7 @@ class PodsInAllStates(Scene):
             _set_states(env, clique.name, self.cases[clique.template.name])
         env.settle("statuses follow the pods", self._reported, 60)
 
-        # The same pods recover, more than a second later: transition times are in whole seconds.
+        # The same pods recover more than a second later, because transition times are in whole seconds.
         env.quiet(1.1, real=True)
         for recovering in RECOVERING:
             _set_states(env, clique_name(recovering), self.cases["serving"])
@@ -62,8 +62,8 @@ class PodsInAllStates(Scene):
         env.wait_for("breach of unready ended", sound["unready"])
         env.settle("breach of crashed ended", sound["crashed"], 60)
 
-        # A spare pod that becomes ready changes the condition's message, not its status, which is so old by then that
-        # no cache can lack it.
+        # A spare pod that becomes Ready changes the message of the condition but not its status. The status is so old
+        # by then that every cache has it.
         start = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
         if start is not None and (rest := start.at + STALE + 1 - env.history.now()) > 0:
             env.quiet(rest, rest + 5, real=True)
@@ -73,7 +73,7 @@ class PodsInAllStates(Scene):
         leaving = [_terminate_a_pod(env, clique_name("serving"))]
         env.settle("terminating pod replaced", reports.counts(clique_name("serving"), ONE_READY), 60)
 
-        # An operator that has just started reports the same as one that has observed all events (OBJ-264).
+        # An operator that has just started reports the same as an operator that has observed all events (OBJ-264).
         env.roles.restart("operator")
         leaving.append(_terminate_a_pod(env, clique_name("recovered")))
         replaced = reports.counts(clique_name("recovered"), ONE_READY)
@@ -93,7 +93,7 @@ class PodsInAllStates(Scene):
 
 @requirement("CORE-016")
 def test_bound_pods_count_as_scheduled(run: Recorded[PodsInAllStates]) -> None:
-    """Including a pod whose status the kubelet has not reported yet."""
+    """A pod whose status the kubelet has not reported yet counts as well."""
     run.given("all pods bound")
     view = run.at("statuses follow the pods")
     run.same("scheduled pods, and the condition about them", *_scheduled(run.scene.cliques.values(), view))
@@ -109,7 +109,7 @@ def test_cliques_count_their_ready_pods(run: Recorded[PodsInAllStates]) -> None:
 
 @requirement("CORE-017", reaches="breach of unready ended")
 def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Recorded[PodsInAllStates]) -> None:
-    """Pods that have not started yet are left out, and those that start again after they have failed or ended."""
+    """Pods that have not started yet are left out, and so are pods that start again after they have failed or ended."""
     view, cases = run.at("statuses follow the pods"), run.scene.cases
     breaches = _breaches(run.scene.cliques.values(), cases, view, *(cases.keys() - UNDECIDED - BEFORE_START))
     run.same("MinAvailableBreached", *breaches)
@@ -117,7 +117,7 @@ def test_a_clique_is_breached_while_too_few_pods_are_ready_or_starting(run: Reco
 
 @requirement("CORE-041")
 def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllStates]) -> None:
-    """The kubelet has not reported containers of some pods yet."""
+    """For some pods, the kubelet has not reported any containers yet."""
     view = run.at("statuses follow the pods")
     breaches = _breaches(run.scene.cliques.values(), run.scene.cases, view, *BEFORE_START)
     run.same("MinAvailableBreached", *breaches)
@@ -125,7 +125,7 @@ def test_a_clique_is_not_breached_while_its_pods_start(run: Recorded[PodsInAllSt
 
 @requirement("CORE-038", reaches="breach of crashed ended")
 def test_a_pod_that_has_failed_is_not_starting(run: Recorded[PodsInAllStates]) -> None:
-    """A pod that has failed may never start; one that has succeeded is expected to."""
+    """A pod that has failed may never start, whereas a pod that has succeeded is expected to start again."""
     view = run.at("statuses follow the pods")
     breaches = _breaches(run.scene.cliques.values(), run.scene.cases, view, *UNDECIDED)
     run.same("MinAvailableBreached", *breaches)
@@ -133,13 +133,13 @@ def test_a_pod_that_has_failed_is_not_starting(run: Recorded[PodsInAllStates]) -
 
 @requirement("CORE-018")
 def test_no_more_pods_are_counted_than_there_are(run: Recorded[PodsInAllStates]) -> None:
-    """The counts may differ while pods terminate."""
+    """The counts may differ while pods are terminating."""
     run.invariant()
 
 
 @requirement("CORE-039", reaches=("terminating pod replaced", "terminating pod replaced after a restart"))
 def test_a_terminating_pod_is_replaced_and_not_counted(run: Recorded[PodsInAllStates]) -> None:
-    """The time that the termination takes makes no difference, and neither does a restart of the operator."""
+    """Neither the duration of the termination nor a restart of the operator makes a difference."""
     for step, clique in (
         ("terminating pod replaced", "serving"),
         ("terminating pod replaced after a restart", "recovered"),
@@ -150,7 +150,8 @@ def test_a_terminating_pod_is_replaced_and_not_counted(run: Recorded[PodsInAllSt
 
 @requirement("CORE-019")
 def test_transition_times_change_with_the_status(run: Recorded[PodsInAllStates]) -> None:
-    """Breaches end between the two steps. A clique that does not report its breach has no change of status to judge."""
+    """Breaches end between the two steps. If a clique does not report its breach, there is no change of status to
+    judge."""
     run.unbroken()
     before, after = (run.at(step) for step in ("statuses follow the pods", "spare pod ready"))
     later: dict[str, bool] = {}
@@ -171,7 +172,7 @@ def clique_name(case: str) -> str:
 
 
 def _workload(env: SceneEnvironment, cases: Mapping[str, HealthCase]) -> Object:
-    """Return a set with a clique for each case, which differ in their sizes alone."""
+    """Return a set with a clique for each case. The cliques differ only in their names and sizes."""
     workload = env.workload("waiting", setName=SET)
     cliques = workload["spec"]["template"]["cliques"]
     [pattern] = cliques
@@ -185,13 +186,13 @@ def _workload(env: SceneEnvironment, cases: Mapping[str, HealthCase]) -> Object:
 
 
 def _set_states(env: SceneEnvironment, clique: str, case: HealthCase) -> None:
-    """Give the pods of a clique, in the order of their indices, the states of a case."""
+    """Put the pods of a clique, ordered by index, into the states of a case."""
     for pod, state in zip(disruption.by_index(env, clique), case.pods, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
 
 
 def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
-    """Delete a pod of a clique, which then stays terminating. Return its name."""
+    """Delete a pod of a clique so that it stays terminating. Return its name."""
     leaving = name(predicates.pods_of(env.history.view(), clique)[0])
     env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
     env.delete("pods", leaving)
@@ -199,7 +200,7 @@ def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
 
 
 def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
-    """Compare the number of scheduled pods of cliques, and the condition about them."""
+    """Compare the number of scheduled pods of cliques, and the condition that reports it."""
     expected_values: dict[str, object] = {}
     observed_values: dict[str, object] = {}
     for clique in cliques:
@@ -211,7 +212,7 @@ def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:
 
 
 def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View) -> Comparison:
-    """Compare the number of ready pods of cliques."""
+    """Compare the number of Ready pods of cliques."""
     expected_counts: dict[str, object] = {}
     observed_counts: dict[str, object] = {}
     for clique in cliques:

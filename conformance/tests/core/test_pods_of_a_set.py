@@ -1,4 +1,4 @@
-"""The Pods of a set: number, names, environment variables, and that they follow their template."""
+"""Tests of the Pods of a set: their number, names and environment variables, and that they follow their template."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.tests.core.ready_set import READY, ReadyDisaggregatedSet
 
 @requirement("CORE-007")
 def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Any suffix of a name is random that is not the index; its length is up to the API server. Pods of a set
+    """Any name suffix that differs from the index counts as random; its length is up to the API server. Pods of a set
     without a headlessServiceConfig need no subdomain."""
     run.unbroken()
     view, cliques = run.at(READY), run.scene.expected.cliques
@@ -51,7 +51,8 @@ def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet | 
 
 @requirement("CORE-009")
 def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """In any order among themselves: none refers to another. Further variables of the operator are not judged."""
+    """Grove's variables may have any order, because none references another. Additional variables of the operator are
+    not judged."""
     for pod in judged_pods(run):
         for container in pod.containers:
             first = pod.expected.environment.keys() & set(_before_template(pod, container))
@@ -61,18 +62,19 @@ def test_groves_variables_come_first(run: Recorded[ReadyDisaggregatedSet | Publi
 
 @requirement("CORE-014")
 def test_pods_follow_their_template(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """All of it, in order. Grove replaces a variable of the template that has the name of one of its own (OBJ-254)."""
+    """The whole template is compared, in order. Grove replaces a template variable that has the name of one of its own
+    variables (OBJ-254)."""
     _compare_specs(run, READY)
 
 
 @requirement("CORE-014")
 def test_pods_have_every_field_of_their_template(run: Recorded[SetWithEveryPodField]) -> None:
-    """Every field that the API server serves, in any version of Kubernetes."""
+    """Every field is judged that the API server serves, in any version of Kubernetes."""
     _compare_specs(run, EXIST)
 
 
 def _before_template(pod: JudgedPod, container: Document) -> list[str]:
-    """Return the variables of a container before the first one that its template has and Grove has not."""
+    """Return the variables of a container that precede the first variable that only the template sets."""
     of_template = {
         text(variable, "name")
         for template_container in expected_pods.containers(pod.clique.template.pod_spec)

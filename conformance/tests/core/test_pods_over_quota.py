@@ -1,4 +1,4 @@
-"""Pods that a quota does not permit: the clique reports the error, and the gang waits for them."""
+"""Tests with pods that exceed a quota. The clique reports the error, and the gang waits for the pods."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FOREIGN: Mapping[str, Any] = {
 
 
 class PodsOverQuota(Scene):
-    """A gang of four pods in three cliques, and a quota of three pods, which is deleted later. Before that, a condition
-    is added to the gang's status by another client."""
+    """A gang of four pods in three cliques, and a quota of three pods, which is deleted later. Before that, another
+    client adds a condition to the gang's status."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -70,7 +70,8 @@ def test_a_refusal_is_reported(run: Recorded[PodsOverQuota]) -> None:
 
 @requirement("CORE-046", reaches="set reports the refusal")
 def test_the_set_says_why_its_pods_do_not_exist(run: Recorded[PodsOverQuota]) -> None:
-    """The name of the quota stands for the API server's reason, however the operator words it."""
+    """The message must contain the name of the quota, which is part of the API server's reason. Its wording is not
+    judged."""
     run.given("pods within the quota exist")
 
 
@@ -82,7 +83,7 @@ def test_a_refusal_is_an_event_of_the_set(run: Recorded[PodsOverQuota]) -> None:
 
 @requirement("CORE-040", reaches=("clique reports no refusal", "set reports no refusal"))
 def test_a_refusal_is_no_longer_reported_once_the_pods_exist(run: Recorded[PodsOverQuota]) -> None:
-    """An error that stays looks like a current one."""
+    """An error that is not removed would look like a current one."""
     run.given("clique reports the refusal", "all pods ready")
 
 
@@ -117,13 +118,13 @@ def _foreign(gang: Mapping[str, Any] | None) -> bool:
 
 @predicate
 def _initialized(view: View, clique: str, status: str) -> bool | Unmet:
-    """The gang of a clique has this status of the condition Initialized."""
+    """The gang of a clique has the condition Initialized with this status."""
     reported = condition_is(gang_of(view, clique), "Initialized")
     return reported == status or Unmet(f"gang of {clique}: Initialized is {reported or 'absent'}")
 
 
 @predicate
 def _exist(view: View, cliques: Iterable[str], count: int) -> bool | Unmet:
-    """These cliques have so many pods together."""
+    """These cliques together have this number of pods."""
     total = sum(len(predicates.pods_of(view, clique)) for clique in cliques)
     return total == count or Unmet(f"there are {total} pods, not {count}")

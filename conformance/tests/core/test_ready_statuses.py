@@ -1,4 +1,4 @@
-"""Statuses of a set, its cliques and its scaling groups once every pod is ready."""
+"""Tests of the statuses of a set, its cliques and its scaling groups when every pod is Ready."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.tests.core.ready_set import PODS_READY, READY, ReadyDisaggregat
 
 @requirement("CORE-010")
 def test_a_set_whose_pods_can_run_becomes_available(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Whether pods become Ready is left to other requirements."""
+    """Whether pods become Ready is covered by other requirements."""
     run.given(PODS_READY)
     run.same("status of the set", *statuses.of_set(run.scene.expected, run.at(READY), run.scene.set_name))
 
@@ -43,6 +43,6 @@ def test_statuses_publish_the_pod_selector(run: Recorded[ReadyDisaggregatedSet])
 
 @requirement("CORE-030")
 def test_template_hashes_agree(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """The computation of the hashes is not judged."""
+    """How the hashes are computed is not judged."""
     run.given(PODS_READY)
     run.same("hashes in labels and statuses", *statuses.hashes(run.scene.expected, run.at(READY), run.scene.set_name))

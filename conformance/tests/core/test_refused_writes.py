@@ -1,4 +1,5 @@
-"""A write that the API server refuses is retried with back-off, and succeeds once nothing prevents it."""
+"""Tests that a write that the API server refuses is retried with back-off, and succeeds when nothing prevents it any
+more."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.tests.core import reports
 
 FIRST, SETTLE, WINDOW = 30, 5, 10
-"""Seconds within which pods are refused for the first time; seconds of the quick retries that any back-off begins with;
-seconds in which requests are counted then."""
+"""Seconds within which pods are refused for the first time; seconds for the quick retries with which any back-off
+starts; and seconds during which requests are counted after that."""
 QUOTA, INVALID = 403, 422
-"""The codes with which the API server refuses the pods."""
+"""The status codes with which the API server refuses the pods."""
 ATTEMPTS = 10
-"""Attempts permitted in the window: one per second, far more than an exponential back-off or a fixed interval needs."""
+"""The number of attempts permitted in the window. One per second is far more than an exponential back-off or a fixed
+interval needs."""
 PODS, ALLOWED = 4, 2
 STATUSES = ("podcliques", "podcliquescalinggroups", "podcliquesets", "podgangs")
 
 
 class PodsRefused(Scene):
-    """A quota of two pods stops a set of four pods, and an invalid pod spec stops another set; the quota is deleted
-    later. The API server's audit log counts the refused requests."""
+    """A quota of two pods blocks a set of four pods, and an invalid pod spec blocks another set. The quota is deleted
+    later. The refused requests are counted in the API server's audit log."""
 
     def play(self, env: SceneEnvironment) -> None:
         if env.audit is None:
@@ -40,12 +42,12 @@ class PodsRefused(Scene):
         env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
         self.refused_pods = PODS - ALLOWED
         invalid = _with_invalid_pods(env.workload("frontend", setName="wrong", pods=2))
-        if env.dry_run.ask(env.dry_run.create(invalid)).accepted:  # otherwise admission detects the mistake
+        if env.dry_run.ask(env.dry_run.create(invalid)).accepted:  # otherwise admission rejects the set
             env.create(invalid)
             self.refused_pods += 2
             codes.add(INVALID)
 
-        # A back-off begins with the first refusal, which may come late.
+        # A back-off starts with the first refusal, which may be delayed.
         waited = 0
         while waited < FIRST and not codes <= env.audit.refusals(env.namespace, "pods", begin):
             env.quiet(1, real=True, of=())
@@ -75,7 +77,7 @@ def test_refused_pods_are_retried_with_back_off(run: Recorded[PodsRefused]) -> N
 
 @requirement("CORE-048")
 def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) -> None:
-    """The count of the event may grow, and an event with another message is another event."""
+    """The count of the event may grow, and an event with another message is a separate event."""
     run.given("pods within the quota created")
     events = {record.uid: reports.event(record.object) for record in run.until("window over").records("events")}
     warnings = Counter(event for event in events.values() if event[1] == reports.WARNING)
@@ -84,8 +86,8 @@ def test_refusals_that_are_the_same_are_one_event(run: Recorded[PodsRefused]) ->
 
 
 def _with_invalid_pods(workload: Object) -> Object:
-    """Return a set whose pods no API server accepts: a pre-stop hook outlasts the grace period, which no CRD
-    detects."""
+    """Return a set whose pods every API server refuses, because a preStop hook lasts longer than the grace period. No
+    CRD schema detects that."""
     for clique in workload["spec"]["template"]["cliques"]:
         pod = clique["spec"]["podSpec"]
         pod["terminationGracePeriodSeconds"] = 1
