@@ -175,14 +175,16 @@ def breach_of(history: Records, set_name: str) -> Record | None:
 
 
 def _deleted_early(run: Recorded[CountdownsOverARestart], set_name: str, cause: Record | None, begin: float) -> bool:
-    """Return whether a clique was deleted before its delay was over; other tests judge that it was deleted."""
+    """Return whether a clique was deleted before its delay was over. Other tests judge whether it was deleted at
+    all."""
     end = incarnations.ends(run.until("delays of unready pods over"), CLIQUES).get(LOST[set_name])
     return 0 <= disruption.waited(cause, end, begin) < run.scene.seconds
 
 
 def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bool | None:
-    """Return whether a clique was deleted sooner than by a countdown that began with the new operator, which started
-    after the old one was stopped; None if it was not, and the new one started too late to decide it."""
+    """Return whether a clique was deleted earlier than by a countdown that started with the new operator, which started
+    after the old one was stopped. Return None if it was deleted later but the new operator started too late to decide
+    this."""
     end = incarnations.ends(run.until("delay over after the restart"), CLIQUES).get(LOST[set_name])
     seconds = run.scene.seconds
     if end is not None and end.at - run.scene.stopped < seconds:
@@ -192,7 +194,7 @@ def _deleted_in_time(run: Recorded[CountdownsOverARestart], set_name: str) -> bo
 
 
 def _transition_times(history: Records, set_name: str, start: Record | None) -> list[str]:
-    """Return the transition times of a breach, from the record with which it began until the clique was deleted."""
+    """Return the transition times of a breach, from the record in which it started until the clique was deleted."""
     if start is None:
         return []
     records = [record for record in history.records(CLIQUES, LOST[set_name]) if record.seq >= start.seq]
@@ -201,12 +203,12 @@ def _transition_times(history: Records, set_name: str, start: Record | None) -> 
 
 
 def _wait_until_old(env: SceneEnvironment, start: Record | None, seconds: float) -> None:
-    """Wait until a countdown has lasted so long that a new one would end much later."""
+    """Wait until a countdown has lasted so long that a new countdown would end much later."""
     if start is not None and (rest := start.at + seconds - env.history.now()) > 0:
         env.quiet(rest, rest + 5, real=True)
 
 
 def _require_in_time(env: SceneEnvironment, start: Record | None, seconds: float) -> None:
-    """Raise HarnessError if the suite has acted too late in a countdown for the act to have its effect."""
+    """Raise HarnessError if the suite has acted too late in a countdown for the action to take effect."""
     if start is not None:
         env.require_in_time(f"{start.name} was breached", start.at, seconds)
