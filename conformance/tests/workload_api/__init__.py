@@ -1,1 +1,2 @@
-"""Gangs of Kubernetes' Workload API on the scheduler of the cluster, with groups and pods made by hand."""
+"""Gangs of Kubernetes' Workload API on the scheduler of the cluster. The suite or the operator creates the groups and
+pods."""

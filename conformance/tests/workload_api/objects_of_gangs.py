@@ -1,7 +1,8 @@
-"""The objects that an operator has created from a PodGang: Workload, tree of groups, and groups of its pods.
+"""The objects that an operator has created from a PodGang: the Workload, the tree of groups, and the groups of its
+pods.
 
-Objects are found by their controller, or else by what Pods and groups refer to, and gangs by what they hold, never by
-their names: no document promises them, and the controller is WAPI-074 alone.
+Objects are found by their controller, or else by the references of Pods and groups. Gangs are found by their contents.
+Neither is found by name, because no document promises the names, and only WAPI-074 is about the controller.
 """
 
 from __future__ import annotations
@@ -33,27 +34,28 @@ class OfGang:
 
     @property
     def roots(self) -> list[Object]:
-        """Return the composites without a parent."""
+        """Return the CompositePodGroups without a parent."""
         return [composite for composite in self.composites if not parent(composite)]
 
     def children(self, of: Object) -> list[Object]:
-        """Return the composites and PodGroups below a composite."""
+        """Return the CompositePodGroups and PodGroups directly below a CompositePodGroup."""
         return [group for group in (*self.composites, *self.leaves) if parent(group) == name(of)]
 
     def depth(self, of: Object) -> int:
-        """Return how many levels of groups there are from a composite down, itself included."""
+        """Return the number of CompositePodGroup levels from this one down, including itself."""
         below = [self.depth(child) for child in self.children(of) if child in self.composites]
         return 1 + max(below, default=0)
 
 
 def podgang(view: View, gang: ExpectedGang) -> Object:
-    """Return the PodGang that holds these PodCliques; an empty mapping if there is none."""
+    """Return the PodGang that holds the gang's PodCliques, or an empty mapping."""
     return composition.gang_of(view, min(gang.minimums)) or {}
 
 
 def of_gang(view: View, gang: ExpectedGang) -> OfGang:
-    """Return what a PodGang controls. Of a kind of which it controls nothing, that is the groups in the trees of those
-    that its Pods name, and the Workloads that its groups name. Objects that are being deleted are left out."""
+    """Return the objects that a PodGang controls. For a kind of which it controls no object, return the groups in the
+    trees of the groups that its Pods name, and the Workloads that its groups name. Objects that are being deleted are
+    left out."""
     owner = uid(podgang(view, gang))
     composites, leaves, workloads = (_present(view, kind) for kind in ("compositepodgroups", "podgroups", "workloads"))
     parents = {name(group): parent(group) for group in composites}
@@ -80,7 +82,7 @@ def _present(view: View, resource: str) -> list[Object]:
 
 
 def _top(group: Object, parents: Mapping[str, str]) -> str:
-    """Return the name of the highest composite above a group; empty for a root."""
+    """Return the name of the highest CompositePodGroup above a group; empty for a root."""
     highest, above = "", parent(group)
     for _ in range(LEVELS):
         if above in parents:
@@ -89,12 +91,12 @@ def _top(group: Object, parents: Mapping[str, str]) -> str:
 
 
 def parent(group: Object) -> str:
-    """Return the name of the composite above a group; empty for a root."""
+    """Return the name of the CompositePodGroup above a group; empty for a root."""
     return text(group, "spec", "parentCompositePodGroupName")
 
 
 def minimum(group: Object) -> int | None:
-    """Return minCount of a PodGroup, or minGroupCount of a composite."""
+    """Return the minCount of a PodGroup, or the minGroupCount of a CompositePodGroup."""
     gang = ("spec", "schedulingPolicy", "gang")
     return number(group, *gang, "minCount" if group.get("kind") == "PodGroup" else "minGroupCount")
 
@@ -106,19 +108,21 @@ def key(group: Object) -> str:
 
 
 def named(view: View, clique: ExpectedClique) -> set[str]:
-    """Return the PodGroups that the pods of a clique name; an empty text for pods without one."""
+    """Return the names of the PodGroups that the pods of a clique name; an empty string stands for pods that name
+    none."""
     return {group_of(pod) for pod in predicates.pods_of(view, clique.name)}
 
 
 def leaf_of(view: View, clique: ExpectedClique) -> Object:
-    """Return the PodGroup of a clique's pods; an empty mapping if they do not agree on an existing one."""
+    """Return the PodGroup of a clique's pods, or an empty mapping if the pods do not all name the same existing
+    PodGroup."""
     names = named(view, clique)
     return (view.get("podgroups", names.pop()) or {}) if len(names) == 1 else {}
 
 
 @predicate
 def tree_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
-    """The gang has one root, and as many PodGroups as cliques."""
+    """The gang has exactly one root, and at least as many PodGroups as cliques."""
     tree, cliques = of_gang(view, gang), expected_set.of_gang(gang.name)
     complete = len(tree.roots) == 1 and len(tree.leaves) >= len(cliques)
     return complete or Unmet(
@@ -134,7 +138,7 @@ def workload_in_place(view: View, gang: ExpectedGang) -> bool | Unmet:
 
 @predicate
 def pods_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang) -> bool | Unmet:
-    """Each clique of the gang has pods, and these name one of the gang's PodGroups."""
+    """Each clique of the gang has pods, and these pods name one of the gang's PodGroups."""
     tree = of_gang(view, gang)
     for clique in expected_set.of_gang(gang.name):
         if not predicates.pods_of(view, clique.name) or leaf_of(view, clique) not in tree.leaves:
@@ -143,5 +147,6 @@ def pods_in_place(view: View, expected_set: ExpectedObjects, gang: ExpectedGang)
 
 
 def in_place(expected_set: ExpectedObjects, gang: ExpectedGang) -> Predicate:
-    """The gang has a tree with a PodGroup for each of its cliques whose pods exist, and these name it."""
+    """The gang has a tree with a PodGroup for each of its cliques. The pods of each clique exist and name its
+    PodGroup."""
     return all_of(tree_in_place(expected_set, gang), pods_in_place(expected_set, gang))

@@ -1,4 +1,4 @@
-"""Gangs that compete, and the order within one."""
+"""Tests with gangs that compete, and of the order within one gang."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.testing.workload_groups import Leaf
 
 
 class TwoGangsForOneRoom(Scene):
-    """Two gangs of two Pods, whose gates are removed alternately, and three nodes; a Pod of no gang, for which the
-    third node has room. Then the gang that runs is deleted."""
+    """Two gangs of two Pods each, whose gates are removed alternately, and three nodes. The third node has room for a
+    Pod that belongs to no gang. Then the gang that is running is deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals")
@@ -40,7 +40,7 @@ class TwoGangsForOneRoom(Scene):
 
 
 class UnevenNodes(Scene):
-    """Equal Pods of one gang and nodes of several sizes, which hold exactly as many."""
+    """Equal Pods of one gang, and nodes of several sizes that together hold exactly that many Pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "uneven"), Leaf("g", pods=7, minimum=7)
@@ -50,8 +50,8 @@ class UnevenNodes(Scene):
 
 
 class OlderPodsFirst(Scene):
-    """A gang of four Pods with a minimum of two and two nodes. Two Pods are older by more than a second, which is how
-    exactly creation times are known; those with the later names are."""
+    """A gang of four Pods with minCount 2, and two nodes. Two Pods are more than a second older than the others,
+    because creation times are in whole seconds. The older Pods are the ones whose names sort last."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench, self.gang = Bench(env, "ages"), Leaf("g", pods=4, minimum=2)
@@ -69,7 +69,8 @@ class OlderPodsFirst(Scene):
 
 
 class HopelessGang(Scene):
-    """A gang of three Pods of high priority, and two nodes, whose Pods of low priority could be evicted in vain."""
+    """A gang of three Pods of high priority, and two nodes with Pods of low priority. Evicting these would not make
+    enough room."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "hopeless")

@@ -1,4 +1,5 @@
-"""Needs of inference that Kubernetes' gangs do not meet, as the KEPs accept: no implementation fails these tests."""
+"""Tests of needs of inference that Kubernetes' gangs do not meet, as the KEPs accept. No implementation fails these
+tests."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from conformance.testing.workload_groups import POD, Leaf, Tree
 
 
 class UnequalPods(Scene):
-    """A gang of two small Pods, which are older, and a large one, all required, and two nodes: the large Pod fits on
-    one of them only, and the small ones on either."""
+    """A gang of two small Pods, which are older, and a large Pod, all required, and two nodes. The large Pod fits on
+    only one of the nodes, and the small Pods fit on either."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "unequal")
@@ -31,8 +32,8 @@ class UnequalPods(Scene):
 
 
 class MinimumsOfSiblings(Scene):
-    """Trees of four prefill and two decode Pods, of which one each is required, and two nodes; in both orders of
-    names."""
+    """Trees with four prefill and two decode Pods, of which one each is required, and two nodes. There is one tree for
+    each order of the PodGroups' names."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.parts: list[tuple[Bench, Tree]] = []
@@ -49,8 +50,8 @@ class MinimumsOfSiblings(Scene):
 
 
 class RacksOfTwoSizes(Scene):
-    """A block with racks of two nodes and of three, several times, and a tree with a PodGroup for each of them: the
-    smaller one is older."""
+    """A block with a rack of two nodes and a rack of three, and a tree with a PodGroup for each rack; the smaller
+    PodGroup is older. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.tree = Tree("root", [Leaf("a", 2, 2, key=RACK), Leaf("b", 3, 3, key=RACK)], minimum=2, key=BLOCK)
@@ -68,8 +69,8 @@ class RacksOfTwoSizes(Scene):
 
 
 class ProtectedPod(Scene):
-    """Two nodes with a Pod each, of equal priority; a PodDisruptionBudget protects one of them. Several times. A gang
-    of one Pod of higher priority wants one node."""
+    """Two nodes with a Pod each, of equal priority, one of which a PodDisruptionBudget protects. A gang of one Pod of
+    higher priority needs one node. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority="conformance-10")

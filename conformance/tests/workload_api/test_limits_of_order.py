@@ -1,4 +1,5 @@
-"""Needs of inference when Pods come or go later that Kubernetes' gangs do not meet, as the KEPs accept."""
+"""Tests of needs of inference that Kubernetes' gangs do not meet when Pods are added or removed later, as the KEPs
+accept."""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 COPIES = 6
-"""The number of repetitions of an instance that a scheduler may get right by chance."""
+"""How often an instance is repeated that a scheduler may get right by chance."""
 
 
 @predicate
 def all_benches(view: View, benches: Sequence[Bench], condition: Callable[[Bench, View], bool]) -> bool | Unmet:
-    """A condition holds of every bench."""
+    """A condition holds for every bench."""
     missing = [bench.name for bench in benches if not condition(bench, view)]
     return not missing or Unmet(f"not of {len(missing)} of {len(benches)}: {', '.join(missing)}")
 
 
 class ExtrasThatEvict(Scene):
-    """Two free nodes and two under Pods of low priority, and a tree of high priority with one required Pod of each of
-    two PodGroups, the second of which has two more. Several times."""
+    """Two free nodes and two nodes with Pods of low priority. A tree of high priority has two PodGroups with one
+    required Pod each; the second PodGroup has two more Pods. The instance is repeated several times."""
 
     def play(self, env: SceneEnvironment) -> None:
         children = [Leaf("a-one", 1, 1, priority=HIGH), Leaf("b-many", 3, 1, priority=HIGH)]
@@ -48,8 +49,8 @@ class ExtrasThatEvict(Scene):
 
 
 class LaterPodsOfABasicGroup(Scene):
-    """Racks of two nodes and of three, and a PodGroup with the basic policy that must be in one rack: two of its Pods
-    are bound before the third one comes. Several times, in both orders of the racks."""
+    """Racks of two and of three nodes, and a PodGroup with the basic policy that must be in one rack. Two of its Pods
+    are bound before the third Pod is created. The instance is repeated several times, in both orders of the racks."""
 
     def play(self, env: SceneEnvironment) -> None:
         group = Leaf("g", pods=3, key=RACK)

@@ -1,4 +1,4 @@
-"""Needs of running inference that neither the KEPs nor kube-scheduler meet."""
+"""Tests of needs of running inference workloads that neither the KEPs nor kube-scheduler meet."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 LOW, HIGH = "conformance-1", "conformance-10"
 SHORT_WAIT = 5.0
-"""Seconds for a binding that a scheduler does at once if it does it at all: there is room."""
+"""Seconds for a binding that a scheduler does immediately if it does it at all, because there is room."""
 
 
 class RunningTrees(Scene):
-    """Three running trees of two prefill and one decode Pods, all required, with room. In the first, a gated Pod joins
-    the decode Pod, and a prefill Pod is lost and made again. In the second, both prefill Pods are lost and one is made
-    again, and a decode Pod joins. In the third, the prefill Pods and their PodGroup are deleted, and the decode Pod is
-    lost and made again."""
+    """Three running trees, each with two prefill Pods and one decode Pod, all required, and room for more. In the first
+    tree, a gated Pod joins the decode Pod, and a prefill Pod is lost and recreated. In the second tree, both prefill
+    Pods are lost and one is recreated, and a decode Pod joins. In the third tree, the prefill Pods and their PodGroup
+    are deleted, and the decode Pod is lost and recreated."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gated, self.short_tree, self.bereft = (
@@ -49,8 +49,8 @@ class RunningTrees(Scene):
 
 
 class ExtrasThatPreempt(Scene):
-    """Two nodes under Pods of low priority, and a tree of high priority with one required Pod of each of two PodGroups,
-    the first of which has two more."""
+    """Two nodes with Pods of low priority, and a tree of high priority with two PodGroups that require one Pod each.
+    The first PodGroup has two more Pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "greedy", trees=True)

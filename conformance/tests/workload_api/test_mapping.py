@@ -1,4 +1,5 @@
-"""Objects that an operator creates from PodGangs for kube-scheduler: shape, minimums, owners, topology, priority."""
+"""Tests of the objects that an operator creates from PodGangs for kube-scheduler: their shape, minimums, owners,
+topology and priority."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ CLASS = "conformance-10"
 
 
 class GangsThatWait(Scene):
-    """Two components with minimums of one and two, and a set with a router and two worker replicas, of which one is
-    required. There is no node for them."""
+    """A set with two components with minimums of one and two, and a set with a router and two worker replicas, one of
+    which is required. There are no nodes for them."""
 
     def play(self, env: SceneEnvironment) -> None:
         pair = env.workload("components", setName="pair", prefills=3, decodes=4, decodesMinAvailable=2)
@@ -42,7 +43,7 @@ class GangsThatWait(Scene):
         env.mark("at rest")
 
     def _groups_exist(self, view: View) -> bool | Unmet:
-        """At least as many groups exist as the gangs need, with any owner."""
+        """At least as many groups exist as the gangs need, whatever their owners."""
         roots, leaves = len(view.list("compositepodgroups")), len(view.list("podgroups"))
         enough = roots >= len(self.gangs) and leaves >= len(self.cliques)
         return enough or Unmet(f"there are {roots} CompositePodGroups and {leaves} PodGroups")
@@ -55,8 +56,8 @@ class GangsThatWait(Scene):
 
 
 class RequiredDomains(Scene):
-    """A set in a zone, whose scaling group replicas are in a rack each; a required host on a standalone clique, and a
-    preferred host on a clique of the replicas."""
+    """A set in a zone, with each scaling group replica in a rack. A standalone clique requires a host, and a clique of
+    the replicas prefers a host."""
 
     def play(self, env: SceneEnvironment) -> None:
         binding = f"{env.namespace}-levels"
@@ -85,7 +86,8 @@ class RequiredDomains(Scene):
 
 
 class SetsWithClasses(Scene):
-    """Three sets with a PriorityClass: of the set, of all cliques, of both. There is room for all."""
+    """Three sets with a PriorityClass: one on the set, one on all of its cliques, and one on both. There is room for
+    all pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         entry = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": CLASS}}
@@ -110,7 +112,7 @@ class SetsWithClasses(Scene):
 
 
 class TooManyCliques(Scene):
-    """A set of nine standalone cliques, which may be rejected, and later a set of eight; with room for both."""
+    """A set with nine standalone cliques, which may be rejected, and later a set with eight. There is room for both."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 6)
@@ -176,7 +178,7 @@ def test_pods_name_the_group_of_their_clique(run: Recorded[GangsThatWait]) -> No
 
 @requirement("WAPI-093")
 def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
-    """Workloads are identified by their owner; their names are free."""
+    """Workloads are identified by their owner. Their names are not judged."""
     run.given("Workloads in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
@@ -186,7 +188,7 @@ def test_a_workload_says_whose_it_is(run: Recorded[GangsThatWait]) -> None:
 
 @requirement("WAPI-073", reaches="Workloads in place")
 def test_groups_refer_to_the_workload(run: Recorded[GangsThatWait]) -> None:
-    """References are compared with the names of Workloads that exist."""
+    """The references are compared with the names of existing Workloads."""
     run.given("trees in place")
     view = run.at("at rest")
     for _, gang in run.scene.gangs:
@@ -224,31 +226,32 @@ def test_required_keys_are_on_their_levels(run: Recorded[RequiredDomains]) -> No
 
 @requirement("WAPI-076", reaches="a Warning about the preference")
 def test_an_ignored_preference_is_told(run: Recorded[RequiredDomains]) -> None:
-    """A clique prefers a host; the reason and the message of the event are free."""
+    """A clique prefers a host. The reason and the message of the event are not judged."""
     run.given("tree in place")
 
 
 @requirement("WAPI-077", reaches="accepted sets bound")
 def test_sets_with_a_class_are_scheduled(run: Recorded[SetsWithClasses]) -> None:
-    """A set that a dry run refuses is left out."""
+    """A set that is rejected in a dry run is left out."""
 
 
 @requirement("WAPI-078")
 def test_what_cannot_be_said_is_not_scheduled(run: Recorded[TooManyCliques]) -> None:
-    """A later set, which fits into the lists, is bound: operator and scheduler had their chance."""
+    """A later set, which fits into the lists, is bound. The operator and the scheduler therefore had a chance to
+    schedule the first set."""
     run.given("eight cliques bound")
     run.always("no pod of nine cliques is bound", predicates.none_bound(run.scene.nine), until="at rest")
 
 
 @requirement("WAPI-079", reaches="a Warning about the gang")
 def test_what_cannot_be_said_is_told(run: Recorded[TooManyCliques]) -> None:
-    """A rejection at admission is a report, too."""
+    """A rejection by admission counts as a report as well."""
 
 
 @requirement("WAPI-095")
 def test_what_cannot_be_said_is_not_called_scheduled(run: Recorded[TooManyCliques]) -> None:
-    """Eight of its nine cliques would fit into the lists. Where all Pods are bound, WAPI-078 is violated, and the
-    condition says so rightly."""
+    """Eight of the set's nine cliques would fit into the lists. If all Pods are bound, WAPI-078 is violated, but the
+    condition is correct."""
     run.given("eight cliques bound")
     view = run.at("at rest")
     reported = condition_is(objects.podgang(view, run.scene.gang), "Scheduled") == "True"
@@ -256,7 +259,7 @@ def test_what_cannot_be_said_is_not_called_scheduled(run: Recorded[TooManyClique
 
 
 def _warned(view: View, *names: str) -> bool | Unmet:
-    """Return whether a Warning event is about an object of one of these names."""
+    """Return whether a Warning event is about an object with one of these names."""
     about = [event for event in view.list("events") if text(event, "type") == "Warning"]
     named = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in about}
     return not named.isdisjoint(filter(None, names)) or Unmet(f"Warnings are about {sorted(named)}")

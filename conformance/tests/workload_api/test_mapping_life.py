@@ -1,4 +1,4 @@
-"""PodGangs on Kubernetes' own scheduler while they wait, run, scale, lose Pods and lose their groups."""
+"""Tests of PodGangs on Kubernetes' own scheduler while they wait, run, scale, lose Pods and lose their groups."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ GROUPS = "podcliquescalinggroups"
 
 
 class ServiceOnTooFewNodes(Scene):
-    """Ten prefill pods, of which one is required, and a decode pod that fits on no node; later one on which it does,
-    and which no prefill pod can take."""
+    """Ten prefill pods, one of which is required, and a decode pod that fits on no node. Later a node is added on which
+    the decode pod fits and which no prefill pod may use."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("single", 10)
@@ -43,8 +43,9 @@ class ServiceOnTooFewNodes(Scene):
 
 
 class ScarceNodes(Scene):
-    """Two components of ten pods, of which one of each is required; then ten nodes. Either component could take all of
-    them: whichever kube-scheduler tries first, by age or by name, must not find all its pods."""
+    """Two components of ten pods each, with one pod of each required; then ten nodes. Either component could take all
+    of the nodes, so whichever component kube-scheduler tries first, by age or by name, must not place all of its
+    pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("components", prefills=10, prefillGpus=1, decodes=10, decodeGpus=1)
@@ -59,7 +60,7 @@ class ScarceNodes(Scene):
 
 
 class LostGroups(Scene):
-    """A running service whose root and Workload are deleted by somebody, one after the other."""
+    """A running service whose root and Workload are deleted by another client, one after the other."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)
@@ -94,8 +95,8 @@ class LostGroups(Scene):
 
 
 class ScaledService(Scene):
-    """A running set whose clique is scaled from two pods to four, and whose scaling group from one replica to two, back
-    to one, and to two again. The pods of the second replica terminate slowly."""
+    """A running set. Its clique is scaled from two pods to four. Its scaling group is scaled from one replica to two,
+    back to one, and to two again, while the pods of the second replica terminate slowly."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 4)
@@ -142,8 +143,8 @@ class ScaledService(Scene):
 
 
 class LostPods(Scene):
-    """A running service of two prefill pods, both required, on nodes of two GPUs, and one decode pod on a node of its
-    own. One of each is lost, and the node of the prefill pod is cordoned."""
+    """A running service with two prefill pods, both required, on nodes with two GPUs, and one decode pod on its own
+    node. One pod of each clique is lost, and the node of the lost prefill pod is cordoned."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2)
@@ -178,7 +179,8 @@ class LostPods(Scene):
 
 @requirement("WAPI-080", reaches=("minimums bound", "extras bound"))
 def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNodes]) -> None:
-    """Ten prefill pods fit, and the decode pod does not; pods of one cannot take the room of the other."""
+    """Ten prefill pods would fit, but the decode pod does not. Pods of one component cannot take the room of the
+    other."""
     run.always("no pod is bound", predicates.none_bound(run.scene.cliques), until="tried")
 
 
@@ -195,14 +197,14 @@ def test_minimums_are_bound_before_extras(run: Recorded[ScarceNodes]) -> None: .
 
 @requirement("WAPI-083", reaches=("compositepodgroups made again", "workloads made again"))
 def test_deleted_groups_are_made_again(run: Recorded[LostGroups]) -> None:
-    """Root and Workload are deleted one after the other; a PodGroup is not."""
+    """The root and the Workload are deleted one after the other. No PodGroup is deleted."""
     tree = objects.of_gang(run.at("at rest"), run.scene.gang)
     run.expect("PodGroups under the root", len(tree.leaves), len(tree.children(tree.roots[0])))
 
 
 @requirement("WAPI-084")
 def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> None:
-    """Names and uids are the same afterwards."""
+    """The names and UIDs are the same afterwards."""
     run.given("workloads made again")
     view = run.at("at rest")
     uids = {name(pod): uid(pod) for c in run.scene.cliques for pod in predicates.pods_of(view, c.name)}
@@ -211,7 +213,7 @@ def test_running_pods_survive_the_loss_of_groups(run: Recorded[LostGroups]) -> N
 
 @requirement("WAPI-085", reaches="more routers bound")
 def test_more_pods_join_their_group(run: Recorded[ScaledService]) -> None:
-    """The PodGroup is the one that the first two routers named."""
+    """The PodGroup is the one that the first two routers already named."""
     old, new = (objects.leaf_of(run.at(step), run.scene.router) for step in ("before", "scaled out"))
     run.expect("whether all routers name one PodGroup", [True, True], [bool(old), bool(new)])
     run.expect("PodGroup of the routers", uid(old), uid(new))
@@ -219,7 +221,7 @@ def test_more_pods_join_their_group(run: Recorded[ScaledService]) -> None:
 
 @requirement("WAPI-086")
 def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -> None:
-    """Judge the PodGroups that Pods name, with any owner. Those of the base are the same as before, by uid."""
+    """The PodGroups that Pods name are judged, whatever their owner. The base gang's PodGroups keep their UIDs."""
     run.given("more routers bound", "second replica bound")
     base_cliques = run.scene.larger.of_gang(run.scene.base.name)
 
@@ -235,13 +237,13 @@ def test_a_further_replica_has_a_tree_of_its_own(run: Recorded[ScaledService]) -
 
 @requirement("WAPI-096", reaches="second replica bound again")
 def test_a_replica_that_comes_back_is_scheduled(run: Recorded[ScaledService]) -> None:
-    """The former pods terminate slowly, and there is room beside them."""
+    """The former pods terminate slowly, and there is room for the new pods next to them."""
     run.given("second replica gone")
 
 
 @requirement("WAPI-087")
 def test_a_replica_that_comes_back_has_groups_of_its_own(run: Recorded[ScaledService]) -> None:
-    """The PodGroups of the former pods may still terminate."""
+    """The PodGroups of the former pods may still be terminating."""
     run.given("second replica bound again")
     view = run.at("at rest")
     leaves = {c.name: objects.leaf_of(view, c) for c in run.scene.larger.of_gang(run.scene.scaled.name)}
@@ -251,12 +253,12 @@ def test_a_replica_that_comes_back_has_groups_of_its_own(run: Recorded[ScaledSer
 
 @requirement("WAPI-088", reaches="the pod that fits is bound again")
 def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
-    """A pod of each clique is lost; the node of one is cordoned."""
+    """One pod of each clique is lost, and the node of one of them is cordoned."""
     run.given("service bound")
 
 
 @predicate
 def _says(view: View, /, gang: ExpectedGang, **statuses: str) -> bool | Unmet:
-    """The conditions of a PodGang, by type, have these values."""
+    """The conditions of a PodGang have these statuses, by type."""
     current = {kind: condition_is(objects.podgang(view, gang), kind) for kind in statuses}
     return current == statuses or Unmet(f"{gang.name} says {current}")

@@ -1,4 +1,4 @@
-"""An operator whose names for objects of the Workload API are taken by somebody else."""
+"""Tests of an operator that finds its name for an object of the Workload API taken by an object of another client."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from conformance.tests.workload_api import objects_of_gangs as objects
 
 
 class WorkloadOfSomebodyElse(Scene):
-    """A gang without room, whose Workload is deleted while the operator is down: before it is back, somebody else has
-    made a Workload of that name, and there is room. Then that Workload is deleted."""
+    """A gang without room. Its Workload is deleted while the operator is stopped. Before the operator is restarted,
+    another client creates a Workload of the same name, and a node is added. Later the other client's Workload is
+    deleted."""
 
     exclusive = Exclusive.ROLES
 
@@ -61,7 +62,8 @@ class WorkloadOfSomebodyElse(Scene):
 
 @requirement("WAPI-094", reaches=("bound or told", "bound once the name is free"))
 def test_a_gang_with_a_taken_name_waits_whole(run: Recorded[WorkloadOfSomebodyElse]) -> None:
-    """An operator that chooses another name is bound at once; one that waits says so."""
+    """An operator that chooses another name has the gang bound immediately. An operator that waits reports that in an
+    event."""
     scene = run.scene
     view = run.at("at rest")
     bound = {clique.name: predicates.all_bound([clique])(view) is True for clique in scene.cliques}

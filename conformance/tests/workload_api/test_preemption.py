@@ -1,4 +1,4 @@
-"""Gangs that preempt, and gangs that are preempted."""
+"""Tests with gangs that preempt, and gangs that are preempted."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.testing.workload_groups import Leaf, Root, Tree
 
 COPIES = 5
-"""The number of repetitions of an instance that a scheduler may get right by chance."""
+"""How often an instance is repeated that a scheduler may get right by chance."""
 LOW, MIDDLE, HIGH = "conformance-1", "conformance-5", "conformance-10"
 
 
 class VictimsOfGangs(Scene):
-    """Benches whose nodes are full: a gang and a tree of high priority over Pods of low priority, and one that evicts
-    nobody, because there is free room for it."""
+    """A gang and a tree of high priority on nodes that are full of Pods of low priority, and a gang that evicts no Pod
+    because there is free room for it."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.flat, self.tree = Bench(env, "flat"), Bench(env, "tree", trees=True)
@@ -40,8 +40,8 @@ class VictimsOfGangs(Scene):
 
 
 class VictimsAsAWhole(Scene):
-    """Three gangs of low priority on two nodes each, with disruptionMode `all`, `all` on the root of a tree, and
-    `single`; a Pod of high priority then wants one node of each."""
+    """Three gangs of low priority on two nodes each: one with disruptionMode `all`, one tree whose root has `all`, and
+    one with `single`. Then a Pod of high priority needs one node of each gang."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.whole, self.tree = Bench(env, "whole"), Bench(env, "tree", trees=True)
@@ -70,8 +70,8 @@ class VictimsAsAWhole(Scene):
 
 
 class VictimsOfTwoPriorities(Scene):
-    """Benches with a node with a Pod of priority 1 and a node with one of priority 5, in both orders. A gang of one Pod
-    of priority 10 wants one node."""
+    """Benches with a node with a Pod of priority 1 and a node with a Pod of priority 5, in both orders. A gang of one
+    Pod of priority 10 needs one node."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.gang = Leaf("g", pods=1, minimum=1, priority=HIGH)
@@ -98,7 +98,7 @@ def test_a_gang_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> 
 
 @requirement("WAPI-031", reaches="tree has evicted")
 def test_a_tree_evicts_pods_of_lower_priority(run: Recorded[VictimsOfGangs]) -> None:
-    """WAPI-090 judges whether the tree takes their place."""
+    """WAPI-090 covers whether the tree takes the room of the evicted Pods."""
     run.given("low Pods of tree bound")
 
 
@@ -116,7 +116,7 @@ def test_a_gang_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
 
 @requirement("WAPI-034")
 def test_a_tree_is_evicted_as_a_whole(run: Recorded[VictimsAsAWhole]) -> None:
-    """The Pod of high priority needs one of the two nodes; the Pod on the other one goes, too."""
+    """The Pod of high priority needs one of the two nodes. The Pod on the other node is evicted as well."""
     run.given("tree bound", "urgent Pod of tree bound")
     run.expect("its bound Pods", (0, 0), run.scene.tree.bound(run.at("at rest"), *run.scene.root.leaves))
 

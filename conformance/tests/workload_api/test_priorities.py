@@ -1,4 +1,5 @@
-"""The fields that a PodGroup and its Pods must agree on: priority, scheduler, preemption policy, disruption mode."""
+"""Tests of the fields on which a PodGroup and its Pods must agree: priority, scheduler, preemption policy and
+disruption mode."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ TEN, NEVER, DEFAULT = "conformance-10", "conformance-never", "conformance-defaul
 
 
 class OddPriorities(Scene):
-    """With room for all: Pods without a class in a PodGroup with one, and the reverse; and a tree whose PodGroups and
-    Pods have a class, and whose root has none."""
+    """There is room for all Pods. In one PodGroup, the PodGroup has a PriorityClass and the Pods have none; in the
+    other, it is the other way round."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.group_only = Bench(env, "grouponly"), Leaf("g", pods=2, minimum=2, priority=TEN, pod_priority="")
@@ -48,7 +49,7 @@ class OddPriorities(Scene):
 
 
 class RootWithoutClass(Scene):
-    """A tree whose PodGroups and Pods have a class, and whose root has none; with room for all."""
+    """A tree whose PodGroups and Pods have a PriorityClass and whose root has none. There is room for all Pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rootless", trees=True)
@@ -62,7 +63,8 @@ class RootWithoutClass(Scene):
 
 
 class DefaultClass(Scene):
-    """A PodGroup without a class on a cluster with a default class: requested by a dry run, and not created."""
+    """A PodGroup without a PriorityClass, on a cluster with a default class. It is requested by a dry run and not
+    created."""
 
     exclusive = Exclusive.CLASSES
 
@@ -71,15 +73,15 @@ class DefaultClass(Scene):
         bench = Bench(env, "default")
         bench.create_class({"metadata": {"name": DEFAULT}, "value": 7, "globalDefault": True})
         bench.nodes(1)
-        bench.witness()  # API servers know new classes from a watch
+        bench.witness()  # API servers learn of new classes through a watch
         self.answer = env.dry_run.ask(env.dry_run.create(group(Leaf("g", pods=2, minimum=2), bench.place)))
         env.mark("asked")
         env.delete("priorityclasses", DEFAULT)
 
 
 class MixedSchedulers(Scene):
-    """A PodGroup of three Pods, of which one names another scheduler; and one whose third Pod does so and comes when
-    the first two, which are its minimum, are bound. With room for all."""
+    """A PodGroup with three Pods, one of which names another scheduler; and a PodGroup whose third Pod names another
+    scheduler and is created when the first two Pods, its minimum, are bound. There is room for all Pods."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.mixed, self.late_bench = Bench(env, "mixed"), Bench(env, "late")
@@ -91,7 +93,7 @@ class MixedSchedulers(Scene):
         self.mixed.groups(self.gang)
         self.mixed.pods(self.odd, first=2, gated=True)
         self.mixed.pods(self.gang, gated=True)
-        for index in (2, 0, 1):  # the odd pod first: without it, the others are a gang that may be bound
+        for index in (2, 0, 1):  # the odd Pod first, because without it the other Pods are a gang that may be bound
             self.mixed.ungate(self.gang, index)
         self.late_bench.submit(self.gang)
         env.wait_for("minimum bound", self.late_bench.has_bound((self.gang, 2)))
@@ -107,8 +109,8 @@ class MixedSchedulers(Scene):
 
 
 class NoPreemption(Scene):
-    """A gang that must not preempt, and one whose Pods have two policies; each with a node for each Pod, and on that of
-    the first a Pod of low priority."""
+    """A gang that must not preempt, and a gang whose Pods have different preemption policies. Each gang has a node per
+    Pod. A Pod of low priority runs on the first gang's node."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.never, self.both = Bench(env, "never"), Bench(env, "both")
@@ -132,8 +134,7 @@ class NoPreemption(Scene):
 
 
 class DisruptionOfBasicGroups(Scene):
-    """A PodGroup with the basic policy and disruptionMode `all`, and a tree whose root has `all` and whose PodGroup has
-    `single`: asked for, and not made."""
+    """A PodGroup with the basic policy and disruptionMode `all`. It is requested by a dry run and not created."""
 
     def play(self, env: SceneEnvironment) -> None:
         require_own_control_plane(env)
@@ -166,12 +167,12 @@ def test_a_rejected_gang_says_why(run: Recorded[OddPriorities]) -> None: ...
 
 @requirement("WAPI-092", reaches="Pods say so")
 def test_pods_of_an_odd_tree_say_why(run: Recorded[RootWithoutClass]) -> None:
-    """The groups and the Pods agree; only the root has another priority."""
+    """The groups and the Pods agree, and only the root has another priority."""
 
 
 @requirement("WAPI-022")
 def test_the_root_decides_the_priority_of_a_tree(run: Recorded[RootWithoutClass]) -> None:
-    """There is room for all of them, and a later Pod shows that the scheduler had its chance."""
+    """There is room for all of the Pods, and a later Pod shows that the scheduler had a chance to place them."""
     run.always("no pod is bound", run.scene.bench.none_bound(run.scene.tree), until="tried")
 
 
@@ -208,7 +209,7 @@ def test_pods_of_two_preemption_policies_are_not_placed(run: Recorded[NoPreempti
 
 @requirement("WAPI-092", reaches="Pods of two policies say so")
 def test_pods_of_two_preemption_policies_say_why(run: Recorded[NoPreemption]) -> None:
-    """The proposal shows this reason for priorities only."""
+    """The proposal shows this reason only for priorities."""
 
 
 @requirement("WAPI-028")

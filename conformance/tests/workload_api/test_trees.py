@@ -1,4 +1,4 @@
-"""Trees of groups: CompositePodGroups over PodGroups."""
+"""Tests with trees of groups: CompositePodGroups above PodGroups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from conformance.testing.workload_groups import Leaf, Tree
 
 
 class TreesInParts(Scene):
-    """With room for all: Pods and PodGroups whose root does not exist yet, and a root that requires two children and
-    has one."""
+    """There is room for all Pods. The root of the Pods and PodGroups of one tree does not exist yet. The root of the
+    other tree requires two children and has one."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.rootless, self.childless = Bench(env, "rootless", trees=True), Bench(env, "childless", trees=True)
@@ -37,8 +37,8 @@ class TreesInParts(Scene):
 
 class TreesWithoutRoom(Scene):
     """A tree of four prefill and two decode Pods, all required, and one node too few; a tree that requires two of three
-    replicas of two Pods, and three nodes; a tree of three levels, and five nodes for its minimum of six Pods. Then more
-    nodes, one by one."""
+    replicas of two Pods, and three nodes; and a tree of three levels, and five nodes for its minimum of six Pods. Then
+    more nodes are added one by one."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.pair, self.replicas = Bench(env, "pair", trees=True), Bench(env, "replicas", trees=True)
@@ -76,7 +76,8 @@ class TreesWithoutRoom(Scene):
 
 
 class TwoTreesForOneRoom(Scene):
-    """Two trees of two PodGroups of two Pods, whose gates are removed alternately, and room for one of them."""
+    """Two trees, each with two PodGroups of two Pods, whose gates are removed alternately, and room for one of the
+    trees."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.bench = Bench(env, "rivals", trees=True)
