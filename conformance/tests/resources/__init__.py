@@ -1,1 +1,1 @@
-"""The objects of a PodCliqueSet beside its pods: accounts and roles, autoscalers, resource claims, topology."""
+"""The objects of a PodCliqueSet other than its pods: accounts and roles, autoscalers, resource claims, topology."""

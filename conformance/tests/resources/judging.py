@@ -1,4 +1,4 @@
-"""Functions by which the tests of this profile find objects and compare many of them with the expected ones."""
+"""Functions with which the tests of this profile find objects and compare many of them with the expected objects."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from conformance.testing.scene import Recorded, Scene
 
 SCALERS = "horizontalpodautoscalers"
 COMMON = (MANAGED_BY, PART_OF, COMPONENT)
-"""The labels of app.kubernetes.io that every object has."""
+"""The app.kubernetes.io labels that every object has."""
 ObjectsByName = Mapping[str, Document | None]
-"""Objects by their expected name; None for one that does not exist."""
+"""Expected name → object, or None if it does not exist."""
 
 
 def by_name(view: View, resource: str, names: Iterable[str]) -> ObjectsByName:
-    """Return the objects of these names."""
+    """Return the objects with these names."""
     return {name: view.get(resource, name) for name in names}
 
 
 def part_of(view: View, resource: str, set_name: str) -> ObjectsByName:
-    """Return the objects that are part of a set by their label or their controller, under any name; if there is none,
-    an entry that says so."""
+    """Return the objects that are part of a set according to their label or their controller, whatever their names. If
+    there are none, return a single entry whose key says so."""
     objects = [
         item
         for item in view.list(resource)
@@ -39,12 +39,12 @@ def part_of(view: View, resource: str, set_name: str) -> ObjectsByName:
 
 
 def present(view: View, resource: str, set_name: str) -> ObjectsByName:
-    """Return the objects that are part of a set, if any: another requirement judges whether they exist."""
+    """Return the objects that are part of a set, if any. Another requirement judges whether they exist."""
     return {key: item for key, item in part_of(view, resource, set_name).items() if item is not None}
 
 
 def by_target(view: View) -> dict[str, Document]:
-    """Return the autoscalers, by kind and name of their targets."""
+    """Return the autoscalers, keyed by KIND/NAME of their targets."""
     return {target: scaler for scaler in view.list(SCALERS) for target in targets([scaler])}
 
 
@@ -71,7 +71,7 @@ def unscaled(view: View, unwanted: Iterable[str]) -> bool | Unmet:
 def same_controllers(
     run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View
 ) -> None:
-    """Each object has this controller, and no other of that name."""
+    """Expect that each object's controller is the current object of that kind and name."""
     expected, actual = {}, {}
     for name, (kind, owner) in owners.items():
         above = view.get(PLURALS[kind], owner)
@@ -82,18 +82,18 @@ def same_controllers(
 
 
 def owned(run: Recorded[Scene], subject: str, owners: Mapping[str, Owner], objects: ObjectsByName, view: View) -> None:
-    """Each object has this owner, be it the controller or not."""
+    """Expect that each object has this owner, whether as the controller or not."""
     run.same(f"owners of {subject}", *owner_references.owned(owners, objects, view))
 
 
 def same_labels(
     run: Recorded[Scene], subject: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName
 ) -> None:
-    """Each object carries its labels; others are allowed beside them."""
+    """Expect that each object has these labels. Additional labels are allowed."""
     have = {name: of(objects[name], labels(objects[name])) for name in tags}
     run.same(f"labels of {subject}", tags, carried(tags, have))
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels that every object has."""
+    """Return those of the labels that every object must have."""
     return {key: value for key, value in tags.items() if key in COMMON}

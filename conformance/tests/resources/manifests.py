@@ -1,4 +1,4 @@
-"""Objects and patches that several scenes of this profile write."""
+"""Objects and patches that several scenes of this profile use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from conformance.grove import labels
 from conformance.suite.scenes.api import Object
 
 OTHER_SPEC = {"devices": {"requests": [{"name": "other", "exactly": {"deviceClassName": "other.example.com"}}]}}
-"""A spec of ResourceClaims that no workload has in its own templates."""
+"""A spec of ResourceClaims that differs from the claim templates of every workload."""
 
 
 def trigger(value: str) -> Object:

@@ -1,4 +1,5 @@
-"""Replicas belong to autoscalers and users, not to the operator, once a clique or a scaling group exists."""
+"""Tests that, after a clique or a scaling group is created, its replicas belong to autoscalers and users and not to the
+operator."""
 
 from __future__ import annotations
 
@@ -18,21 +19,21 @@ from conformance.tests.resources import judging
 from conformance.tests.resources.manifests import trigger
 
 REMOVED = ["PodClique/p-0-fe", "PodClique/p-1-fe", "PodCliqueScalingGroup/p-1-sg"]
-"""The targets of autoscalers that are removed, and the one of the autoscaler that stays."""
+"""The targets of the autoscalers that are removed. KEPT is the target of the autoscaler that stays."""
 KEPT = "PodCliqueScalingGroup/p-0-sg"
 MEMBERS = {"p-0-sg-3-ld": 1, "p-0-sg-3-wk": 2}
-"""The cliques of the replica that is added to the scaling group, with their pods."""
+"""The cliques of the replica that is added to the scaling group, with their numbers of pods."""
 SCALED = [[f"p-0-sg-{number}-ld", f"p-0-sg-{number}-wk"] for number in (1, 2, 3)]
-"""The cliques of the replicas 1 to 3 of the scaling group, which have gangs of their own: the first replica is in the
-base gang."""
+"""The cliques of the replicas 1 to 3 of the scaling group. These replicas have their own gangs; the first replica is in
+the base gang."""
 REMOVED_CLAIMS = ["p-1-cache", "p-1-link", "p-1-fe-0-gpu", "p-1-sg-0-gpu", "p-1-sg-all-link", "p-0-sg-3-gpu"]
 KEPT_CLAIMS = ["p-0-cache", "p-0-sg-0-gpu", "p-0-sg-2-gpu", "p-0-sg-all-link", "p-all-fabric"]
 
 
 class SetScaledByOthers(Scene):
-    """A set with two replicas, autoscalers and claims. A clique and a scaling group are scaled; then an unrelated field
-    and the replicas of a template change; at last a config, a replica of the set and one of the group are removed. No
-    nodes: no pod is scheduled."""
+    """A set with two replicas, autoscalers and claims. A clique and a scaling group are scaled. Then an unrelated field
+    and the replicas of a template change. Finally an autoscaling config, a replica of the set and a replica of the
+    group are removed. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.workload = workload = env.workload("full-featured", replicas=2)
@@ -57,7 +58,7 @@ class SetScaledByOthers(Scene):
         env.wait_for("each scaled replica of the group has a gang", all_in_gangs([*chain(*SCALED)]))
 
     def _change_template(self, env: SceneEnvironment) -> None:
-        """Change an unrelated field, and the replicas of the template: neither changes the live replicas."""
+        """Change an unrelated field, and the replicas of the template. Neither change may affect the live replicas."""
         self._cliques = copy.deepcopy(self.workload["spec"]["template"]["cliques"])
         self._cliques[0]["spec"]["replicas"] = 1
         change = {"spec": {"template": {"terminationDelay": "2h0m0s", "cliques": self._cliques}}, **trigger("1")}
@@ -82,7 +83,7 @@ class SetScaledByOthers(Scene):
 
 @requirement("CORE-013")
 def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) -> None:
-    """Pods that were created since then are selected, too."""
+    """Pods that were created after the selectors were published are selected as well."""
     view = run.at("each scaled replica of the group has a gang")
     every = view.names("podcliques")
     of_group = [clique for clique in every if clique.startswith("p-0-sg-")]
@@ -108,7 +109,7 @@ def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) 
     ),
 )
 def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]) -> None:
-    """The template has other numbers, and is changed once more."""
+    """The template has other numbers, and they are changed once more."""
     run.given("all pods exist")
     scaled = "each scaled replica of the group has a gang"
     last = cliques_of(gang_of(run.at(scaled), SCALED[-1][0]))
@@ -124,7 +125,7 @@ def test_live_replicas_belong_to_whoever_scales(run: Recorded[SetScaledByOthers]
 
 @requirement("RES-097")
 def test_the_operator_leaves_the_replicas_of_cliques_alone(run: Recorded[SetScaledByOthers]) -> None:
-    """One of the cliques was scaled, the other one was not: the template that is lowered scales neither."""
+    """One of the cliques was scaled, and the other was not. The lowered template must scale neither."""
     run.given("scaled clique has its pods", "operator has observed the update")
     view = run.at("nothing moves after the update")
     replicas = {clique: observed.replicas(view.get("podcliques", clique)) for clique in ("p-0-fe", "p-1-fe")}
@@ -164,7 +165,7 @@ def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]
 
 @predicate
 def _published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> bool:
-    """All of these publish the selector of their pods in their status."""
+    """All of these objects publish the selector of their pods in their status."""
     fields = [("podcliquesets", pcs, "hpaPodSelector")]
     fields += [("podcliquescalinggroups", group, "selector") for group in groups]
     fields += [("podcliques", clique, "hpaPodSelector") for clique in cliques]

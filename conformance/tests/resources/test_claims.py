@@ -1,4 +1,4 @@
-"""ResourceClaims over time: templates that are created late, and claims of pods that outlive a scale-in."""
+"""Tests of ResourceClaims over time: templates that are created late, and claims of pods that survive a scale-in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CLAIMS = ("borrowing-all-set-template", "borrowing-0-web-all-clique-template")
 
 
 class TemplatesCreatedLate(Scene):
-    """A set and its clique share devices through ResourceClaimTemplates that do not exist. The one of the set is
-    created first, the one of the clique later. No nodes: no pod is scheduled."""
+    """A set and its clique share devices through ResourceClaimTemplates that do not exist at first. The set's template
+    is created first, and the clique's template later. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("borrowing")
@@ -26,7 +26,7 @@ class TemplatesCreatedLate(Scene):
         _other_set(env, "first")
         env.mark("template of the set")
         env.create(claim_template("set-template", OTHER_SPEC))
-        # An operator may create cliques only once it has all templates, so this step may be missed.
+        # An operator may create cliques only when it has all templates, so this step may be missed.
         env.settle("cliques exist", observed.present("podcliques", self.expected.cliques))
         _other_set(env, "second")
         env.quiet(1)
@@ -37,8 +37,9 @@ class TemplatesCreatedLate(Scene):
 
 
 class ScaledInClique(Scene):
-    """A standalone clique with three pods, each with a claim of its own. It is scaled in by one, and the pod with the
-    lowest index is the one to delete: the only one that is not ready. No nodes: no pod is scheduled."""
+    """A standalone clique with three pods, each with its own claim. The clique is scaled in by one, and the pod with
+    the lowest index has to be deleted, because it is the only pod that is not Ready. There are no nodes, so no pod is
+    scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("full-featured", fronts=3, groupReplicas=1)
@@ -70,7 +71,8 @@ def test_a_claim_has_the_spec_of_a_template_of_the_namespace(run: Recorded[Templ
 
 @requirement("RES-045", reaches="all pods exist")
 def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCreatedLate]) -> None:
-    """Other sets, which lack no template, get their pods meanwhile: they prove that the operator is at work."""
+    """Other sets, whose templates all exist, get their pods in the meantime, which proves that the operator is
+    working."""
     run.given("first set without claims has its pods")
     waiting = observed.all_of(*(_has_pods(clique.name, 0) for clique in run.scene.cliques))
     run.always("no pod exists while the template of the set is missing", waiting, until="template of the set")
@@ -81,7 +83,7 @@ def test_objects_wait_for_the_templates_that_they_need(run: Recorded[TemplatesCr
 
 @requirement("RES-046")
 def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[ScaledInClique]) -> None:
-    """The pod that stays has the highest index."""
+    """The pods that stay have the highest indices."""
     run.given("all pods exist", "their claims exist", "a pod is deleted")
     view = run.at("nothing moves")
     for pod in predicates.pods_of(view, run.scene.clique):
@@ -90,7 +92,8 @@ def test_a_pod_keeps_its_claim_when_its_clique_is_scaled_in(run: Recorded[Scaled
 
 
 def _other_set(env: SceneEnvironment, set_name: str) -> None:
-    """Create a set that needs no claim, and wait until the operator has reconciled it, and so the other one."""
+    """Create a set that needs no claim, and wait until the operator has reconciled it. By then it has also reconciled
+    the other set."""
     later = env.workload("frontend", setName=set_name)
     env.create(later)
     cliques = list(expected(later).cliques.values())

@@ -1,4 +1,4 @@
-"""GPUs that are linked across nodes: ComputeDomains, and the channels of them that containers get."""
+"""Tests of GPUs that are linked across nodes: the ComputeDomains, and the channels that containers get from them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from conformance.tests.resources import judging
 
 DOMAINS = "computedomains"
 UNMARKED = ("p-0-plain", "p-1-plain")
-"""The scaling groups whose template has no annotation."""
+"""The scaling groups whose templates have no annotation."""
 
 
 class LinkedCliques(Scene):
     """A set with two replicas, whose cliques are in several multi-node NVLink groups or in none. The replicas are
-    removed one after the other and come back; then the set is deleted. No nodes: no pod is scheduled."""
+    removed one after the other and are then added back. Finally the set is deleted. There are no nodes, so no pod is
+    scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.workload = workload = env.workload("linked")
@@ -43,7 +44,7 @@ class LinkedCliques(Scene):
 
 @requirement("RES-070", reaches=("ComputeDomains exist", "domains come back with the replicas"))
 def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
-    """The domains come back when a set that had no replicas gets some."""
+    """The domains are recreated when a set without replicas gets replicas again."""
     view, domains = run.at("nothing moves"), run.scene.domains
     current = judging.by_name(view, DOMAINS, domains)
     tags = {
@@ -59,7 +60,7 @@ def test_each_group_has_a_compute_domain(run: Recorded[LinkedCliques]) -> None:
 
 @requirement("RES-071")
 def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> None:
-    """A group that is misread shows as a domain too many or too few, and as a channel of another domain."""
+    """If a group is misread, there is one domain too many or too few, or a channel of another domain."""
     view, workload = run.at("nothing moves"), run.scene.workload
     run.expect("domains by name", sorted(run.scene.domains), view.names(DOMAINS))
     for clique in run.scene.expected.cliques.values():
@@ -92,7 +93,8 @@ def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> Non
 
 @requirement("RES-099")
 def test_domains_and_channels_are_as_upstreams(run: Recorded[LinkedCliques]) -> None:
-    """Only upstream's code decides about the number of nodes, init containers, and containers without GPUs."""
+    """Only upstream's code decides the number of nodes, and whether init containers and containers without GPUs use a
+    channel."""
     run.given("all pods exist")
     view, domains = run.at("nothing moves"), run.scene.domains
     sizes = {domain: of(item := view.get(DOMAINS, domain), number(item, "spec", "numNodes")) for domain in domains}
@@ -118,11 +120,12 @@ def test_domains_of_removed_replicas_are_deleted(run: Recorded[LinkedCliques]) -
 
 @requirement("RES-074", reaches="domains of the deleted set are deleted")
 def test_domains_of_a_deleted_set_are_deleted(run: Recorded[LinkedCliques]) -> None:
-    """The finalizer of the domains must not keep them."""
+    """The finalizer of the domains must not block their deletion."""
 
 
 def _use(run: Recorded[LinkedCliques], owner: str, spec: object, containers: Iterable[Document], domain: str) -> None:
-    """Expect that containers with GPUs use a channel of the domain, if there is one, and that the others use none."""
+    """Expect that containers with GPUs use a channel of the domain, if there is one, and that other containers use
+    none."""
     for container in containers:
         channels = [domain] if domain and expected_domains.has_gpu(container) else []
         run.expect(f"channels of {owner}/{text(container, 'name')}", channels, _used(spec, container))
@@ -135,25 +138,25 @@ def _spec(domain: Document | None) -> object:
 
 
 def _template(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:
-    """Yield the pod spec of a clique that exists (OBJ-844), with the clique's name."""
+    """Yield the name and the pod spec of a clique if the clique exists (OBJ-844)."""
     current = view.get("podcliques", clique.name)
     if current is not None:
         yield clique.name, at(current, "spec", "podSpec")
 
 
 def _pod_specs(clique: ExpectedClique, view: View) -> Iterator[tuple[str, object]]:
-    """Yield the specs of the pods of a clique, with the pods' names."""
+    """Yield the name and the spec of each pod of a clique."""
     for pod in predicates.pods_of(view, clique.name):
         yield name(pod), at(pod, "spec")
 
 
 def _named(spec: object) -> dict[str, str]:
-    """Return the templates of the claims of a pod, by the pod's names for them."""
+    """Return the claim templates of a pod, keyed by the pod's names for the claims."""
     return {text(c, "name"): text(c, "resourceClaimTemplateName") for c in items(spec, "resourceClaims")}
 
 
 def _channels(spec: object) -> list[str]:
-    """Return the domains that a pod claims channels of."""
+    """Return the domains from which a pod claims channels."""
     return [template for template in _named(spec).values() if template]
 
 

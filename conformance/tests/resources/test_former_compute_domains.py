@@ -1,4 +1,4 @@
-"""Remains of multi-node NVLink of an earlier version: ComputeDomains with other names, and an annotation."""
+"""Tests of what an earlier version left of multi-node NVLink: a ComputeDomain with another name, and an annotation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DOMAINS, FORMER, AUTO = "computedomains", "p-0", "grove.io/auto-mnnvl"
 
 
 class FormerDomains(Scene):
-    """A set with a ComputeDomain of an earlier version, which gets a second replica, and one that has the annotation
-    of that version and no group. No nodes: no pod is scheduled."""
+    """A set with a ComputeDomain of an earlier version, which gets a second replica, and a set that has the annotation
+    of that version and no group. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload, other = env.workload("linked", replicas=1), env.workload("linked", setName="o", replicas=1)
@@ -38,7 +38,7 @@ class FormerDomains(Scene):
 
 @requirement("RES-118")
 def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]) -> None:
-    """Compare the ComputeDomain with the former name before and after the set is scaled out."""
+    """The ComputeDomain with the former name is compared before and after the set is scaled out."""
     run.given("second replica has domains")
     domain = run.at("nothing moves").get(DOMAINS, FORMER)
     state = "deleted" if domain is None else _state(domain)
@@ -47,7 +47,7 @@ def test_a_domain_of_the_former_naming_scheme_stays(run: Recorded[FormerDomains]
 
 @requirement("RES-117")
 def test_the_former_annotation_has_no_effect(run: Recorded[FormerDomains]) -> None:
-    """Compare the claims of pods with those that the present annotations ask for."""
+    """The claims of pods are compared with the claims that the current annotations request."""
     run.given("all pods exist")
     view = run.at("nothing moves")
     run.expect("ComputeDomains of the set", [], [name for name in view.names(DOMAINS) if name.startswith("o-")])
@@ -59,7 +59,7 @@ def test_the_former_annotation_has_no_effect(run: Recorded[FormerDomains]) -> No
 
 
 def _former(owner: Document) -> dict[str, Any]:
-    """Return a ComputeDomain of the first replica of a set as an earlier version of Grove has created it."""
+    """Return a ComputeDomain for the first replica of a set as an earlier version of Grove created it."""
     reference = {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",

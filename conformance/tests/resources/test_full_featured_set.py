@@ -1,4 +1,4 @@
-"""A full-featured set, with autoscalers, claims at each level and labels for its gangs: all objects that it gets."""
+"""Tests of all objects of a full-featured set, with autoscalers, claims at each level, and labels for its gangs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from conformance.tests.resources.manifests import OTHER_SPEC, claim_template
 
 SCALERS, CLAIMS = judging.SCALERS, "resourceclaims"
 KIND = "example.com/kind"
-"""An annotation of a scaling group of the workload."""
+"""An annotation of one of the workload's scaling groups."""
 PRESENT = "gangs carry the labels of the set"
-"""The step at which all objects are there."""
+"""The step at which all objects exist."""
 
 
 class FullFeaturedSet(Scene):
-    """A set with two replicas, and a ResourceClaimTemplate of the namespace that is named like one of the set's own,
-    which takes precedence (OBJ-820). At last the set is deleted. No nodes: no pod is scheduled."""
+    """A set with two replicas, and a ResourceClaimTemplate in the namespace that has the same name as one of the set's
+    own and takes precedence over it (OBJ-820). Finally the set is deleted. There are no nodes, so no pod is
+    scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.namespace = env.namespace
@@ -57,7 +58,7 @@ class FullFeaturedSet(Scene):
 
 @requirement("RES-001")
 def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
-    """Their names are left to another requirement."""
+    """The names of the objects are covered by another requirement."""
     for secondary in run.scene.secondary:
         objects = judging.part_of(run.at(PRESENT), secondary.resource, run.scene.owner[1])
         run.expect(
@@ -67,7 +68,7 @@ def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-094")
 def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]) -> None:
-    """Only upstream's code names them."""
+    """Only upstream's code determines these names."""
     view = run.at(PRESENT)
     for one in run.scene.secondary:
         run.expect(f"{one.resource}/{one.name} exists", True, view.get(one.resource, one.name) is not None)
@@ -75,7 +76,7 @@ def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]
 
 @requirement("RES-002")
 def test_account_and_role_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
-    """Further labels are allowed beside them."""
+    """Additional labels are allowed."""
     for secondary in run.scene.secondary:
         objects = judging.present(run.at(PRESENT), secondary.resource, run.scene.owner[1])
         judging.same_labels(run, secondary.resource, dict.fromkeys(objects, judging.common(secondary.labels)), objects)
@@ -92,7 +93,7 @@ def test_the_set_owns_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-004")
 def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
-    """Other rules that allow the same are permitted."""
+    """Other rules are permitted if they allow the same."""
     account, role = (secondary.name for secondary in run.scene.secondary[:2])
     view = run.at(PRESENT)
     current, binding = view.get("roles", role), view.get("rolebindings", role)
@@ -107,7 +108,7 @@ def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-005")
 def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -> None:
-    """By the order of the server's writes."""
+    """The objects are compared by the order of the API server's writes."""
     span = run.until(PRESENT)
     cliques = [record.revision for record in span.records("podcliques")]
     for secondary in run.scene.secondary:
@@ -118,7 +119,8 @@ def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -
 
 @requirement("RES-006", reaches="control plane has put a token into the Secret")
 def test_the_control_plane_fills_the_token_secret(run: Recorded[FullFeaturedSet]) -> None:
-    """The control plane writes the token if the type and an annotation name the account."""
+    """The control plane writes the token if the Secret has the right type and an annotation that names the
+    ServiceAccount."""
 
 
 @requirement("RES-090", reaches="all that was part of the set is deleted")
@@ -131,13 +133,13 @@ def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeatured
 
 @requirement("RES-014")
 def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
-    """By the order of the server's writes."""
+    """The objects are compared by the order of the API server's writes."""
     run.expect("groups and gangs made before a standalone clique", [], _too_early(run))
 
 
 @requirement("RES-022")
 def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """Others are allowed beside them."""
+    """Additional labels and annotations are allowed."""
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for kind in ("labels", "annotations"):
@@ -147,7 +149,7 @@ def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeature
 
 @requirement("RES-020")
 def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]) -> None:
-    """The set has a label and an annotation with Grove's prefix, and a foreign manager."""
+    """The set has a label and an annotation with Grove's prefix, and a managed-by label of another manager."""
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for kind in ("labels", "annotations"):
@@ -162,7 +164,7 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
 
 @requirement("RES-023")
 def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
-    """The template of the standalone clique has a label of Grove's."""
+    """The template of the standalone clique has one of Grove's labels."""
     view = run.at(PRESENT)
     for clique in by_composition(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
@@ -173,7 +175,7 @@ def test_labels_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> No
 
 @requirement("RES-119")
 def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet]) -> None:
-    """Others are allowed beside them."""
+    """Additional labels are allowed."""
     view = run.at(PRESENT)
     for clique in by_composition(run.scene.expected, view).cliques.values():
         objects = dict(_of_template(view, clique))
@@ -183,7 +185,7 @@ def test_labels_of_templates_are_passed_on_to_pods(run: Recorded[FullFeaturedSet
 
 @requirement("RES-115")
 def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) -> None:
-    """The template of the standalone clique has an annotation of Grove's."""
+    """The template of the standalone clique has one of Grove's annotations."""
     view = run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
     for clique in expected_set.cliques.values():
@@ -209,7 +211,7 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
 
 
 def taken_over(given: Mapping[str, str], objects: Mapping[str, Document | None]) -> dict[str, list[str]]:
-    """Return the labels of Grove that objects have with the values that their template gives them."""
+    """Return the Grove labels that objects have with the values from their template."""
     grove_labels = {key: value for key, value in given.items() if key.startswith(labels.OWN_PREFIX)}
     copied = {
         object_name: [key for key, value in grove_labels.items() if label(item, key) == value]
@@ -224,7 +226,7 @@ def _own_labels(clique: ExpectedClique) -> dict[str, str]:
 
 
 def _of_template(view: View, clique: ExpectedClique) -> list[tuple[str, Document | None]]:
-    """Yield the objects that a clique template is for, with their names: the PodClique and its pods."""
+    """Return the objects that are created from a clique template, with their names: the PodClique and its pods."""
     pods = predicates.pods_of(view, clique.name)
     return [(clique.name, view.get("podcliques", clique.name)), *((name(pod), pod) for pod in pods)]
 
@@ -252,7 +254,7 @@ def test_each_config_has_its_autoscaler(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-096")
 def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet]) -> None:
-    """Only upstream's code names them."""
+    """Only upstream's code determines these names."""
     run.given("autoscalers exist")
     names = sorted(scaler.name for scaler in run.scene.scalers.values())
     run.expect("autoscalers by name", names, run.at(PRESENT).names(SCALERS))
@@ -260,7 +262,7 @@ def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet
 
 @requirement("RES-031")
 def test_autoscalers_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
-    """Further labels are allowed beside them."""
+    """Additional labels are allowed."""
     tags = {target: judging.common(one.labels) for target, one in run.scene.scalers.items()}
     judging.same_labels(run, SCALERS, tags, _autoscalers(run))
 
@@ -273,7 +275,7 @@ def test_autoscalers_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
 
 
 def _autoscalers(run: Recorded[FullFeaturedSet]) -> judging.ObjectsByName:
-    """The expected autoscalers, by their targets."""
+    """Return target → autoscaler for the expected autoscalers."""
     scalers = judging.by_target(run.at(PRESENT))
     return {target: scalers.get(target) for target in run.scene.scalers}
 
@@ -283,13 +285,13 @@ def _autoscalers(run: Recorded[FullFeaturedSet]) -> judging.ObjectsByName:
 
 @requirement("RES-040", reaches="claims exist")
 def test_each_sharing_entry_has_its_claims(run: Recorded[FullFeaturedSet]) -> None:
-    """The naming scheme tells which claim belongs to which entry."""
+    """The naming scheme determines which claim belongs to which entry."""
     run.expect("claims by name", sorted(run.scene.claims), run.at(PRESENT).names(CLAIMS))
 
 
 @requirement("RES-041")
 def test_claims_carry_labels_and_have_an_owner(run: Recorded[FullFeaturedSet]) -> None:
-    """Further labels are allowed beside them."""
+    """Additional labels are allowed."""
     run.given("claims exist")
     claims, view = run.scene.claims, run.at(PRESENT)
     current = judging.by_name(view, CLAIMS, claims)
@@ -314,7 +316,7 @@ def test_claims_say_where_they_belong_and_all_containers_have_them(run: Recorded
 
 @requirement("RES-042")
 def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) -> None:
-    """The namespace has another template of the same name as one of the set's."""
+    """The namespace has another template with the same name as one of the set's templates."""
     view = run.at(PRESENT)
     specs = {claim.name: expected_claims.own_spec(run.scene.workload, claim) for claim in run.scene.claims.values()}
     actual = {
@@ -326,7 +328,7 @@ def test_claims_have_the_spec_of_their_template(run: Recorded[FullFeaturedSet]) 
 
 @requirement("RES-043")
 def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Recorded[FullFeaturedSet]) -> None:
-    """A filter that excludes too much shows as a claim that is missing. Claims are identified by their names."""
+    """If a filter excludes too much, a claim is missing. Claims are identified by their names."""
     run.given("all pods exist", "claims exist")
     for pod, claim_names in _pods_with_claims(run):
         given = observed.claims_of_pod(pod)
@@ -339,7 +341,7 @@ def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Record
 
 
 def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Document], claims: list[str]) -> None:
-    """Each of these containers of a pod uses all claims."""
+    """Expect that each of these containers of a pod uses all claims."""
     for container in containers:
         used = observed.claims_of_container(pod, container)
         description = f"claims that {name(pod)}/{text(container, 'name')} does not use"
@@ -348,7 +350,7 @@ def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Docume
 
 @requirement("RES-044")
 def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
-    """A filter that excludes too little shows as a claim too many. Claims are identified by their names."""
+    """If a filter excludes too little, there is an extra claim. Claims are identified by their names."""
     run.given("claims exist")
     for pod, claim_names in _pods_with_claims(run):
         extra = [claim for claim in observed.claims_of_pod(pod) if claim not in claim_names]
@@ -359,7 +361,7 @@ def test_pods_have_no_claims_of_others(run: Recorded[FullFeaturedSet]) -> None:
 
 
 def mirrored(workload: Document, kind: str) -> dict[str, str]:
-    """Return the labels or annotations of a set that its gangs carry, apart from those that Grove sets (OBJ-230)."""
+    """Return the labels or annotations of a set that its gangs must have, without those that Grove sets (OBJ-230)."""
     set_values = mapping(workload, "metadata", kind)
     return {k: v for k, v in set_values.items() if not k.startswith(labels.OWN_PREFIX) and k != labels.MANAGED_BY}
 
@@ -367,7 +369,8 @@ def mirrored(workload: Document, kind: str) -> dict[str, str]:
 def _on_gangs(
     workload: Document, expected_set: ExpectedObjects, view: View, kind: str
 ) -> dict[str, dict[str, str | None] | Absent]:
-    """Return the values of the gangs for the labels or annotations that they carry of the set; they may have others."""
+    """Return the gangs' values for the labels or annotations that they must take over from the set. Gangs may have
+    others."""
     have = {
         gang: of(current := view.get("podgangs", gang), mapping(current, "metadata", kind))
         for gang in expected_set.gangs
@@ -392,7 +395,7 @@ def _token(view: View, set_name: str) -> bool | Unmet:
 
 
 def _too_early(run: Recorded[FullFeaturedSet]) -> list[str]:
-    """Return the scaling groups and gangs of a replica that existed before all of its standalone cliques."""
+    """Return the scaling groups and gangs of a replica that existed before all of its standalone cliques did."""
     expected_set = by_composition(run.scene.expected, run.at(PRESENT))
     first: dict[tuple[str, str], int] = {}
     for record in run.until(PRESENT).records():

@@ -1,4 +1,5 @@
-"""The labels, annotations and priority class that a gang takes over from its set, and the annotations that it keeps."""
+"""Tests of the labels, annotations and priority class that a gang takes over from its set, and of the annotations that
+it keeps."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 from conformance.tests.resources.manifests import trigger
 
 BY_HAND = ("grove.io/by-hand", "example.com/by-hand")
-"""Annotations of a gang that the operator does not know."""
+"""Annotations of a gang that another client adds."""
 CLASS = "system-cluster-critical"
-"""A priority class of every cluster, which pods of any namespace may have."""
+"""A PriorityClass that every cluster has and that pods of any namespace may use."""
 
 
 class GangsThatSomebodyChanges(Scene):
-    """A set that is at rest; then somebody changes its labels, and writes into its gangs, cliques and scaling groups.
-    Nothing but the trigger has the operator reconcile the set. No nodes: no pod is scheduled."""
+    """A set at rest. Then another client changes the set's labels and writes to its gangs, cliques and scaling groups.
+    Only the trigger annotation makes the operator reconcile the set. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("full-featured")
@@ -48,7 +49,7 @@ class GangsThatSomebodyChanges(Scene):
 
 
 class SetWithPriorityClass(Scene):
-    """A small set with a priority class. No nodes: no pod is scheduled."""
+    """A small set with a priority class. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="urgent")
@@ -62,13 +63,13 @@ class SetWithPriorityClass(Scene):
 
 @requirement("RES-021", reaches="gangs have lost the old label of their set")
 def test_gangs_lose_what_their_set_lost(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The trigger has the operator look at the gangs."""
+    """The trigger makes the operator reconcile the gangs."""
     run.given("gangs exist")
 
 
 @requirement("RES-022", reaches="gangs have the new label of their set")
 def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The trigger has the operator look at the gangs."""
+    """The trigger makes the operator reconcile the gangs."""
     run.given("gangs exist")
 
 
@@ -88,12 +89,12 @@ def test_foreign_changes_of_a_gang_spec_are_reverted(run: Recorded[GangsThatSome
 
 @requirement("RES-027", reaches="minimums are those of the templates")
 def test_minimums_are_reset(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The scene also reverses the order of a group's cliques. It has no meaning, and need not be restored."""
+    """The scene also reverses the order of a group's cliques. That order has no effect and need not be restored."""
 
 
 @requirement("RES-024")
 def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
-    """The class is one that every cluster has."""
+    """Every cluster has this class."""
     view = run.at("nothing moves")
     gangs = composition.by_composition(run.scene.expected, view).gangs
     classes = {
@@ -104,7 +105,7 @@ def test_gangs_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorit
 
 @requirement("RES-025")
 def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriorityClass]) -> None:
-    """The pod specs of the templates name no class."""
+    """The pod specs of the templates have no priority class."""
     run.given("all pods exist")
     view = run.at("nothing moves")
     pods = [pod for clique in run.scene.expected.cliques for pod in predicates.pods_of(view, clique)]
@@ -112,7 +113,7 @@ def test_pods_have_the_priority_class_of_their_set(run: Recorded[SetWithPriority
 
 
 def _as_templates(view: View) -> bool | Unmet:
-    """The minimums of a standalone clique and of a scaling group are those of `full-featured`."""
+    """The minimums of a standalone clique and of a scaling group are those of the workload `full-featured`."""
     group = at(view.get("podcliquescalinggroups", "p-0-sg"), "spec")
     minimums = [number(view.get("podcliques", "p-0-fe"), "spec", "minAvailable"), number(group, "minAvailable")]
     return minimums == [1, 1] or Unmet(f"minimums are {minimums}")

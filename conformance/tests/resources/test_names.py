@@ -1,4 +1,5 @@
-"""Similar names: cliques with a common ending, and objects of one or two sets that would have the same name."""
+"""Tests of similar names: cliques with a common ending, and objects of one or two sets that would have the same
+name."""
 
 from __future__ import annotations
 
@@ -20,13 +21,14 @@ from conformance.tests.resources import judging
 TIER = "example.com/tier"
 """A label of a template of the workload `namesakes`."""
 RESOLVED = "second set refused, reports an error, or needs another name"
-"""The step at which the second of two sets has got out of the way of the first."""
+"""The step at which the second of two sets no longer conflicts with the first set."""
 PODS = 2
-"""The number of pods of the clique with a contested name, equal in both templates."""
+"""The number of pods of the clique with the contested name, which is the same in both templates."""
 
 
 class CliquesWithACommonEnding(Scene):
-    """A set in which the names of some cliques end in the names of others. No nodes: no pod is scheduled."""
+    """A set in which the names of some cliques end in the names of others. There are no nodes, so no pod is
+    scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("namesakes")
@@ -39,8 +41,8 @@ class CliquesWithACommonEnding(Scene):
 
 
 class LongNames(Scene):
-    """A set whose name is as long as admission allows: the names of set, scaling group and clique have 45 characters
-    together (OBJ-120), or fewer if admission refuses so many. No nodes: no pod is scheduled."""
+    """A set whose name is as long as admission allows. The names of set, scaling group and clique have 45 characters in
+    total (OBJ-120), or fewer if admission rejects that many. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         for length in (41, 36, 31, 26):
@@ -54,8 +56,8 @@ class LongNames(Scene):
 
 class TwoSetsWithOneGangName(Scene):
     """The first scaled gang of the group `b` of set `a` has the name of the base gang of set `a-0-b` (OBJ-123), which
-    is created later, unless admission refuses it. Where gangs are named otherwise, nothing is contested. No nodes: no
-    pod is scheduled."""
+    is created later, unless admission rejects it. If gangs are named differently, no name is contested. There are no
+    nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         first = env.workload("namesakes", setName="a")
@@ -79,8 +81,9 @@ class TwoSetsWithOneGangName(Scene):
 
 
 class TwoCliquesWithOneName(Scene):
-    """One node. A standalone clique has the name of the `leader` of the scaling group's first replica (OBJ-123), and as
-    many pods: whoever takes one for the other finds nothing amiss. The scene is over if admission refuses the set."""
+    """One node. A standalone clique has the name of the clique `leader` of the scaling group's first replica (OBJ-123),
+    and the same number of pods, so an operator that confuses the two cliques does not notice. The scene ends early if
+    admission rejects the set."""
 
     contested = "alike-0-sg-0-leader"
 
@@ -107,8 +110,8 @@ class TwoCliquesWithOneName(Scene):
 
 
 class TwoAutoscalersWithOneName(Scene):
-    """A standalone clique and a scaling group have the same name, and both an autoscaler (OBJ-123). The scene is over
-    if admission refuses the set. No nodes: no pod is scheduled."""
+    """A standalone clique and a scaling group have the same name, and both have an autoscaler (OBJ-123). The scene ends
+    early if admission rejects the set. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("namesakes")
@@ -128,8 +131,8 @@ class TwoAutoscalersWithOneName(Scene):
 
 
 class ForeignScalingGroup(Scene):
-    """Somebody else's scaling group has the name of the set's: its cliques are never created, and its gang waits for
-    them. No nodes: no pod is scheduled."""
+    """A scaling group of another client has the name of the set's scaling group. The cliques of the set's group are
+    therefore never created, and its gang waits for them. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         owner = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
@@ -140,7 +143,7 @@ class ForeignScalingGroup(Scene):
             "kind": "PodCliqueScalingGroup",
             "metadata": {
                 "name": "alike-0-sg",
-                "labels": {labels.BY_HAND: "somebody"},  # marks the object for the invariants as the suite's own
+                "labels": {labels.BY_HAND: "somebody"},  # marks the object as the suite's own for the invariants
                 "ownerReferences": [reference],
             },
             "spec": {"replicas": 1, "cliqueNames": ["leader"]},
@@ -153,7 +156,7 @@ class ForeignScalingGroup(Scene):
 
 @requirement("RES-050")
 def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[CliquesWithACommonEnding]) -> None:
-    """The templates differ in everything that is compared."""
+    """The templates differ in every field that is compared."""
     run.given("all cliques exist")
     view = run.at("all pods and Services exist")
     cliques = run.scene.expected.cliques.values()
@@ -167,14 +170,14 @@ def test_a_clique_is_created_from_the_template_of_its_whole_name(run: Recorded[C
 
 @requirement("CORE-006")
 def test_services_do_as_their_set_says(run: Recorded[CliquesWithACommonEnding]) -> None:
-    """This set asks for Services that publish ready addresses only."""
+    """The set's headlessServiceConfig asks for Services that publish only ready addresses."""
     view = run.at("all pods and Services exist")
     run.same("headless Services", *headless_services(run.scene.expected, view))
 
 
 @requirement("RES-051", reaches=RESOLVED)
 def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSetsWithOneGangName]) -> None:
-    """No name is contested where gangs are named otherwise."""
+    """If gangs are named differently, no name is contested."""
     run.given("gang of the first set exists")
     _refused(run, run.scene.reply)
     gang = run.scene.gang
@@ -188,7 +191,7 @@ def test_two_sets_with_one_gang_name_leave_each_other_alone(run: Recorded[TwoSet
 
 @requirement("RES-052", reaches="set refused, or it or its scaling group reports an error")
 def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneName]) -> None:
-    """The two cliques have equal sizes, so that an operator that confuses them notices nothing."""
+    """The two cliques have the same size, so an operator that confuses them notices nothing."""
     if _refused(run, run.scene.reply):
         return
     run.given("one of the two exists")
@@ -201,7 +204,7 @@ def test_two_cliques_with_one_name_are_reported(run: Recorded[TwoCliquesWithOneN
 
 @requirement("RES-053", reaches="all pods exist")
 def test_names_as_long_as_admission_allows_work(run: Recorded[LongNames]) -> None:
-    """A hostname that was cut lacks its index."""
+    """A hostname that was truncated lacks its index."""
     view = run.at("all pods exist")
     for clique in run.scene.expected.cliques:
         hosts = sorted(text(pod, "spec", "hostname") for pod in predicates.pods_of(view, clique))
@@ -219,7 +222,7 @@ def test_two_autoscalers_with_one_name_are_reported(run: Recorded[TwoAutoscalers
 
 @requirement("RES-091", reaches="set reports an error")
 def test_an_error_of_a_scaling_group_is_reported_while_its_gang_waits(run: Recorded[ForeignScalingGroup]) -> None:
-    """The gang waits for the cliques of the group that cannot be created."""
+    """The gang waits for the cliques of the group, which cannot be created."""
     run.given("standalone clique exists")
 
 
@@ -234,8 +237,8 @@ def _from_template(clique: ExpectedClique) -> dict[str, object]:
 
 
 def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
-    """Return the fields of a PodClique and its Pods; of missing ones, those of the template. Containers that the
-    template does not have, such as those of admission plugins, are of CORE-014."""
+    """Return the fields of a PodClique and its Pods, with those of the template in place of missing ones. Containers
+    that the template does not have, such as those of admission plugins, are covered by CORE-014."""
     current, pods = view.get("podcliques", clique.name), predicates.pods_of(view, clique.name)
     template_names = {text(container, "name") for container in items(clique.template.pod_spec, "containers")}
     containers = (
@@ -255,7 +258,7 @@ def _actual(view: View, clique: ExpectedClique) -> dict[str, object]:
 
 
 def _admission_reply(env: SceneEnvironment, workload: Mapping[str, Any]) -> Reply:
-    """Return the reply of admission to a set: a refusal because of its names is as good as a report."""
+    """Return admission's reply to a set. A rejection because of the set's names is as good as a reported error."""
     return env.dry_run.ask(env.dry_run.create(dict(workload)))
 
 
@@ -267,7 +270,7 @@ def _complains_or_scales(view: View, targets: list[str]) -> bool | Unmet:
 
 
 def _refused(run: Recorded[Scene], reply: Reply) -> bool:
-    """Return whether admission has refused the set of the scene."""
+    """Return whether admission has rejected the set of the scene."""
     wrong = "" if reply.accepted or reply.refused else str(reply)
     run.expect("how the set is neither accepted nor refused with a reason", "", wrong)
     return reply.refused

@@ -1,4 +1,5 @@
-"""Topology constraints on some levels only, by two bindings at a time, and a binding that comes back."""
+"""Tests of topology constraints on only some levels, with two bindings at a time, and of a binding that is
+recreated."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from conformance.testing.topology_bindings import topology_binding
 LEVELS = {domain: f"example.com/{domain}" for domain in ("zone", "block", "rack", "host")}
 """Domain → node label key, from wide to narrow."""
 OTHER_LEVELS = {domain: f"other.example.com/{domain}" for domain in LEVELS}
-"""The same domains by other node labels."""
+"""The same domains, mapped to other node labels."""
 Pack = Mapping[str, str]
 SET, GROUP, CLIQUE = "set", "group", "clique"
 PARTS: Mapping[str, Mapping[str, Pack]] = {
@@ -36,13 +37,13 @@ PARTS: Mapping[str, Mapping[str, Pack]] = {
     "preferring": {SET: {"required": "block", "preferred": "rack"}, GROUP: {"preferred": "host"}},
     "elsewhere": {SET: {"required": "block"}, GROUP: {"required": "rack"}, CLIQUE: {"required": "host"}},
 }
-"""Sets, each with the constraints of its levels. The last one names another binding than the others."""
+"""Set → the constraints of its levels. The last set names another binding than the others."""
 ELSEWHERE = "elsewhere"
 
 
 class ConstraintsOfSomeLevels(Scene):
-    """Two ClusterTopologyBindings with the same domains and different node labels, and sets of which each has
-    constraints on other levels (see PARTS). No nodes: no pod is scheduled."""
+    """Two ClusterTopologyBindings with the same domains and different node labels, and sets that have constraints on
+    different levels (see PARTS). There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.binding, other = env.namespace, f"{env.namespace}-other"
@@ -70,8 +71,8 @@ class ConstraintsOfSomeLevels(Scene):
         return f"{self.binding}-other" if set_name == ELSEWHERE else self.binding
 
     def constraints(self, set_name: str, view: View) -> tuple[dict[str, Placement], dict[str, object]]:
-        """Return the constraints that the gangs of a set must have, and those that they have. A scaled gang of a group
-        without a constraint is left out if the set has one (RES-062)."""
+        """Return the constraints that the gangs of a set must have, and the constraints that they have. If the set has
+        a constraint, scaled gangs of a group without a constraint are left out (RES-062)."""
         expected_set = composition.by_composition(self.expected[set_name], view)
         placements = expected_topology.placements(self.workloads[set_name], expected_set, _levels(set_name))
         judged = [gang for gang in expected_set.gangs.values() if not _inherits(expected_set, gang, PARTS[set_name])]
@@ -85,8 +86,8 @@ class ConstraintsOfSomeLevels(Scene):
 
 
 class BindingThatComesBack(Scene):
-    """A set with constraints and without replicas. Its ClusterTopologyBinding is deleted, it gets a replica and loses
-    it again, and the binding is created once more. No nodes: no pod is scheduled."""
+    """A set with constraints and without replicas. Its ClusterTopologyBinding is deleted, the set gets a replica and
+    loses it again, and the binding is recreated. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         binding = env.namespace
@@ -97,7 +98,7 @@ class BindingThatComesBack(Scene):
         try:
             env.create(workload)
             env.settle("all levels reported available", _reported({"False"}), 60)
-            env.quiet(1)  # nothing but the deletion of the binding is to have the operator reconcile the set
+            env.quiet(1)  # only the deletion of the binding may make the operator reconcile the set
         finally:
             env.delete("clustertopologybindings", binding)
         env.settle("missing binding reported", _reported({"True", "Unknown"}), 60)
@@ -118,15 +119,15 @@ class BindingThatComesBack(Scene):
 @requirement("RES-060")
 @pytest.mark.parametrize("set_name", PARTS)
 def test_constraints_of_some_levels_are_translated(run: Recorded[ConstraintsOfSomeLevels], set_name: str) -> None:
-    """A level needs no constraint above or below it, and a domain is the node label that the set's own binding has for
-    it."""
+    """A level needs no constraint above or below it, and a domain means the node label to which the set's own binding
+    maps it."""
     run.given("gangs exist")
     run.same(f"constraints of the gangs of {set_name}", *run.scene.constraints(set_name, run.at("nothing moves")))
 
 
 @requirement("RES-061")
 def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLevels]) -> None:
-    """Two bindings are in the cluster, and the constraint may be on any level."""
+    """There are two bindings in the cluster, and the constraint may be on any level."""
     view = run.at("nothing moves")
     bindings: dict[str, object] = {}
     actual: dict[str, object] = {}
@@ -142,7 +143,7 @@ def test_gangs_name_the_binding_of_their_set(run: Recorded[ConstraintsOfSomeLeve
 
 @requirement("RES-064", reaches=("gangs of the new replica exist", "pods of the new replica exist"))
 def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBack]) -> None:
-    """Gangs that are created while the binding is missing have no constraints, too."""
+    """Gangs that are created while the binding is missing have no constraints either."""
     view = run.at("new replica at rest")
     gangs = composition.by_composition(run.scene.expected, view).gangs
     current = {gang: view.get("podgangs", gang) for gang in gangs}
@@ -163,7 +164,8 @@ def test_a_replica_is_added_without_the_binding(run: Recorded[BindingThatComesBa
     ),
 )
 def test_a_set_without_replicas_reports_its_binding(run: Recorded[BindingThatComesBack]) -> None:
-    """The set reports it without replicas, too, and when a binding comes back, whose absence it may report freely."""
+    """The set reports the state of the binding even without replicas, and again when the binding is recreated. How it
+    reports a missing binding is not fixed."""
 
 
 def _workload(env: SceneEnvironment, set_name: str, binding: str, parts: Mapping[str, Pack]) -> Object:

@@ -1,4 +1,5 @@
-"""Account, role, binding, token Secret and Service: restored when changed, and never taken from other owners."""
+"""Tests that the ServiceAccount, Role, RoleBinding, token Secret and Service of a set are restored when changed, and
+are never taken from other owners."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ GROVE = "grove.io/v1alpha1"
 
 
 class SecondaryResourcesOutOfOrder(Scene):
-    """A small set at rest. Somebody changes the selector of its Service, deletes account, role, binding and token
-    Secret, then the Service, and widens the Role; each time the set is reconciled. No nodes: no pod is scheduled."""
+    """A small set at rest. Another client changes the selector of its Service, deletes the ServiceAccount, Role,
+    RoleBinding and token Secret, then deletes the Service, and then widens the Role. After each of these changes the
+    set is reconciled. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="kept")
@@ -57,8 +59,8 @@ class SecondaryResourcesOutOfOrder(Scene):
 
 
 class ForeignTokenSecret(Scene):
-    """A Secret of somebody else has the name of the set's token Secret, until it is deleted. No nodes: no pod is
-    scheduled."""
+    """A Secret of another client has the name of the set's token Secret, until it is deleted. There are no nodes, so no
+    pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         secret = names.token_secret("robbed")
@@ -68,7 +70,7 @@ class ForeignTokenSecret(Scene):
         self.expected = expected(workload)
         env.create(workload)
         env.settle("set reports the conflict", _reports("robbed", "ERR_SECRET_CONFLICT"), 60)
-        # A later set that is complete proves that the operator is still at work.
+        # A later set that is complete proves that the operator is still working.
         later = env.workload("frontend", setName="later")
         env.create(later)
         env.wait_for("later set has its pods", predicates.all_exist(list(expected(later).cliques.values())))
@@ -81,8 +83,8 @@ class ForeignTokenSecret(Scene):
 
 
 class ForeignServiceAndNoToken(Scene):
-    """While the operator is stopped, the token Secret of a set without replicas is replaced by one that never gets a
-    token, and somebody else creates the Service that the set needs for its first replica."""
+    """While the operator is stopped, the token Secret of a set without replicas is replaced by a Secret that never gets
+    a token, and another client creates the Service that the set needs for its first replica."""
 
     exclusive = Exclusive.ROLES
 
@@ -93,12 +95,12 @@ class ForeignServiceAndNoToken(Scene):
         env.wait_for("token Secret exists", observed.present("secrets", [secret]))
         env.quiet(1)
         env.roles.stop("operator")
-        # An authorizer that does not answer would refuse to have the Secret exchanged.
+        # An authorizer that does not respond would make the API server refuse to exchange the Secret.
         guarded = "authorizer" in env.implementation.features
         with env.roles.without_hooks() if guarded else contextlib.nullcontext():
             env.delete("secrets", secret)
             env.wait_for("token Secret is deleted", observed.absent("secrets", [secret]))
-            # Kubernetes writes a token into Secrets of another type only.
+            # Kubernetes writes a token only into Secrets of another type.
             owner = {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid}
             env.create(_owned("Secret", secret, owner))
             somebody = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
@@ -111,7 +113,7 @@ class ForeignServiceAndNoToken(Scene):
 
 
 class SetWithoutReplicas(Scene):
-    """A small set with zero replicas, and later one with a replica, which shows that the operator works."""
+    """A small set with zero replicas, and later a set with a replica, which shows that the operator is working."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("frontend", setName="idle", replicas=0)
@@ -127,8 +129,8 @@ class SetWithoutReplicas(Scene):
 
 
 class EarlierTokenSecrets(Scene):
-    """Two sets and two token Secrets of an earlier version: `used` is the set's own and mounted by its pods until they
-    are deleted; `loose` is controlled by nobody. No nodes: no pod is scheduled."""
+    """Two sets and two token Secrets of an earlier version. `used` belongs to its set and is mounted by the set's pods
+    until these are deleted. `loose` has no controller. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         self.used, self.loose = names.legacy_token_secret("used"), names.legacy_token_secret("loose")
@@ -158,7 +160,7 @@ class EarlierTokenSecrets(Scene):
 
 @requirement("RES-007", reaches="deleted objects are recreated")
 def test_deleted_secondary_resources_are_recreated(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
-    """All four are deleted at the same time."""
+    """All four objects are deleted at the same time."""
 
 
 @requirement("RES-008", reaches=("selector of the Service is restored", "deleted Service is recreated"))
@@ -169,12 +171,12 @@ def test_the_service_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) ->
 
 @requirement("RES-009", reaches="rules of the widened Role are restored")
 def test_a_widened_role_is_restored(run: Recorded[SecondaryResourcesOutOfOrder]) -> None:
-    """Until then the Role allows everything to Pods."""
+    """Until then, the Role allows every verb on Pods."""
 
 
 @requirement("RES-010", reaches="set reports the conflict")
 def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecret]) -> None:
-    """A later set is completed meanwhile, so that the operator is at work."""
+    """A later set is completed in the meantime, which shows that the operator is working."""
     run.given("later set has its pods")
     none = observed.absent("podcliques", run.scene.expected.cliques)
     run.always("no clique of the set that lacks its Secret exists", none, until="foreign Secret is deleted")
@@ -182,7 +184,7 @@ def test_a_secret_of_another_owner_is_not_adopted(run: Recorded[ForeignTokenSecr
 
 @requirement("RES-011", reaches="set has its pods")
 def test_a_set_is_completed_once_a_conflict_is_resolved(run: Recorded[ForeignTokenSecret]) -> None:
-    """No document requires the Secret: only the pods of the set show it."""
+    """No document requires the Secret, so only the pods of the set show that it was created."""
 
 
 @requirement("CORE-040", reaches="set reports no error any more")
@@ -203,14 +205,14 @@ def test_a_set_without_replicas_has_its_account_and_role(run: Recorded[SetWithou
 
 @requirement("RES-012")
 def test_a_set_without_replicas_has_no_objects_of_replicas(run: Recorded[SetWithoutReplicas]) -> None:
-    """No such object exists at any time while the operator works."""
+    """No such object exists at any time while the operator is running."""
     run.given("another set has its pods")
     run.always("there are no objects of replicas", _no_objects_of_replicas, until="nothing moves")
 
 
 @requirement("RES-013", reaches="earlier Secret is deleted")
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
-    """The Secret without a controller is that of another set."""
+    """The Secret without a controller has the name for another set."""
     run.given("all pods exist", "current Secrets exist")
     used, loose = run.scene.used, run.scene.loose
     mounted = run.at("nothing moves while pods mount the Secret")
@@ -243,7 +245,7 @@ def _owned(kind: str, of_name: str, owner: Document) -> Object:
 
 @predicate
 def _reports(view: View, set_name: str, code: str) -> bool | Unmet:
-    """The set reports an error of this code, or none at all where none is given."""
+    """The set reports an error with this code or, if the code is empty, no error at all."""
     codes = observed.errors(view.get("podcliquesets", set_name))
     return (code in codes if code else not codes) or Unmet(f"lastErrors has {codes or 'no code'}")
 

@@ -1,4 +1,5 @@
-"""Topology constraints: from the domains of the set to the node labels of its gangs, and away again."""
+"""Tests of topology constraints, from the domains that a set names to the node labels in its gangs, and of their
+removal."""
 
 from __future__ import annotations
 
@@ -20,20 +21,21 @@ LEVELS = {domain: f"example.com/{domain}" for domain in ("zone", "datacenter", "
 WITHOUT_RACK = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
 WIDEST = {"zone": LEVELS["zone"]}
 LOST = sorted(LEVELS.keys() - WIDEST)
-"""Four domains: two in random order are often in the same one."""
+"""Four domains. If an operator lists them in random order, two messages often differ."""
 RECONCILES = 8
-"""The number of times that the operator reconciles a set that lacks them."""
+"""How often the operator reconciles a set that lacks these domains."""
 CONSTRAINED, WITHOUT_LEVEL, FREE = "gangs are constrained", "gangs have lost the rack", "gangs are free"
 ON_RACKS = "a gang has a constraint on racks"
 LEVELS_LOST = "set reports that all levels but one are missing"
 
 
 class BindingThatLosesItsLevels(Scene):
-    """A set with constraints, one with constraints at every level, one without, and a ClusterTopologyBinding that loses
-    one level, then all but one, and is deleted at last. No nodes: no pod is scheduled."""
+    """A set with constraints, a set with constraints at every level, a set without constraints, and a
+    ClusterTopologyBinding. The binding loses one level, then all levels but one, and finally it is deleted. There are
+    no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
-        self.binding = binding = env.namespace  # bindings are cluster-scoped: no other scene may have this name
+        self.binding = binding = env.namespace  # bindings are cluster-scoped, so no other scene may use this name
         self.workload = workload = env.workload("packed", binding=binding)
         self.expected = expected_set = expected(workload)
         env.create(topology_binding(binding, LEVELS))
@@ -49,7 +51,7 @@ class BindingThatLosesItsLevels(Scene):
             reported = _condition("False", "", of="free")
             env.settle("set without constraints reports that no level is missing", reported, 60)
 
-            observed.rest(env, expected_set)  # nothing but the binding is to have the operator reconcile the set
+            observed.rest(env, expected_set)  # only the binding may make the operator reconcile the set
             env.patch("clustertopologybindings", binding, {"spec": spec(WITHOUT_RACK)})
             reported = _condition("True", "ClusterTopologyLevelsUnavailable")
             env.settle("set reports that a level is missing", reported, 60)
@@ -62,8 +64,9 @@ class BindingThatLosesItsLevels(Scene):
         env.settle(FREE, _placed(workload, expected_set, {}, ""))
 
     def _lose_all_levels_but_one(self, env: SceneEnvironment) -> None:
-        """Four levels are missing, and the operator reconciles the set that lacks them again and again. Its message
-        need not name them: then it has the whole time of the wait to be the last one."""
+        """Remove four levels, and make the operator reconcile the set that lacks them several times. The message need
+        not name the levels. If it does not, the step that waits for a message that names all of them lasts until its
+        time limit."""
         env.patch("clustertopologybindings", self.binding, {"spec": spec(WIDEST)})
         conditions = (_condition("True", "ClusterTopologyLevelsUnavailable", domain, of="deep") for domain in LOST)
         env.settled("set names all missing levels", observed.all_of(*conditions))
@@ -72,19 +75,19 @@ class BindingThatLosesItsLevels(Scene):
             env.patch("podcliquesets", "deep", {"spec": {"template": {"terminationDelay": f"{hours}h0m0s"}}})
             env.settled("operator has reconciled the set", _observed("deep"), 5)
         env.mark("reconciled again and again")
-        observed.rest(env, self.expected)  # nothing but the deletion of the binding is to have it reconcile the set
+        observed.rest(env, self.expected)  # only the deletion of the binding may make the operator reconcile it
 
 
 @requirement("RES-060")
 def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Another requirement judges a scaled gang whose group has no constraint."""
+    """Scaled gangs whose group has no constraint are covered by another requirement."""
     run.given("gangs exist")
     _compare(run, LEVELS, CONSTRAINED)
 
 
 @requirement("RES-061")
 def test_constrained_gangs_name_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Gangs that have no constraint are left out."""
+    """Gangs without a constraint are left out."""
     named = _named(run.scene.expected, run.at(CONSTRAINED), constrained=True)
     run.same("the binding that gangs name", dict.fromkeys(named, run.scene.binding), named)
 
@@ -98,14 +101,14 @@ def test_gangs_without_constraints_name_no_binding(run: Recorded[BindingThatLose
 
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Upstream's code does so, and its documents deny it."""
+    """Upstream's code does this, although its documents deny it."""
     loose = expected_topology.observed(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
     run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose)
 
 
 @requirement("RES-063")
 def test_constraints_are_removed_with_their_level(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Nothing but the binding has the operator reconcile the set. Constraints that were wrong before are left to other
+    """Only the binding makes the operator reconcile the set. Constraints that were wrong before are covered by other
     requirements."""
     run.given("gangs exist", ON_RACKS)
     before, after = run.at(ON_RACKS), run.at(WITHOUT_LEVEL)
@@ -136,7 +139,7 @@ def test_gangs_are_unconstrained_without_the_binding(run: Recorded[BindingThatLo
     ),
 )
 def test_the_condition_reports_missing_levels(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """Documents disagree about the status for a binding that does not exist."""
+    """The documents disagree about the status for a binding that does not exist."""
 
 
 @requirement("RES-066", reaches="set without constraints reports that no level is missing")
@@ -146,7 +149,7 @@ def test_a_set_without_constraints_lacks_no_level(run: Recorded[BindingThatLoses
 
 @requirement("RES-092")
 def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesItsLevels]) -> None:
-    """The words of the message are free, and it need not name the levels."""
+    """The wording of the message is not judged, and the message need not name the levels."""
     run.given(LEVELS_LOST, "reconciled again and again")
     earlier = [message for message in _messages(run.until(LEVELS_LOST)) if all(domain in message for domain in LOST)]
     messages = list(dict.fromkeys([*earlier, *_messages(run.between(LEVELS_LOST, "reconciled again and again"))]))
@@ -167,7 +170,7 @@ def _messages(span: Span) -> list[str]:
 
 
 def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str) -> None:
-    """The gangs have the constraints that the levels of the binding allow."""
+    """Expect that the gangs have the constraints that the levels of the binding allow."""
     view = run.at(step)
     for gang, placement in _expected_placements(run.scene.workload, run.scene.expected, view, levels).items():
         current = view.get("podgangs", gang)
@@ -177,8 +180,8 @@ def _compare(run: Recorded[BindingThatLosesItsLevels], levels: Levels, step: str
 def _expected_placements(
     workload: Document, expected_set: ExpectedObjects, view: View, levels: Levels
 ) -> dict[str, Placement]:
-    """Return the constraints that the gangs are to have. Upstream's documents and its code contradict each other in
-    what a gang has whose scaling group has no constraint: it may have that of the set, or none."""
+    """Return the constraints that the gangs must have. Upstream's documents and code contradict each other about a gang
+    whose scaling group has no constraint, so such a gang may have the constraint of the set, or none."""
     placements = {}
     named = composition.by_composition(expected_set, view)
     for gang, placement in expected_topology.placements(workload, named, levels).items():
@@ -198,7 +201,7 @@ def _placed(view: View, workload: Document, expected_set: ExpectedObjects, level
 
 
 def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> dict[str, str]:
-    """Return the binding that each gang with a constraint names, or each gang without one."""
+    """Return gang → the binding that it names, either for the gangs with a constraint or for those without one."""
     gangs = {gang: view.get("podgangs", gang) for gang in composition.by_composition(expected_set, view).gangs}
     return {
         gang: observed.annotation(current, labels.TOPOLOGY)
@@ -223,7 +226,8 @@ def _observed(view: View, of: str) -> bool:
 
 @predicate
 def _condition(view: View, status: str, reason: str, word: str = "", of: str = "p") -> bool | Unmet:
-    """The condition of a set has one of these statuses, the reason if one is given, and the word in its message."""
+    """The condition of a set has one of these statuses, the `reason` (if one is given), and the `word` in its
+    message."""
     current = condition(view.get("podcliquesets", of), "TopologyLevelsUnavailable")
     reported = (text(current, "status"), text(current, "reason"))
     fits = reported[0] in status.split() and reason in ("", reported[1])

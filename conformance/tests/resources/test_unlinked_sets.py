@@ -1,4 +1,4 @@
-"""Sets without a multi-node NVLink annotation, and a ComputeDomain that is deleted by hand."""
+"""Tests of sets without a multi-node NVLink annotation, and of a ComputeDomain that another client deletes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMED = "p-0-wide"
 
 class SetWithoutGroups(Scene):
     """A set whose cliques have GPUs and are in no multi-node NVLink group, whether or not the operator has that
-    feature. No nodes: no pod is scheduled."""
+    feature. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("linked", setName="bare", replicas=1)
@@ -32,8 +32,8 @@ class SetWithoutGroups(Scene):
 
 
 class DomainDeletedByHand(Scene):
-    """A set with several ComputeDomains, one of which is deleted by hand. Another set gets its pods afterwards: so the
-    operator has gone on. No nodes: no pod is scheduled."""
+    """A set with several ComputeDomains, one of which another client deletes. Another set gets its pods afterwards,
+    which shows that the operator has continued. There are no nodes, so no pod is scheduled."""
 
     def play(self, env: SceneEnvironment) -> None:
         workload = env.workload("linked", replicas=1)
@@ -60,7 +60,7 @@ class DomainDeletedByHand(Scene):
 
 @requirement("RES-114")
 def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
-    """GPUs alone are no reason for a ComputeDomain; where the feature is off, there is none at all."""
+    """GPUs alone are not a reason for a ComputeDomain. If the feature is off, there are no ComputeDomains at all."""
     run.given("all pods exist")
     view = run.at("nothing moves")
     run.expect("ComputeDomains", [], view.names(DOMAINS))
@@ -76,7 +76,7 @@ def test_no_clique_is_linked_unasked(run: Recorded[SetWithoutGroups]) -> None:
 
 @requirement("RES-070", reaches="ComputeDomain kept or there again")
 def test_a_domain_that_is_deleted_by_hand_is_there(run: Recorded[DomainDeletedByHand]) -> None:
-    """A set that still needs it keeps it by its finalizer, or gets it again."""
+    """If the set still needs the ComputeDomain, its finalizer keeps it, or the operator recreates it."""
     domain = run.at("nothing moves").get(DOMAINS, NAMED)
     expected_report = {"finalizer": True, "template": NAMED}
     actual = {

@@ -1,4 +1,4 @@
-"""An operator that is to create ComputeDomains, on a cluster without the kind."""
+"""Tests of an operator that has to create ComputeDomains on a cluster that does not serve the kind."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 
 
 class OperatorWithoutDomains(Scene):
-    """No set. The operator is stopped, and started while the cluster has no CRD of ComputeDomains; then once more with
-    it. The garbage collector may learn the kind late again, so nothing is played after this scene."""
+    """There are no sets. The operator is stopped, and started while the cluster has no CRD of ComputeDomains. Then it
+    is restarted with the CRD. The garbage collector may be slow to discover the kind again, so this scene runs after
+    all other scenes."""
 
     exclusive = Exclusive.ROLES
     plays_alone = True
 
     def play(self, env: SceneEnvironment) -> None:
-        # The ComputeDomains of a set that an earlier scene has just deleted would stay while the operator is stopped.
+        # The ComputeDomains of a set that an earlier scene has just deleted would remain while the operator is stopped.
         env.clear_kind(str(COMPUTE_DOMAINS))
         env.roles.stop("operator")
         with env.without_kind(str(COMPUTE_DOMAINS)):
@@ -26,6 +27,6 @@ class OperatorWithoutDomains(Scene):
 
 @requirement("RES-120", reaches="operator started without the kind")
 def test_an_operator_ends_where_the_kind_of_domains_is_missing(run: Recorded[OperatorWithoutDomains]) -> None:
-    """An operator that waits for the kind has not ended when the time of its descriptor is over."""
+    """An operator that waits for the kind is still running when the time limit of its descriptor is over."""
     ended = run.scene.code is not None and run.scene.code != 0
     run.expect("the operator exits with a code that is not 0", True, ended or run.scene.end)
