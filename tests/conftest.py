@@ -1,7 +1,7 @@
-"""Settings of all tests: generated examples, the order of the tests, and the cluster that tests of a module share.
+"""Settings for all tests: generated examples, the order of the tests, and the cluster that the tests of a module share.
 
-Generated examples are the same in every run, so that only a change can turn CI red.
-`HYPOTHESIS_PROFILE=search pytest …` looks for new ones.
+Generated examples are the same in every run, so that CI fails only because of a change. `HYPOTHESIS_PROFILE=search
+pytest …` searches for new examples.
 """
 
 from __future__ import annotations
@@ -22,40 +22,41 @@ if TYPE_CHECKING:
     from conformance.cluster.controlplane import Cluster
     from conformance.suite.scenes.api import Api
 
-# How long a drawing or an example takes says something about the machine only.
+# The time that drawing or running an example takes depends on the machine, so it is not limited.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", UNTIMED, derandomize=True)
 settings.register_profile("search", UNTIMED, derandomize=False)
 settings.register_profile("thorough", UNTIMED, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-# A shell that starts something in the background has it ignore Ctrl-C, and so would all that the tests start.
+# A shell makes its background jobs ignore Ctrl-C, and all processes that the tests start would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WORKER_MEMORY = 3 * 2**30
-"""Bytes that a worker and its clusters may need."""
+"""Bytes of memory that a worker and its clusters may need."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers `-n auto` starts: two a core, since tests wait for half of their time. With more,
-    API servers answer late."""
+    """Return the number of workers for `-n auto`: two per core, because tests spend half of their time waiting, or as
+    many as fit into memory. With more workers, API servers respond too slowly."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     return max(1, min(2 * cores, memory // WORKER_MEMORY))
 
 
 THOROUGH = os.environ.get("THOROUGH", "") not in ("", "0")
-"""True if cases run, too, that take long, or the way of another case with other values (the mark `thorough`)."""
+"""True if cases with the mark `thorough` run as well: those that take long, and those that repeat another case with
+other values."""
 TIMEOUT = 300
 """Seconds that a test may take unless its file says otherwise, as in pyproject.toml."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave thorough cases out unless they are asked for, and put files that start a control plane first, those with
-    the highest time limits before the others.
+    """Deselect thorough cases unless they are requested, and sort files that start a control plane to the front, by
+    descending time limits.
 
-    `make test` gives whole files to its workers in this order. So tests that share a cluster run on one worker, and
-    no worker has a long file left when the other one has finished.
+    `make test` distributes whole files to its workers in this order. So tests that share a cluster run on one worker,
+    and no worker is left with a long file when the others have finished.
     """
     if not THOROUGH:
         left_out = [item for item in items if item.get_closest_marker("thorough")]
@@ -70,15 +71,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector the objects of the collection, which live as long as the session."""
+    """Exclude the collected objects from garbage collection, because they live as long as the session."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="module")
 def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with Grove's CRDs and nothing that acts on them: operator and scheduler are the test's own. It has no
-    webhooks, for which an operator in this process would have to serve."""
+    """A cluster with Grove's CRDs, but without an operator and a gang scheduler: each test runs its own. The cluster
+    has no webhooks, because an operator in this process would have to serve them."""
     from conformance.cluster.controlplane import Cluster
     from conformance.cluster.settings import ClusterSettings
     from conformance.implementation import loading
@@ -100,7 +101,7 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def api(cluster: Cluster) -> Iterator[Api]:
-    """The API of the cluster that the fixture `cluster` of a module starts."""
+    """A client of the cluster that the module's fixture `cluster` starts."""
     from conformance.suite.scenes.api import Api, Loop
 
     loop = Loop()

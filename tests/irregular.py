@@ -9,7 +9,7 @@ KINDS = ("fifo", "device", "folder")
 
 
 def put(kind: str, path: Path) -> None:
-    """Make something at a path that is no regular file."""
+    """Create an irregular file of this kind, one of KINDS, at a path."""
     match kind:
         case "fifo":
             os.mkfifo(path)

@@ -1,4 +1,4 @@
-"""Reading any file ends soon, and in one line that says what is too much, and where."""
+"""Tests that reading an excessive file ends soon, with a one-line error that says what is too much, and where."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_file_without_an_end_is_too_long() -> None:
 
 
 def test_the_bounds_leave_room() -> None:
-    """Aliases are fine, and so is the biggest file that we have."""
+    """Aliases are permitted, and so is nesting up to the limit."""
     Path("data.yaml").write_text("a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n")
     assert documents.parse(Path("data.yaml")).value["c"] == {"x": [1, 2], "y": 3}
     deep = "x"

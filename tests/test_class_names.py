@@ -1,4 +1,4 @@
-"""Names of public classes: one name has one meaning in a root package."""
+"""Tests that the name of a public class has only one meaning within a root package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("conformance", "reference_impl", "mutants", "kube")
 SCENES = ROOT / "conformance" / "tests"
-"""Scenes are named in the ids of tests, together with their module."""
+"""Scenes may share a name, because the id of a test contains the module as well as the name of a scene."""
 SAME_MEANING = {
     "conformance.ExpectedFailure": "The ledger repeats the entry of the descriptor.",
     "reference_impl.Condition": "A condition of the API: of Grove's objects, and of a pod for the scheduler.",
@@ -20,7 +20,7 @@ SAME_MEANING = {
 
 
 def doubles(root: Path) -> dict[str, list[str]]:
-    """Return the public classes that several modules of one root package define, with these modules."""
+    """Return the public classes that are defined in several modules of one root package, with those modules."""
     modules = defaultdict(list)
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):

@@ -1,4 +1,4 @@
-"""Tokens and private keys in the output of programs are removed, quickly."""
+"""Tests that tokens and private keys are removed from the output of programs, in a short time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FORMS = {
 
 
 def secrets_of(key: str) -> list[str]:
-    """Return what must not be seen: the lines of the key, plain and in base64."""
+    """Return the texts that must not remain: the lines of the key, plain and in base64."""
     lines = [line for line in key.splitlines()[1:-1] if len(line) > 32 and ":" not in line]
     encoded = base64.b64encode(key.encode()).decode()
     return [*lines, *textwrap.wrap(encoded, 76)[1:-1], encoded[80:140]]
@@ -101,4 +101,4 @@ def test_the_time_does_not_grow_faster_than_the_text(piece: str) -> None:
     hostile = (piece * (1 << 20))[: 1 << 20].encode() + b" eyJ PRIVATE KEY----- UFJJVkFURSBLRVkt client-key-data"
     begin = time.process_time()
     credentials.words(hostile)
-    assert time.process_time() - begin < 10  # quadratic: hours
+    assert time.process_time() - begin < 10  # quadratic time would be hours

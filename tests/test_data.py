@@ -1,4 +1,4 @@
-"""Our data folders are found where they are ours."""
+"""Tests that the suite finds its own data folders, in a checkout and in an installed wheel."""
 
 from __future__ import annotations
 

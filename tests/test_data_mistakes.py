@@ -1,4 +1,4 @@
-"""No mistake in a data file ends with a traceback: it is one line, or the file is as good as before."""
+"""Tests that a mistake in a data file never causes a traceback: the file is accepted, or rejected with one line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from conformance.errors import UsageError
 from conformance.validate import VALIDATORS
 
 WRONG = ("absent", None, True, 1, -1, 1.5, "", "x", "1.5", [], {}, {"a": "b"}, ["a"])
-"""Values that take the place of a right one."""
+"""Values that replace a valid one."""
 SAMPLE = 60
-"""Changes of each kind of file that are tried."""
+"""Number of changes that are tried for each kind of file."""
 SMALL = 6_000
-"""Bytes. Larger files are this project's own and take a second to read; those that users write are smaller."""
+"""Limit in bytes. Larger files are the project's own and take a second to read; files that users write are smaller."""
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -31,7 +31,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(value: Any, at: tuple[Any, ...], wrong: Any) -> Any:
-    """Return a copy with another value at one place, or without it."""
+    """Return a copy of a value with `wrong` at one place, or without that place."""
     root = copy.deepcopy(value)
     parent = root
     for step in at[:-1]:
@@ -44,7 +44,7 @@ def changed(value: Any, at: tuple[Any, ...], wrong: Any) -> Any:
 
 
 def small() -> Iterator[tuple[Path, Callable[[Path], object]]]:
-    """Yield the smallest file of each kind, with what reads it."""
+    """Yield the smallest file of each kind, and the function that reads it."""
     for place, pattern, load in VALIDATORS:
         source = min(folder(place).glob(pattern), key=lambda path: path.stat().st_size)
         if source.stat().st_size < SMALL:

@@ -1,4 +1,4 @@
-"""A disk that is full or must not be written is one line for the user; no file is read by half."""
+"""Tests that a full or read-only disk causes a one-line error, and that no file is left half written."""
 
 from __future__ import annotations
 

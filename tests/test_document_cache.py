@@ -1,4 +1,5 @@
-"""The cache of data files: read once, never out of date, and rebuilt if it is damaged."""
+"""Tests of the cache of data files: a file is parsed once, entries are never out of date, and damaged entries are
+replaced."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def entries() -> list[Path]:
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that were parsed, in order."""
+    """The files that have been parsed, in order."""
     paths: list[Path] = []
     parse = documents._parse
 

@@ -1,4 +1,4 @@
-"""Each mistake in a data file is one line with file, line and field."""
+"""Tests that each mistake in a data file is reported in one line with file, line and field."""
 
 from __future__ import annotations
 

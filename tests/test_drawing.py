@@ -1,4 +1,4 @@
-"""Pictures: they follow the scheme of their reader and need nothing else."""
+"""Tests that pictures follow the color scheme of their reader and need no other file."""
 
 from __future__ import annotations
 

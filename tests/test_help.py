@@ -1,4 +1,4 @@
-"""The help of every command fits a terminal of 80 columns: no boxes, no cut sentences."""
+"""Tests that the help of every command fits into 80 columns, without boxes and cut sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Imports of a small command: a module that is slow to import and that it does not need makes each call slow."""
+"""Tests that a small command does not import modules that are slow to import, because they would slow down each
+call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Secrets that the suite has handed out are recognized in the output of a program, in any form, and nothing else is."""
+"""Tests that secrets which the suite has handed out are recognized in the output of a program in any form, and nothing
+else is."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def kubeconfig(key: bytes) -> bytes:
 
 @pytest.fixture(autouse=True, scope="module")
 def _learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let the suite know the secrets of a kubeconfig with a key, and of another key."""
+    """Make the suite learn the secrets of a kubeconfig with a key, and another key."""
     before = set(known_secrets._secrets), {kind: set(windows) for kind, windows in known_secrets._windows.items()}
     path = tmp_path_factory.mktemp("learnt") / "kubeconfig"
     path.write_bytes(kubeconfig(pem(_EC)))
@@ -122,7 +123,7 @@ def test_any_private_key_is_removed_with_the_prefixes_of_its_lines(form: str) ->
 
 
 def honest() -> bytes:
-    """Return output that has no secret: certificates of the keys, public keys, hashes, manifests in base64."""
+    """Return output without secrets: certificates of the keys in several forms, hashes, and other data in base64."""
     chance, now = random.Random(7), datetime.datetime(2026, 11, 29, tzinfo=datetime.UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
     lines = list[str]()

@@ -1,4 +1,4 @@
-"""Names say what they hold: they are no participles, pronouns or adverbs. Docstrings begin with their subject."""
+"""Tests that names are not participles, pronouns or adverbs, and that docstrings start with their subject."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMATS = {
     "tests/attacks/attack.py: once",
     "tests/report/test_model.py: what",
 }
-"""Fields of files, a protocol of one of them, and the arguments of the two errors that users read."""
+"""Exceptions: fields of files, a protocol for one of them, and the arguments of the two errors that users read."""
 RELATIVE = re.compile(r"(What|Who|Whoever|Whatever|Whichever|Whom|Whose|Nobody)\b")
 SHARE = 0.015
 """Maximum share of docstrings that begin with a relative clause."""
@@ -47,7 +47,7 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def bound(node: ast.AST) -> str:
-    """Return the name that a node binds, without underscores in front."""
+    """Return the name that a node binds, without leading underscores; empty if it binds none."""
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
             return name.lstrip("_")
@@ -57,7 +57,7 @@ def bound(node: ast.AST) -> str:
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the line and text of each docstring, of those of fields and constants, too."""
+    """Yield the line and text of each docstring, including those of fields and constants."""
     for node in ast.walk(tree):
         for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
             match statement:

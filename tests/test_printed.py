@@ -1,4 +1,5 @@
-"""A command whose output cannot be written or is not read ends with a code of its own, and without a traceback."""
+"""Tests that a command whose output cannot be written or is not read ends with its own exit code and without a
+traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ LIST = [sys.executable, "-m", "conformance", "list", "--profile", "gang"]
 
 
 def unread() -> int:
-    """Return the writing end of a pipe without a reader."""
+    """Return the write end of a pipe that has no reader."""
     read, write = os.pipe()
     os.close(read)
     return write

@@ -1,4 +1,4 @@
-"""Each reader of files from outside ends soon, in a value or in one line, for any content."""
+"""Tests that each reader of external files ends soon, with a value or a one-line error, whatever a file contains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROJECT = Path(documents.__file__).parent
 
 
 def _in_folder(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Return a reader that gets a file as the only one of a folder."""
+    """Return a reader that copies a file to `name` in a new folder, and reads the folder."""
 
     def moved(path: Path) -> object:
         folder = path.parent / "folder"
@@ -110,7 +110,7 @@ HOSTILE = {
     + b"".join(b"a%d: &a%d {<<: [%s]}\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 40)),
 }
 SECONDS = 60
-"""CPU seconds that reading may take: a machine that is busy is slow, but an alias bomb takes years."""
+"""CPU seconds that reading may take: a busy machine is slow, but an alias bomb takes years."""
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def ends(read: Callable[[Path], object], path: Path) -> None:
-    """Assert that reading ends soon, without an error or with one line."""
+    """Assert that reading ends soon, without an error or with a one-line error."""
     begin = time.process_time()
     try:
         read(path)
@@ -149,7 +149,7 @@ SNAPSHOT = (Path(__file__).parent / "report" / "report.snapshot.yaml").read_text
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_a_report_with_anything_in_it_is_verified_or_refused(path: Path, content: bytes) -> None:
-    """Among what a check expected, the schema permits any value."""
+    """The schema permits any value as the expected value of a check."""
     with contextlib.suppress(UnicodeDecodeError):
         text = content.decode().replace("\n", "\n          ")
         path.write_text(SNAPSHOT.replace("      expected: ", f"      expected:\n          {text}\n#", 1))
@@ -173,7 +173,7 @@ def test_many_requirements_are_too_many(path: Path) -> None:
 PIECES = st.sampled_from(
     """a:_ -_ { } [ ] , \n __ &a_ *a !!int_ !!set_ !!binary_ " ?_ <<:_ 2027-02-30 0x1f 1:2 .nan ~ ---\n |\n \\ \0 kind:_
     ConformanceReport\n apiVersion:_conformance.grove.io/v1alpha1\n {"kind":"RunStarted"}\n null 1"""
-    # Spaces divide the pieces, so that one in a piece is written in another way.
+    # Spaces separate the pieces, so a space within a piece is written as an underscore.
     .replace("\n    ", " ")
     .replace("_", "\1")
     .split(" ")
@@ -218,11 +218,11 @@ DECODERS = {
     "answers of components that this program has started, or of a chosen site": """
         cluster/health cluster/transfer""",
 }
-"""All modules that decode YAML or JSON with a library, by what they decode."""
+"""All modules that use a library to decode YAML or JSON, by what they decode."""
 
 
 def test_all_decoders_are_known() -> None:
-    """A module that decodes YAML or JSON by itself reads no file from outside, or is the gate."""
+    """A module that decodes YAML or JSON itself must not read external files, or must be the gate."""
     decoding_files = {path.relative_to(PROJECT).as_posix() for path in PROJECT.rglob("*.py") if _decodes(path)}
     assert decoding_files == {f"{name}.py" for names in DECODERS.values() for name in names.split()}
 
@@ -231,7 +231,7 @@ _DECODE = ("load", "safe_load", "decode", "Decoder", "compose", "parse")
 
 
 def _decodes(path: Path) -> bool:
-    """Return whether a module has a decoder of a library."""
+    """Return whether a module uses a library to decode YAML or JSON."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Attribute) and node.attr.startswith(_DECODE):
             text = ast.unparse(node)

@@ -1,4 +1,4 @@
-"""The project speaks of itself alone: no sentence needs a document or a conversation that a reader does not have."""
+"""Tests that no text of the project refers to a document or a conversation that readers do not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command is stopped from outside."""
+"""Tests that the command ends properly when it is stopped by a signal."""
 
 from __future__ import annotations
 

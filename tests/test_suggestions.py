@@ -1,4 +1,4 @@
-"""Hints for names and files that do not exist."""
+"""Tests of the hints for names and files that do not exist."""
 
 from __future__ import annotations
 
