@@ -1,4 +1,4 @@
-"""Objects of the suite have the labels and annotations that a gang scheduler needs, and no other change."""
+"""Tests that objects of the suite get the labels and annotations that a gang scheduler needs, and no other changes."""
 
 from __future__ import annotations
 

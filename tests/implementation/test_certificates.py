@@ -1,4 +1,4 @@
-"""Certificates that a TLS client of loopback accepts, and that only their owner can read."""
+"""Tests of certificates that a TLS client on loopback accepts and that only their owner can read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An implementation that is deployed in the cluster, by manifests or by Helm: its Deployment is started, stopped,
-killed, watched and removed through the API. A stand-in for a kubelet runs what its pods contain."""
+"""Tests of implementations that are deployed in the cluster by manifests or by Helm: their Deployments are started,
+stopped, killed, watched and removed through the API. A stand-in for a kubelet runs the containers of their pods."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def report(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.thorough
 def test_it_is_judged_like_one_of_processes(cluster: Cluster, kubelet: StandIn, tmp_path: Path) -> None:
-    """CORE-001 looks at objects; the scene of SCALE-003 kills the operator."""
+    """CORE-001 inspects objects; the scene of SCALE-003 kills the operator."""
     command = [sys.executable, "-m", "conformance", "run", "--cluster=existing", "--workers=1"]
     options = [f"--implementation={HERE / 'manifests.yaml'}", f"--kubeconfig={kubeconfigs.suite(cluster)}"]
     chosen = ["--id=CORE-001", "--id=SCALE-003", f"--report-dir={tmp_path / 'reports'}"]

@@ -1,4 +1,5 @@
-"""A descriptor is understood, or refused in one line that says what, where and hint it."""
+"""Tests that a descriptor is either understood or rejected in one line that says what is wrong, where, and how to fix
+it."""
 
 from __future__ import annotations
 
@@ -319,7 +320,7 @@ def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
 
 
 def test_the_lease_of_a_leader_has_the_name_that_the_descriptor_gives(load) -> None:
-    """The history then has this Lease, and no other one."""
+    """The history records this Lease and no others."""
     elected = GOOD.replace("[hpa]", "[leader-election]")
     for text, lease in ((elected, LEASE), (f"{elected}lease: mine.example.com\n", "mine.example.com")):
         assert load(text).lease == lease
@@ -330,7 +331,7 @@ def test_the_lease_of_a_leader_has_the_name_that_the_descriptor_gives(load) -> N
 
 
 class Served:
-    """An API server that serves nothing beyond what everybody does."""
+    """An API server that serves no optional resources."""
 
     served: ClassVar[dict[str, object]] = {}
 

@@ -1,4 +1,4 @@
-"""The driver: who plays which role, what the processes are given, and what happens to them."""
+"""Tests of the driver: which implementation plays which role, what its processes get, and what happens to them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def drive(facts: ClusterFacts) -> Iterator[Callable[..., Driver]]:
 
 
 def received(driver: Driver, role: Role) -> dict:
-    """Return the arguments, environment and folder that the last process of a role has printed."""
+    """Return the arguments, environment and folder that the most recent process of a role has printed."""
     return json.loads([line for line in driver.log(role).read_text().splitlines() if line.startswith("{")][-1])
 
 
@@ -233,7 +233,7 @@ def test_one_that_runs_already_has_nothing_to_start(tmp_path: Path, drive, facts
         HEAD.format(name="there", roles="operator, gang-scheduler").replace("processes:\n", "start: running\n")
     )
     driver = drive(loading.load(str(tmp_path / "there.yaml")))
-    driver.install()  # there is no API server: it must not look for one
+    driver.install()  # there is no API server, so it must not contact one
     driver.start()
     assert not driver.alive(Role.OPERATOR)
     assert _pid(driver, Role.OPERATOR) is None
@@ -262,7 +262,7 @@ def test_a_second_operator_has_its_own_folder_ports_and_log(make: Make, drive, f
     driver.operators.swap()
     second = _pid(driver, Role.OPERATOR)
     assert second not in (first, None)
-    driver.operators.add_second()  # the one that was killed
+    driver.operators.add_second()  # start the killed operator again
     assert driver.log(Role.OPERATOR).read_text().count('"argv"') == 3
     assert _pid(driver, Role.OPERATOR) == second
 

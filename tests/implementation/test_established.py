@@ -1,4 +1,4 @@
-"""Errors for CRDs that are not established in time. No cluster."""
+"""Tests of the errors for CRDs that are not established in time. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.implementation import installation
 def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
     accepted: str, error: type[HarnessError], reason: str
 ) -> None:
-    """Names that are taken are the manifest's mistake; everything else is the API server's work."""
+    """Names that are already taken are a mistake of the manifest; every other delay is a slow API server."""
     conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
     sink = installation._Established(["gadgets.example.com"])

@@ -1,4 +1,4 @@
-"""docs/writing-an-implementation.md says what is true: its example loads, its tables are complete."""
+"""Tests that docs/writing-an-implementation.md is correct: its example loads, and its tables are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grove-conformance implementation …`: what it prints, and the one line for a mistake."""
+"""Tests of `grove-conformance implementation …`: its output, and the one line for a mistake."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
-    """Call a command in an empty folder; return its exit code and what it prints."""
+    """Return a function that calls a command in an empty folder and returns the exit code, the output and the error
+    output."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""Objects of an implementation are in force on a real API server when `install` returns."""
+"""Tests that the objects of an implementation are in effect on a real API server when `install` returns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def ask(cluster: Cluster) -> Callable[[Callable[[Client], Awaitable[T]]], T]:
-    """Runs a coroutine function with a client of the cluster."""
+    """Return a function that runs a coroutine function with a client of the cluster."""
 
     def ask(question: Callable[[Client], Awaitable[T]]) -> T:
         async def main() -> T:
@@ -72,7 +72,7 @@ def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
     driver.install()
     assert ask(lambda client: client.list(SETS)) == []
     assert "podcliquesets.grove.io" in names(ask(lambda client: client.list(CRDS)))
-    driver.install()  # a second time changes nothing and waits for nothing
+    driver.install()  # a second call changes nothing and does not wait
 
 
 def test_a_crd_that_the_api_server_refuses_is_told(ask) -> None:
@@ -116,7 +116,7 @@ def test_a_webhook_is_called_from_the_first_request_on(ask, kind: str) -> None:
         await client.delete(resource, None, "deaf")
         return configurations
 
-    assert names(ask(question)) == {"deaf"}  # nothing is left of the barrier
+    assert names(ask(question)) == {"deaf"}  # no configuration of the barrier is left
 
 
 OPERATOR = """\

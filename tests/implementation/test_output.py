@@ -1,4 +1,4 @@
-"""The output of talkative processes: read once, and bounded."""
+"""Tests that the output of talkative processes is read only once, and that it is bounded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_only_what_is_new_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not process_output.has("ready")
     add(log, "dy\nmore")
     assert process_output.has("ready")
-    assert process_output.has("ready")  # also at the next look
+    assert process_output.has("ready")  # also at the next check
     assert process_output._read >= begun
 
 
@@ -60,7 +60,7 @@ def test_a_file_that_grows_too_large_is_cut_and_goes_on(log: Path, monkeypatch: 
     monkeypatch.setattr(output, "MAX_BYTES", 1 << 20)
     monkeypatch.setattr(output, "KEPT", 1000)
     process_output = Output(log)
-    with log.open("ab") as process:  # as the process has it
+    with log.open("ab") as process:  # opened as the process opens it
         process.write(b"words\n" * 200_000)
         process.flush()
         assert not process_output.has("ready")
@@ -147,7 +147,7 @@ def test_what_an_earlier_process_said_is_not_found_after_the_file_was_cut(
 
 
 class Growing:
-    """A file that grows with each look at it, as one that is written to faster than it is read."""
+    """Replaces os.pread so that the file grows with each read, like a file that is written faster than it is read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

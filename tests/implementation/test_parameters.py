@@ -1,4 +1,4 @@
-"""`--set NAME=VALUE` as it is typed."""
+"""Tests of how `--set NAME=VALUE` is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`${…}`: what is known, what is suggested, what a value becomes."""
+"""Tests of placeholders such as `${set.binary}`: which names are known, what is suggested, and how values are
+inserted."""
 
 from __future__ import annotations
 

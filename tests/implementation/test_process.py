@@ -1,4 +1,4 @@
-"""Processes are started in a group of their own, watched, and ended to the last member."""
+"""Tests that a process is started in its own group, is watched, and ends together with every member of the group."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def child_of(group: ProcessGroup) -> psutil.Process:
 
 
 def supervisor_of(process: psutil.Process) -> psutil.Process:
-    """Its parent, which must be a supervisor: a test that breaks must never kill init, a shell, or what is theirs."""
+    """Return the parent of a process, which must be a supervisor: a broken test must never kill init or a shell."""
     parent = process.parent()
     assert parent is not None and parent.pid != 1
     assert any(argument.endswith("/supervisor.py") for argument in parent.cmdline()), parent.cmdline()
@@ -111,7 +111,7 @@ def supervisor_of(process: psutil.Process) -> psutil.Process:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Return whether a process is dead within 5 s. A zombie, which stays if no process reaps it, is dead as well."""
+    """Return whether a process ends within 5 s. A zombie has ended as well; it stays until a process reaps it."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
@@ -142,7 +142,7 @@ def test_a_page_makes_it_ready_when_it_answers_200(start: Start) -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", [b"HTTP/1.1 200 ", b"x", b""])
 def test_a_page_that_drips_has_not_answered(piece: bytes) -> None:
-    """Each byte comes in time, and the first line never ends."""
+    """Each byte arrives in time, but the first line never ends."""
     stop = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -1,4 +1,4 @@
-"""A gang scheduler that answers to `default-scheduler` is the only scheduler of that name."""
+"""Tests that a gang scheduler named `default-scheduler` is the only scheduler with that name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A role that several processes play: their order, their things, and what is said when one of them fails."""
+"""Tests of a role that several processes play: their order, their folders, ports and logs, and the message when one
+fails."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
 
 
 def received(driver: Driver, name: str) -> list[dict[str, Any]]:
-    """Return the arguments and folders that the processes of a name have printed."""
+    """Return the arguments and folders that the processes with this name have printed."""
     return [json.loads(line) for line in driver.logs()[name].read_text().splitlines() if line.startswith("{")]
 
 
@@ -85,7 +86,7 @@ def test_each_has_its_own_folder_log_and_files_and_they_share_ports(drive: Any, 
     assert operator["argv"] == ["21000"]
     assert [first["cwd"], second["cwd"]] == [str(folder / FIRST), str(folder / SECOND)]
     assert [(folder / name / "f").read_text() for name in (FIRST, SECOND)] == ["first", "second"]
-    assert second["at"] > first["at"] + 1  # the second one starts when the first one is ready
+    assert second["at"] > first["at"] + 1  # the second process starts when the first one is ready
     assert operator["at"] < first["at"] + 1  # another role does not wait
     assert set(driver.logs()) == {"operator", "operator-2", FIRST, SECOND}
 

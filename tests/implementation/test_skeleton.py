@@ -1,4 +1,4 @@
-"""A new descriptor, from a few answers, is one that the suite accepts."""
+"""Tests that the suite accepts a new descriptor that is made from a few answers."""
 
 from __future__ import annotations
 

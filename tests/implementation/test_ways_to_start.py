@@ -1,5 +1,5 @@
-"""Implementations that are no processes of the suite: what their descriptors may say, how helm is called, and what the
-commands of a user do. No cluster."""
+"""Tests of implementations that are not processes of the suite: what their descriptors may say, how helm is called, and
+when the user's commands are called. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ sys.exit(os.path.exists({log!r} + ".fails"))
 
 
 class Tool:
-    """A program that notes how it is called."""
+    """A program that records how it is called."""
 
     def __init__(self, path: Path) -> None:
         self._log = path.with_suffix(".calls")

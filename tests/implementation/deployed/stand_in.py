@@ -1,5 +1,5 @@
-"""A stand-in for the kubelet of one node: it runs the containers of its pods as processes of this machine, probes them,
-restarts them, and serves their logs. It does what the tests of deployed implementations need, and no more."""
+"""A stand-in for the kubelet of one node: it runs the containers of its pods as processes on this machine, probes and
+restarts them, and serves their logs. It does only what the tests of deployed implementations need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOOK_EVERY = 0.1
 
 
 class StandIn:
-    """The node and its pods. `folder` is for logs and a certificate."""
+    """The node and its pods. `folder` holds the pods' logs and a certificate."""
 
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
         self._kubeconfig, self._folder = kubeconfig, folder
@@ -40,7 +40,7 @@ class StandIn:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[StandIn]:
-        """Play the node; at the end, end every process."""
+        """Run the node; at the end, kill every process."""
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self._thread.start()
         try:
@@ -177,6 +177,6 @@ def _answers(probe: dict[str, Any]) -> bool:
 
 
 def _shape(pod_status: dict[str, Any]) -> object:
-    """Return what of a status tells more than its timestamps."""
+    """Return the parts of a status that are compared: the phase, and readiness and restarts of each container."""
     containers = [(c["ready"], c["restartCount"]) for c in pod_status.get("containerStatuses") or []]
     return pod_status.get("phase"), containers
