@@ -109,7 +109,7 @@ def _errors_after_a_while() -> None:
     right, calls = reconcile_error.last_errors, itertools.count()
     busy = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")
 
-    def last_errors(old: Any, problem: Any, now: str) -> Any:
-        return [busy] if problem is None and next(calls) > LARGE else right(old, problem, now)
+    def last_errors(old: Any, problems: Any, now: str) -> Any:
+        return [busy] if not problems and next(calls) > LARGE else right(old, problems, now)
 
     replace(written_errors, "last_errors", last_errors)
