@@ -1,5 +1,5 @@
-"""An API server in miniature: what happens to a set or a binding from the request to the verdict (spec ADM-04), with
-the reference's CRDs and hooks. It knows no CEL."""
+"""A miniature API server, which takes a set or a binding from the request to the verdict (spec ADM-04) with the
+reference's CRDs and hooks. It does not evaluate CEL."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _validator(kind: str) -> jsonschema.Draft202012Validator:
 
 
 def stored(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """An object as it is after defaulting, created or in the place of `before`."""
+    """Return an object as it is stored after defaulting, whether created or in place of `before`."""
     return _defaulted(obj, before)
 
 
 def ask(obj: Mapping[str, Any], before: Mapping[str, Any] | None = None, settings: Configuration = SETTINGS) -> Reply:
-    """The answer to creating `obj`, or to replacing `before` by it."""
+    """Return the response to creating `obj`, or to replacing `before` with `obj`."""
     kind = obj["kind"]
     old = None if before is None else _defaulted(before)
     new = _defaulted(obj, old)
@@ -121,7 +121,7 @@ def _breaches(kind: str, obj: dict[str, Any]) -> list[FieldError]:
 
 
 def _twice(value: Any, rules: Mapping[str, Any], path: str) -> list[FieldError]:
-    """Keys of list maps that stand there twice."""
+    """Return errors for keys that occur twice in a list map."""
     if isinstance(value, dict):
         fields = rules.get("properties", {}).items()
         return [

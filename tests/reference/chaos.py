@@ -1,9 +1,9 @@
-"""Operators and schedulers that are killed after their k-th write and started again.
+"""Test driver that kills an operator or a scheduler after its k-th write and starts it again.
 
-A *life* is a namespace in which a story is played: a set is made and changed. In each chapter of the story, the victim
-(the operator or the gang scheduler) dies at its k-th write of that chapter; the chapter must end as it does where
-no process dies. Lives are independent of each other, and several are played at a time: each has an operator and a
-scheduler of its own, in this process, that see nothing but its namespace.
+A *life* is a namespace in which a story runs: a set is created and changed. In each chapter of the story, the victim
+(the operator or the gang scheduler) dies at its k-th write of that chapter; the chapter must end as it does when no
+process dies. Lives are independent of each other, and several run at a time: each has its own operator and scheduler,
+which run in this process and see only its namespace.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ SCHEDULER = "grove-gang-scheduler"
 CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 PRIORITIES = {"low": 10, "high": 20}
 FLEET = {"dgx-h100": 2, "tiny": 1}
-"""Nodes by profile. Each life has them to itself: its scheduler sees no pods of others."""
+"""Nodes by profile. Every life uses all of them, because its scheduler does not see the pods of other lives."""
 KINDS = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "podgangmaps", "services", "pods")
 PART, PARTS = map(int, os.environ.get("CHAOS", "1/1").split("/"))
-"""This part of so many parts of all deaths: `make test` plays one of forty-eight, `make test CHAOS=1/1` all."""
+"""Which share of all deaths is tested: part i of n. `make test` runs one part of 48, and `make test CHAOS=1/1` runs all
+deaths."""
 FEATURES = Features(maps=True)
 LIVES = 8
-"""How many are played at a time."""
+"""The number of lives that run at the same time."""
 WAIT, REST = 120.0, 2.0
 CHANCE = frozenset(
     {
@@ -69,10 +70,11 @@ CHANCE = frozenset(
         ),
     }
 )
-"""Fields whose values differ from run to run; `value` is that of environment variables, which name the namespace."""
+"""Fields whose values differ from run to run; `value` is the value of environment variables, which contain the
+namespace."""
 
 GANG_TIME = re.compile(r"(?<![0-9])[0-9]{19}(?![0-9])")
-"""An epoch, alone or in the name of a gang."""
+"""An epoch, on its own or in the name of a gang."""
 
 Role = Literal["operator", "gang-scheduler"]
 Done = Callable[[View], bool | Unmet]
@@ -80,8 +82,11 @@ Done = Callable[[View], bool | Unmet]
 
 @dataclass(frozen=True)
 class Chapter:
-    """An action of a user, and the predicate for its end; `ended` is called after the act. `killed`: whether the
-    victim dies in it. `judge` asserts what else must hold in the end."""
+    """An action of a user and the predicate for its completion.
+
+    `ended` is called after `act` and returns the predicate. `killed` says whether the victim dies in this chapter.
+    `judge` asserts what else must hold at the end.
+    """
 
     name: str
     act: Callable[[CrashRun], Awaitable[None]]
@@ -92,7 +97,7 @@ class Chapter:
 
 @dataclass
 class CrashRun:
-    """A namespace with a history, an operator and a scheduler."""
+    """A run of a story in one namespace, with a history, an operator and a scheduler."""
 
     testbed: Testbed
     namespace: str
@@ -102,18 +107,18 @@ class CrashRun:
     clients: dict[Role, Mortal] = field(default_factory=dict)
     tasks: dict[Role, asyncio.Task[None]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
-    """Values that a chapter remembers for its end."""
+    """Values that a chapter stores for checks at its end."""
     line: Line = MAPS
-    """The line of the contract that the operator plays which is started next."""
+    """The release line that the next operator to be started follows."""
     armed: int = 0
-    """At which write the victim that is started next dies."""
+    """The write at which the next victim to be started dies; 0 for never."""
 
     def __post_init__(self) -> None:
         self.history = History(self.testbed.recorder, self.namespace)
 
     @property
     def client(self) -> Client:
-        """The client for actions of users."""
+        """The client for user actions."""
         return self.testbed.client
 
     def start(self, role: Role) -> None:
@@ -134,7 +139,7 @@ class CrashRun:
         self.tasks[role] = asyncio.create_task(run())
 
     async def replace_operator(self, line: Line) -> None:
-        """Let another version take over."""
+        """Stop the operator, and let a version of this release line take over."""
         await death(self.tasks.pop("operator"))
         self.line = line
         self.start("operator")
@@ -144,12 +149,12 @@ class CrashRun:
             await death(task)
 
     async def play_chapter(self, chapter: Chapter, right: dict[str, dict[str, Any]]) -> int:
-        """Play a chapter; return how often the victim wrote until it died, or until the end."""
+        """Run a chapter; return how often the victim wrote until it died or the chapter ended."""
         self.armed = self.k if chapter.killed else 0
         mortal = self.clients[self.victim]
         mortal.writes, mortal.k = 0, self.armed
         await chapter.act(self)
-        mortal = self.clients[self.victim]  # the act may have started another one
+        mortal = self.clients[self.victim]  # the act may have started another operator
         done = chapter.ended(self)
         ended = asyncio.create_task(self._ended(chapter, done, right.get(chapter.name)))
         died = asyncio.create_task(mortal.dead.wait())
@@ -171,14 +176,15 @@ class CrashRun:
         return mortal.writes
 
     async def _restart(self) -> None:
-        """End the dead victim, and start a new one."""
+        """Stop the dead victim, and start a new one."""
         self.armed = 0
         task = self.tasks.pop(self.victim)
         await death(task)
         self.start(self.victim)
 
     async def _ended(self, chapter: Chapter, done: Done, right: dict[str, Any] | None) -> dict[str, Any]:
-        """The final state: as it is known to be, or, where none is known yet, as it is when nothing moves any more."""
+        """Wait for the final state and return it: the known one or, if there is none yet, the state in which nothing
+        changes any more."""
         if right is None:
             await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT)
             await asyncio.to_thread(self.history.quiet, REST, WAIT, resources=KINDS)
@@ -207,7 +213,7 @@ class Testbed:
 async def play(
     testbed: Testbed, story: Sequence[Chapter], victim: Role, k: int, right: dict[str, Any]
 ) -> dict[str, int]:
-    """Play one life; return the victim's writes in each chapter."""
+    """Run one life; return the victim's number of writes in each chapter."""
     played = CrashRun(testbed, f"{testbed.name}-{k}", victim, k)
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": played.namespace}}
     await testbed.client.create(NAMESPACES, body)
@@ -222,10 +228,12 @@ async def play(
 async def all_deaths(
     cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, lives: int = LIVES
 ) -> dict[str, int]:
-    """Play a story without a death, then with a death at each write of each chapter; return the numbers of writes.
-    `name` begins the names of the namespaces; so many `lives` are played at a time."""
+    """Run a story without a death, then with a death at each write of each chapter; return the numbers of writes.
+
+    `name` is the prefix of the namespaces' names; `lives` lives run at a time.
+    """
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(4 * lives))  # waits block a thread each
+    loop.set_default_executor(ThreadPoolExecutor(4 * lives))  # each wait blocks a thread
     async with AsyncExitStack() as stack:
         maps = () if any(watched.resource == PODGANGMAPS for watched in WATCHED) else (Watched(PODGANGMAPS),)
         recorder = Recorder(cluster.kubeconfig, "chaos", (*WATCHED, *maps))
@@ -267,20 +275,21 @@ async def _set_up(client: Client) -> None:
 
 
 def pods_made(played: CrashRun) -> tuple[int, int]:
-    """How many pods were made so far, and how many deleted."""
+    """Return the number of pods created so far, and the number of pods deleted."""
     records = played.history.records("pods")
     deleted = {r.uid for r in records if r.kind == DELETED or r.object["metadata"].get("deletionTimestamp")}
     return len({r.uid for r in records if r.kind == ADDED}), len(deleted)
 
 
 def normal(view: View, namespace: str) -> dict[str, Any]:
-    """The parts that are the same in every life: all but names, times, uids and versions that are given by chance."""
+    """Return the parts of the state that are the same in every life: all except random names, times, UIDs and
+    versions."""
     pods = _numbered(view.list("pods"))
     named_by_time = [*(gang["metadata"]["name"] for gang in view.list("podgangs")), *map(str, view.list("podgangmaps"))]
     times = sorted({time for text in named_by_time for time in GANG_TIME.findall(text)})
 
     def named(text: str) -> str:
-        """Without the times in names of gangs: only their order is the same."""
+        """Replace the epochs in a text, such as a gang's name, by their order, which is the same in every life."""
         text_here = pods.get(text, text).replace(namespace, "HERE")
         return GANG_TIME.sub(lambda match: f"#{times.index(match[0])}" if match[0] in times else match[0], text_here)
 
@@ -305,8 +314,11 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
 
 
 def _numbered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Pod or its hostname → the hostname that it has where the pods of a clique are numbered in the order of their
-    gangs. Which pod goes to which gang depends on which is older, and creation timestamps have whole seconds."""
+    """Map the name and the hostname of each pod to the hostname that the pod would have if a clique's pods were
+    numbered in the order of their gangs.
+
+    Which pod goes to which gang depends on the pods' ages, and creation timestamps have a resolution of one second.
+    """
     entries = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in documents]
     in_order = sorted(entries, key=lambda item: item[:3])
     hostnames = sorted((clique, hostname) for clique, _, hostname, _ in entries)

@@ -1,4 +1,4 @@
-"""Sets, cliques, pods and nodes by hand, for the tests of the reference."""
+"""Handmade sets, cliques, pods and nodes for the tests of the reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMESPACE = "ns"
 
 
 def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int = 1) -> PodCliqueSet:
-    """A router alone, and prefill and decode in a scaling group."""
+    """Return a set with a standalone router clique, and with prefill and decode in one scaling group."""
 
     def clique(name: str, pods: int, minimum: int) -> dict[str, Any]:
         container = {"name": "main", "image": "x", "env": [{"name": "OWN", "value": "1"}]}
@@ -52,8 +52,8 @@ def disaggregated(replicas: int = 1, group_replicas: int = 3, min_available: int
 
 
 def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Placement:
-    """The gangs of a replica on the line of names. `live`: the replicas of its scaling groups, by default those of the
-    template."""
+    """Return the gangs of a replica on the release line `names`. `live` is the number of replicas of its scaling
+    groups; by default that of the template."""
     cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [
         components.group(config.name, config.replicas if live is None else live, config.min_available)
@@ -63,12 +63,12 @@ def placement(pcs: PodCliqueSet, index: int = 0, live: int | None = None) -> Pla
 
 
 def standalone(pcs: PodCliqueSet, index: int, template: CliqueTemplate, **options: Any) -> dict[str, Any]:
-    """The manifest of a standalone clique on the line of names."""
+    """Return the manifest of a standalone clique on the release line `names`."""
     return children.standalone_clique(pcs, index, template, NAMES, **options)
 
 
 def members(pcs: PodCliqueSet, group: PodCliqueScalingGroup, **options: Any) -> list[dict[str, Any]]:
-    """The manifests of the cliques of the first scaling group on the line of names."""
+    """Return the manifests of the cliques of the first scaling group on the release line `names`."""
     replicas, index = group.spec.replicas, int(group.metadata.label(labels.REPLICA_INDEX))
     config = children.group_configs(pcs)[0]
     gang_placement = placement(pcs, index, replicas)
@@ -76,20 +76,20 @@ def members(pcs: PodCliqueSet, group: PodCliqueScalingGroup, **options: Any) -> 
 
 
 def balanced(clique: PodClique, current: list[Pod]) -> tuple[list[int], list[Pod]]:
-    """The indices of missing pods and the surplus pods of a clique that is in one gang with all its replicas."""
+    """Return the indices of the missing pods and the surplus pods of a clique whose replicas are all in one gang."""
     gang, target = clique.metadata.label(labels.PODGANG), clique.metadata.label(labels.TEMPLATE_HASH)
     difference = pods.difference({gang: clique.spec.replicas}, current, target, lambda _: True)
     return [index for index, _ in difference.missing], difference.surplus
 
 
 def clique(manifest: dict[str, Any], uid: str = "u-clique") -> PodClique:
-    """A clique object as the API server would give it back."""
+    """Return a clique as the API server would return it."""
     metadata = {**manifest["metadata"], "uid": uid, "generation": 1, "resourceVersion": "1"}
     return msgspec.convert({**manifest, "metadata": metadata}, PodClique)
 
 
 def pod(owner: PodClique, index: int, **options: Any) -> Pod:
-    """A pod of a clique. `options`: node, gated, ready, terminating, phase, gang."""
+    """Return a pod of a clique. `options`: node, gated, ready, terminating, phase, gang."""
     pod_labels = {**(owner.metadata.labels or {}), labels.PODCLIQUE: owner.metadata.name}
     if "gang" in options:
         pod_labels[labels.PODGANG] = options["gang"]
@@ -110,7 +110,7 @@ def pod(owner: PodClique, index: int, **options: Any) -> Pod:
 
 
 def node(name: str, gpus: int, **options: Any) -> model.Node:
-    """A ready node. `options`: labels, taints, unschedulable, ready."""
+    """Return a node. `options`: labels, taints, unschedulable, ready."""
     return msgspec.convert(
         {
             "metadata": {"name": name, "labels": options.get("labels", {})},
@@ -125,7 +125,7 @@ def node(name: str, gpus: int, **options: Any) -> model.Node:
 
 
 def gpu_pod(name: str, gpus: int, **spec: Any) -> model.Pod:
-    """An unbound pod that wants GPUs."""
+    """Return an unbound pod that requests GPUs."""
     container = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}} if gpus else {}
     return msgspec.convert(
         {

@@ -1,5 +1,8 @@
-"""Recorded hashes of upstream's operators: `fixtures/hashes/vectors.json`. Each list has one value for each version of
-the Kubernetes libraries; `legacy` is what releases write, `canonical` what upstream's PR 566 wrote."""
+"""Recorded hashes of upstream's operators, from `fixtures/hashes/vectors.json`.
+
+Each list has one value for each version of the Kubernetes libraries; `legacy` values are what releases write,
+`canonical` values what upstream's PR 566 wrote.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def vectors() -> list[dict[str, Any]]:
 
 
 def expected(vector: dict[str, Any]) -> dict[tuple[str, str, str], str]:
-    """The hashes of a vector by library, form and clique; the generation hash by an empty name."""
+    """Return the hashes of a vector by library, form and clique; the generation hash has an empty clique name."""
     every = {**vector["cliques"], "": vector["generation"]}
     return {
         (library, form, name): hashes[form][number]

@@ -1,4 +1,4 @@
-"""A client whose process dies in the middle of its work, and to which the cluster consists of one namespace."""
+"""A client whose process dies in the middle of its work, and which sees a single namespace of the cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ _OF_STORAGE = {"persistentvolumes", "storageclasses", "csinodes", "csidrivers", 
 _EVERYWHERE = frozenset(
     {"namespaces", "nodes", "clustertopologybindings", "priorityclasses", "selfsubjectreviews", *_OF_STORAGE}
 )
-"""Resources that belong to no namespace."""
+"""Cluster-scoped resources."""
 
 
 class Mortal(Client):
-    """A client whose process dies with its `k`-th write (from 1); 0 lives for ever. It never hears the answer: the
-    write has happened, and the process doesn't know. With a `namespace` it sees nothing of any other, so that many
-    operators and schedulers can live on one cluster, each with its own."""
+    """A client whose process dies with its `k`-th write (counted from 1); with `k` = 0 it never dies.
+
+    The process never receives the response to that write: the write has happened, but the process does not know it.
+    With a `namespace`, the client sees no other namespace, so that many operators and schedulers can run on one
+    cluster, each in its own namespace.
+    """
 
     def __init__(self, *arguments: Any, namespace: str = "", **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -52,7 +55,7 @@ class Mortal(Client):
 
 
 async def death(task: asyncio.Task[None]) -> None:
-    """Cut off the work that is under way: nothing that it knew survives."""
+    """Abort the work in progress; nothing that the process knew survives."""
     task.cancel()
     with suppress(asyncio.CancelledError, BaseExceptionGroup):
         await task

@@ -1,5 +1,5 @@
-"""A cluster in miniature in which updates are played: the planners of all levels take their steps in turn, and
-their decisions are carried out at once. No API server, no events, no time but a count of seconds."""
+"""A miniature cluster for updates: the planners of all levels take their steps in turn, and their decisions are carried
+out at once. It has no API server, no events, and no time other than a count of seconds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.reference.examples import balanced, disaggregated, members, pod, stan
 
 
 class Rolling:
-    """A set as `disaggregated` makes it (router alone; prefill and decode in the group workers), at rest."""
+    """A set from `disaggregated` (router standalone; prefill and decode in the group workers), at rest."""
 
     def __init__(self, replicas: int = 1, group_replicas: int = 2, min_available: int = 1) -> None:
         self.pcs = disaggregated(replicas, group_replicas, min_available)
@@ -40,7 +40,7 @@ class Rolling:
         self.held_cliques: set[str] = set()
         """Cliques whose new pods do not become Ready."""
         self.deleted_pods: list[str] = []
-        """Names of pods in the order in which they were deleted."""
+        """Names of pods in the order of their deletion."""
         self.settle()
 
     # -- changes -------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class Rolling:
     # -- what there is -------------------------------------------------------------------------------------------
 
     def of(self, clique: str) -> list[Pod]:
-        """The pods of a clique by index."""
+        """Return the pods of a clique by index."""
         owner = self.cliques.get(clique)
         clique_pods = [
             p for p in self.pods.values() if owner is not None and p.metadata.controller.uid == owner.metadata.uid
@@ -72,7 +72,7 @@ class Rolling:
         return [member.metadata.name for member in self.of(clique)]
 
     def outdated(self) -> list[str]:
-        """Names of the pods that are not of the present template."""
+        """Return the names of the pods that do not have the current template."""
         pod_names = []
         for name, clique in self.cliques.items():
             current = update_progress.revision(self.pcs, clique)
@@ -101,7 +101,8 @@ class Rolling:
         return msgspec.json.encode([self.pcs.status, self.cliques, self.groups, self.pods])
 
     def tick(self) -> None:
-        """Advance by a second: each controller has one pass, and pods that are older and not held become Ready."""
+        """Advance by one second: each controller makes one pass, and pods that are at least a second old and not held
+        become Ready."""
         self.second += 1
         now = timestamps.text(1_800_000_000 + self.second)
         self.set_pass(now)
@@ -211,7 +212,7 @@ class Rolling:
         del self.cliques[clique]
 
     def until_ended(self, passes: int = 200) -> Iterator[None]:
-        """Each moment of an update, until it has ended."""
+        """Yield after each second of an update, until the update has ended."""
         for _ in range(passes):
             self.tick()
             yield

@@ -1,4 +1,4 @@
-"""The hooks answer whatever is sent, with a verdict and never with a breakdown."""
+"""Tests that the hooks respond to anything with a verdict and never fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.SCHEDULE
 
 
 class Cluster:
-    """The objects of a cluster: the binding `top`, and sets by name."""
+    """A cluster with the binding `top`, and with sets by name."""
 
     def __init__(self, **sets):
         self.sets = sets
@@ -74,7 +74,7 @@ async def _all_hooks(request):
 async def test_any_json_gets_a_verdict(new, old):
     try:
         orjson.dumps([new, old])
-    except TypeError:  # an integer that orjson cannot write cannot come either
+    except TypeError:  # the API server cannot send an integer that orjson cannot write
         return
     for operation in ("CREATE", "UPDATE"):
         await _all_hooks({"uid": "1", "operation": operation, "object": new, "oldObject": old})
@@ -95,7 +95,7 @@ async def test_a_set_with_anything_anywhere_gets_a_verdict(seed, wrong):
 
 
 def _spoilt(random, pcs, wrong):
-    """A copy in which one value is another."""
+    """Return a copy in which one value is replaced by `wrong`."""
     changed = copy.deepcopy(pcs)
     places = []
 

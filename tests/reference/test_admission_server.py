@@ -1,4 +1,5 @@
-"""The webhook server bounds what it reads by what the API server can send, and its time by the size of the review."""
+"""Tests that the webhook server limits what it reads to what the API server can send, and limits its time by the size
+of the review."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ WITHIN = 60.0
 
 @asynccontextmanager
 async def server(tmp_path: Path) -> AsyncIterator[int]:
-    """A webhook server; gives its port."""
+    """Run a webhook server, and yield its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -42,7 +43,7 @@ def unverified() -> ssl.SSLContext:
 
 
 async def posted(tmp_path: Path, data: Any) -> tuple[int, bytes]:
-    """Status and body of the answer to a review."""
+    """Return status and body of the response to a review."""
     async with (
         asyncio.timeout(WITHIN),
         server(tmp_path) as port,

@@ -1,4 +1,5 @@
-"""The reference's verdicts without an API server: the suite's manifests, generated sets against the suite's model."""
+"""Tests of the reference's verdicts without an API server, on the suite's manifests and on generated sets, which the
+suite's model judges as well."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ WORDS = {"binding": "top", "scheduler": apiserver.SCHEDULER_NAME}
 ON = {"topology", "mnnvl", "kai", "authorizer"}
 FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.SCHEDULER_NAME,), bindings=apiserver.LEVELS)
 CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
-"""Rules that only an API server checks."""
+"""Rules that only a real API server can check, because they are CEL expressions."""
 GENERATED = 2000
 
 
@@ -53,7 +54,7 @@ def test_there_is_a_manifest_for_each_rule_that_one_request_can_show():
     expected |= {f"VAL-{n}" for n in [*range(40, 46), *range(50, 57), *range(58, 69)]}
     expected |= {f"UPD-{n:02}" for n in [*range(1, 10), *range(12, 22)]} | {f"VTC-{n:02}" for n in range(1, 12)}
     expected |= {f"CTV-{n:02}" for n in range(1, 7)} | {f"MNV-{n:02}" for n in range(1, 6)}
-    # VAL-06 is A-07. Of VAL-56, the comment of the field says the reverse.
+    # VAL-06 is tested as A-07. The field's comment contradicts VAL-56.
     assert expected - listed <= {"VAL-06", "VAL-56"} and len(expected) > 70
 
 

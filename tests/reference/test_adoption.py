@@ -1,4 +1,5 @@
-"""Children that have lost their controller are adopted, and those of others are not (CHG-DEL-07, decision 010)."""
+"""Tests that children without a controller are adopted, unless they belong to another owner (CHG-DEL-07, decision
+010)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def uids(w: World, *kinds: str) -> set[str]:
 
 
 def uncontrolled(w: World) -> list[str]:
-    """Objects without a controller that exists."""
+    """Return the objects whose controller does not exist."""
     present = {item["metadata"]["uid"] for item in w.api.objects.values()}
     return [
         f"{kind} {item['metadata']['name']}"
@@ -34,7 +35,7 @@ def uncontrolled(w: World) -> list[str]:
 
 
 async def orphan(w: World) -> None:
-    """Delete the set as `kubectl delete --cascade=orphan` does: what it controls loses its controller."""
+    """Delete the set as `kubectl delete --cascade=orphan` does: the objects that it controls lose their controller."""
     pcs = w.api.get("podcliquesets", "s")
     assert pcs is not None
     w.api.collects = False
@@ -50,7 +51,7 @@ async def strip(w: World, chosen: Callable[[Object], bool]) -> None:
 
 
 async def adopted(w: World, expected: set[str], strategy: str, *, pods: int = 4) -> None:
-    """Everything has a controller again, and the next update ends."""
+    """Wait until everything has a controller again, and check that the next update ends."""
     await w.until(lambda: w.serving(pods) and w.status().get("availableReplicas") and not uncontrolled(w), "adopted")
     assert uids(w, *KINDS) == expected
     assert w.status().get("lastErrors") is None
@@ -84,8 +85,10 @@ async def test_what_loses_its_controller_gets_it_back(kind: str):
 
 
 async def test_what_is_restored_from_a_backup_is_adopted():
-    """The objects have new uids, and name the old ones as their owners; statuses are gone. The garbage collector, which
-    would delete them, comes late. The token Secret was not saved."""
+    """The objects have new UIDs but refer to the old UIDs of their owners, and their statuses are gone.
+
+    The garbage collector, which would delete the objects, lags. The token Secret was not backed up.
+    """
     async with world(the_set(**SIZES), 4) as w:
         w.api.collects = False
         await w.stop()

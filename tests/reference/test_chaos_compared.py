@@ -1,4 +1,4 @@
-"""The parts of a life that are the same in all lives, and the parts that may differ by chance."""
+"""Tests of which parts of a life are the same in all lives, and which may differ by chance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.reference.chaos import normal
 
 
 class Seen:
-    """A view of pods only."""
+    """A view that contains only pods."""
 
     def __init__(self, gangs: dict[str, str]) -> None:
         self._pods = [

@@ -1,4 +1,4 @@
-"""Resource claims: their names, the pods that use them, and the templates that they are made from."""
+"""Tests of resource claims: their names, the pods that use them, and the templates from which they are created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Objects of one set that would have one name are refused, and stored sets with some stay editable."""
+"""Tests that a set in which two objects would have the same name is rejected, and that such a set remains editable if
+it is already stored."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def test_a_stored_set_with_a_collision_stays_editable(name: str) -> None:
 
 @pytest.mark.parametrize("name", COLLIDING)
 def test_a_stored_set_with_a_collision_can_be_deleted(name: str) -> None:
-    """The operator removes its finalizer by an update; a refusal would keep the set for ever."""
+    """The operator removes its finalizer by an update; a rejection would keep the set forever."""
     metadata = {**COLLIDING[name]["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     stored = {**COLLIDING[name], "metadata": {**metadata, "finalizers": [SET_FINALIZER]}}
     reply = apiserver.ask({**stored, "metadata": {**metadata, "finalizers": []}}, before=stored)
@@ -99,7 +100,7 @@ def test_an_update_that_adds_a_collision_is_refused() -> None:
 
 
 class Found(Informer[PodClique]):
-    """Knows one clique."""
+    """An informer that knows one clique."""
 
     def __init__(self, clique: PodClique) -> None:
         self._clique = clique

@@ -1,4 +1,4 @@
-"""The operator's configuration file."""
+"""Tests of the operator's configuration file."""
 
 from __future__ import annotations
 

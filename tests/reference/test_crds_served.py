@@ -1,4 +1,4 @@
-"""The CRDs on a real API server: they are taken without a warning, and the files are what would be generated now."""
+"""Tests of the CRDs on a real API server: it accepts them without a warning, and the files are up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placing gangs: whole or not at all, minimums before extra pods, no capacity held by waiting gangs."""
+"""Tests of placing gangs: as a whole or not at all, minimums before extra pods, no capacity held by waiting gangs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GPU = "nvidia.com/gpu"
 
 
 def gang(name, *groups):
-    """Groups as (minimum, pods, GPUs a pod)."""
+    """Return a gang; `groups` are (minimum, pods, GPUs per pod)."""
     return Gang(
         name,
         [
@@ -67,7 +67,7 @@ def test_bound_pods_count_to_the_floor():
 
 
 def test_a_lost_pod_does_not_wait_for_one_of_another_group():
-    for replaced in (1, 0):  # the pod of the first group fits nowhere, or does not exist yet
+    for replaced in (1, 0):  # the pod of the first group fits nowhere (1), or does not exist yet (0)
         half = gang("a", (2, replaced, 8), (1, 1, 1))
         half.groups[0].members = [(gpu_pod("a-0-x", 8), "m")]
         plan = cycle.plan([half], Capacity([node("n", 4), node("m", 8)], {"m": {GPU: 8000}}))
@@ -151,7 +151,7 @@ shapes = st.lists(
 )
 
 
-@settings(deadline=None)  # a busy machine is no slow scheduler
+@settings(deadline=None)  # a busy machine must not count as a slow scheduler
 @given(shapes, st.lists(st.integers(0, 8), min_size=1, max_size=4))
 def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
     items = [gang(f"g{i}", *groups) for i, groups in enumerate(gangs)]
@@ -171,7 +171,7 @@ def test_whatever_comes_no_gang_is_torn_and_no_node_overfull(gangs, nodes):
 
 
 def test_a_scaled_gang_follows_a_base_that_took_the_room_of_an_extra_pod():
-    """In the same cycle: the binding of its base begins no other one."""
+    """The scaled gang is placed in the same cycle, because binding its base gang does not trigger another one."""
     wide, scaled = gang("wide", (1, 2, 4)), gang("scaled", (1, 1, 2))
     base = Gang("base", [Group("base-0", 1, [gpu_pod("base-0-0", 4, nodeSelector={"only": "yes"})])])
     scaled.base = "base"
@@ -200,7 +200,8 @@ def test_gangs_that_no_extra_pod_holds_up_cost_one_look_at_the_extra_pods(monkey
 
 
 def undecided(**around):
-    """A cycle in which the search for gang `high` gives up: it fits, but not with large pods on the fullest nodes."""
+    """Plan a cycle in which the search for gang `high` may give up: the gang fits, but not with the large pods on the
+    fullest nodes."""
     high, low, harmless = gang("high", (1, 1, 3), (2, 2, 2)), gang("low", (1, 1, 1)), gang("harmless", (1, 1, 0))
     high.priority = 1
     harmless.groups[0].waiting = [gpu_pod("harmless-0-0", 0, nodeSelector={"only": "cpu"})]
@@ -224,8 +225,8 @@ def test_a_search_that_gives_up_keeps_the_room_from_gangs_of_lower_priority(monk
 
 
 def test_a_search_that_gives_up_because_of_filters_keeps_the_room(monkeypatch):
-    """The gang fits, but not with the pod that may run anywhere on the fullest node, where the other one needs its host
-    port."""
+    """The gang fits, but not if the pod that may run anywhere is placed on the fullest node, where the other pod needs
+    the same host port."""
     monkeypatch.setattr(search, "STEPS_PER_GANG", 0)
     high, low = gang("high", (1, 1, 1), (1, 1, 1)), gang("low", (1, 1, 4))
     high.priority = 1

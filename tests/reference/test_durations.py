@@ -1,4 +1,4 @@
-"""Durations as Go reads and writes them."""
+"""Tests that durations are read and written as Go does."""
 
 from __future__ import annotations
 

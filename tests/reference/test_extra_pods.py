@@ -1,4 +1,4 @@
-"""Extra pods that give way to the minimum of another gang: what other pods were placed because of."""
+"""Tests of extra pods that give way to the minimum of another gang, unless other pods were placed because of them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def group(name: str, minimum: int, pods: int, app: str = "", **spec: object) -> 
 
 
 def plan(nodes: dict[str, int], *gangs: Gang) -> dict[str, str]:
-    """Return pod → node. `nodes` are the numbers of GPUs; each node is a zone of its own."""
+    """Return pod → node. `nodes` maps names to numbers of GPUs; each node is its own zone."""
     hosts = [node(name, gpus, labels={ZONE: f"z-{name}", HOST: name}) for name, gpus in nodes.items()]
     return {pod.metadata.name: name for pod, name in cycle.plan(gangs, Capacity(hosts, {})).bindings}
 
 
 @pytest.mark.parametrize("spec", [PORT, DISK], ids=["host port", "volume"])
 def test_an_extra_pod_with_a_port_or_a_volume_is_placed(spec: dict[str, object]) -> None:
-    """The cycle looks whether it could give way, and places it again."""
+    """The cycle tries whether the pod could give way, and then places it again."""
     bindings = plan({"a": 8, "b": 8}, Gang("g", [group("w", 1, 2, **spec)]), Gang("late", [group("l", 9, 9)]))
     assert bindings.keys() >= {"w-0", "w-1"}
 

@@ -1,4 +1,4 @@
-"""Complaints of an operator about a cluster that lacks what the operator needs."""
+"""Tests of an operator's complaints about a cluster that lacks what the operator needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_FOUND = ApiError(404, "NotFound", "", {}, None)
 
 
 class Answers:
-    """A client that gets these answers, by the end of the path; anything else is not there."""
+    """A client that returns these responses by the last part of the path; everything else is not found."""
 
     def __init__(self, **answers: object) -> None:
         self._answers = answers
@@ -48,7 +48,7 @@ async def test_the_crd_of_an_earlier_version_that_is_in_the_way_is_named():
     complaint = await complaint_about(Features(topology=True), clustertopologies={"metadata": {}})
     assert EARLIER_TOPOLOGIES in complaint
     assert f"kubectl delete crd {EARLIER_TOPOLOGIES}" in complaint
-    assert "kubectl get" in complaint  # what it holds is to be kept first
+    assert "kubectl get" in complaint  # the user is to save the objects first
 
 
 # -- gangs on kube-scheduler (WL37-E01, WL37-E05, WL-H13, WL-H14) ------------------------------------------------------

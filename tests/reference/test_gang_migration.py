@@ -1,4 +1,4 @@
-"""The assignment of the pods of one line of the contract to the gangs of the other (GM-80 to GM-90)."""
+"""Tests of how pods of one release line are assigned to the gangs of the other (GM-80 to GM-90)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pcs() -> PodCliqueSet:
 
 
 def placed(pcs: PodCliqueSet) -> Placement:
-    """The gangs of the line MAPS."""
+    """Return the gangs on the release line `maps`."""
     cliques = [components.clique(t.name, t.spec.replicas, t.spec.minimum) for t in children.standalone_templates(pcs)]
     groups = [components.group(c.name, c.replicas, c.min_available) for c in children.group_configs(pcs)]
     layout = first([*cliques, *groups], "g", lambda count: [str(T + number) for number in range(count)])
@@ -36,7 +36,7 @@ def router(pcs: PodCliqueSet) -> PodClique:
 
 
 def member(pcs: PodCliqueSet, index: int) -> PodClique:
-    """The clique `decode` of a replica of the scaling group, as the line NAMES has made it."""
+    """Return the clique `decode` of a replica of the scaling group, as the release line `names` creates it."""
     manifest = children.scaling_group(pcs, 0, children.group_configs(pcs)[0])
     metadata = {**manifest["metadata"], "uid": "u-group", "generation": 1, "resourceVersion": "1"}
     group = msgspec.convert({**manifest, "metadata": metadata}, PodCliqueScalingGroup)
@@ -87,6 +87,6 @@ def test_the_annotation_of_kai_follows_in_the_same_write(pcs: PodCliqueSet) -> N
 
 
 def changed(patch: dict[str, Any]) -> dict[str, str | None]:
-    """The labels that a patch changes; it changes nothing else."""
+    """Return the labels that a patch changes; check that it changes nothing else."""
     assert patch.keys() == {"metadata"} and patch["metadata"].keys() == {"labels"}
     return dict(patch["metadata"]["labels"])

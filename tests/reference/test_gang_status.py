@@ -1,4 +1,4 @@
-"""The status of a gang that the scheduler writes."""
+"""Tests of the PodGang status that the scheduler writes."""
 
 from __future__ import annotations
 

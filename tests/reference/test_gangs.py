@@ -1,4 +1,4 @@
-"""Gangs: their shape, when they are complete, and when gates go."""
+"""Tests of gangs: their shape, when they are complete, and when gates are removed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_live_scaling_group_says_how_many_replicas_there_are():
 
 
 def test_gangs_that_are_known_by_indices_have_the_documented_labels_alone():
-    """OBJ-201, OBJ-202 and OBJ-214 list them."""
+    """Exactly the labels of OBJ-201, OBJ-202 and OBJ-214."""
     pcs = disaggregated(group_replicas=2)
     planned = gangs.planned(pcs, 3, placement(pcs, 3, None), NAMES)
     manifests = [gangs.manifest(pcs, gang, "gang") for gang in planned]

@@ -1,4 +1,5 @@
-"""Every hash that is recorded of upstream's operators is reproduced, by each version of the Kubernetes libraries."""
+"""Tests that every hash recorded from upstream's operators is reproduced for each version of the Kubernetes
+libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.reference import hash_vectors
 
 VECTORS = {vector["name"]: vector for vector in hash_vectors.vectors()}
 NEWER = {"projected-podcertificate-userannotations", "workload-ref", "scheduling-group"}
-"""Vectors with fields that the pinned library does not know."""
+"""Vectors with fields that the pinned library does not have."""
 
 
 def set_of(template: dict[str, Any]) -> PodCliqueSet:
@@ -78,7 +79,7 @@ def test_a_template_without_anything_has_a_hash() -> None:
 
 
 def test_every_field_of_the_served_pod_spec_is_hashed() -> None:
-    """A change of a field that no library of ours knows would not be noticed."""
+    """A change to a field that none of our library versions knows would go unnoticed."""
     crd = yaml.safe_load((crds.FOLDER / "podcliquesets.grove.io.yaml").read_text())
     served = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for step in ("spec", "template", "cliques", "", "spec", "podSpec"):
@@ -88,7 +89,7 @@ def test_every_field_of_the_served_pod_spec_is_hashed() -> None:
 
 
 def _unknown(schema: dict[str, Any], struct: str, path: str):
-    """Paths of a schema that the newest struct does not have."""
+    """Yield the paths of a schema that the latest struct does not have."""
     types = pod_template_types()
     fields = {}
 

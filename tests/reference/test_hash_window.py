@@ -1,4 +1,4 @@
-"""Which stored hashes count as those of the present template."""
+"""Tests of which stored hashes count as hashes of the current template."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def workload(spec=UNSORTED):
 
 
 def stored(pcs, scheme):
-    """The generation hash and the template hash of the first clique, as an operator of this scheme writes them."""
+    """Return the generation hash and the template hash of the first clique, as an operator with this scheme writes
+    them."""
     policy, template = Policy(scheme), pcs.spec.template.cliques[0]
     return hashes.known_generation(pcs, policy).written, hashes.known_template(template, None, policy).written
 
@@ -92,7 +93,7 @@ def test_a_change_that_means_something_forgets_what_was_current_before():
 
 
 def test_a_library_that_does_not_know_a_field_says_nothing_of_its_template():
-    """Its hash would be the same before and after a change of just that field."""
+    """Its hash would be the same before and after a change to only that field."""
     pcs = workload({**UNSORTED, "schedulingGroup": {"podGroupName": "a"}})
     for name in ("legacy-0.34", "legacy-0.35", "canonical-0.35"):
         _, template = stored(pcs, SCHEMES[name])

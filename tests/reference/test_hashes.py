@@ -1,4 +1,4 @@
-"""Hashes change with the meaning of a template and with nothing else."""
+"""Tests that hashes change with the meaning of a template and with nothing else."""
 
 from __future__ import annotations
 

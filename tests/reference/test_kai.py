@@ -1,4 +1,4 @@
-"""The back-end for KAI: what it writes, alone and with the operator on an API server in memory."""
+"""Tests of the back-end for KAI: what it writes, both alone and with the operator on an in-memory API server."""
 
 from __future__ import annotations
 
@@ -214,7 +214,8 @@ async def test_gangs_and_pods_of_a_set_are_written_for_kai():
         [created] = [w for w in cluster.api.writes if w == ("ADDED", ("podgroups", "ns", "s-0"))]
         assert created
 
-        # A queue that somebody changed stays, and so does the annotation of the gang, whatever is reconciled.
+        # A queue that another client has changed stays, as does the gang's annotation, regardless of what is
+        # reconciled.
         await cluster.api.patch(
             ("podgroups", "ns", "s-0"), {"spec": {"queue": "other", "minMember": 1}}, "merge", False
         )

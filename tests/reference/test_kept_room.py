@@ -1,4 +1,4 @@
-"""The gang scheduler keeps room for a gang whose search gives up, and not for ever (GS-25)."""
+"""Tests that the gang scheduler reserves capacity for a gang whose search gives up, but not forever (GS-25)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The operator or the gang scheduler is killed after each of its writes in turn, and started again: a set that is made,
-scaled out, scaled in, terminated or preempted ends as it always does.
-"""
+"""Tests that a killed process is harmless: the operator or the gang scheduler is killed after each of its writes in
+turn and started again, and a set that is created, scaled out, scaled in, terminated or preempted still ends in its
+usual state."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
 MADE = 2 + 2 * 2
-"""Pods of the set that is made."""
+"""The number of pods of the created set."""
 PAIR = 2
-"""Pods of each set that others are preempted for, with a GPU each; the only node of its profile has as many."""
+"""The number of pods of each set in the preemption tests, with one GPU each; the only node with their profile has as
+many GPUs."""
 
 
 def complete(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> dict[str, Any]:
-    """Add the values of the defaulting webhook, which these clusters do not have."""
+    """Add the values that the defaulting webhook would add; these clusters do not have it."""
     spec = {**manifest["spec"]["template"], "headlessServiceConfig": {"publishNotReadyAddresses": True}, **template}
     metadata = {**manifest["metadata"], "namespace": played.namespace}
     return {**manifest, "metadata": metadata, "spec": {**manifest["spec"], "template": spec}}
@@ -40,7 +41,8 @@ def complete(manifest: Mapping[str, Any], played: CrashRun, **template: Any) -> 
 
 
 async def make(played: CrashRun) -> None:
-    """A standalone clique and a scaling group with a base and a scaled replica, each clique after the one before."""
+    """Create a set with a standalone clique and a scaling group that has a base and a scaled replica; each clique
+    starts after the previous one."""
     small = {
         "routers": 2,
         "workers": 2,
@@ -103,7 +105,8 @@ async def crash(played: CrashRun) -> None:
 
 
 def settled(replicas: int) -> Done:
-    """The set is available, its group and its clique have so many replicas, and nothing is being made anew."""
+    """Return a predicate that holds once the set is available, its group and its clique have this many replicas, and
+    nothing is being recreated."""
 
     def is_settled(view: View) -> bool:
         pcs, group = view.get("podcliquesets", "s"), view.get("podcliquescalinggroups", "s-0-g")
@@ -122,7 +125,7 @@ def anew(played: CrashRun) -> Done:
 
 
 def terminated_at_most_twice(played: CrashRun) -> None:
-    """In the worst case once more than without the death (CHG-GT-27)."""
+    """At most one termination more than without the death (CHG-GT-27)."""
     assert max(incarnations.counts(played.history, "podcliques").values()) - played.notes["made"] <= 2, played.namespace
 
 
@@ -158,7 +161,7 @@ async def make_pair(played: CrashRun, priority: str) -> None:
 
 
 def gang(view: View, pcs: str) -> Mapping[str, Any] | None:
-    """The gang of a set; None if it has none yet."""
+    """Return the gang of a set, or None if it has no gang yet."""
     return next((candidate for candidate in view.list("podgangs") if label(candidate, labels.PART_OF) == pcs), None)
 
 
@@ -167,7 +170,8 @@ def stands(view: View) -> bool:
 
 
 def preempted(view: View) -> bool:
-    """The gang of higher priority is placed whole, and the other one waits whole, and says why."""
+    """Return whether the gang of higher priority is placed as a whole, and the other gang waits as a whole and reports
+    why."""
     low_gang = gang(view, "low")
     reported = condition_is(low_gang, "DisruptionTarget") == "True" and condition_is(low_gang, "Scheduled") == "False"
     high, low = predicates.pods_of(view, "high-0-w"), predicates.pods_of(view, "low-0-w")
@@ -199,5 +203,5 @@ def test_a_death_changes_nothing_in_the_end(
     bare_cluster: Cluster, name: str, story: Sequence[Chapter], victim: Role, least: Sequence[int]
 ) -> None:
     writes = asyncio.run(all_deaths(bare_cluster, name, story, victim))
-    # Else nothing was tried.
+    # Otherwise nothing was tested.
     assert all(count >= lowest for count, lowest in zip(writes.values(), least, strict=True)), writes

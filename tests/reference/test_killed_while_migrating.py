@@ -1,8 +1,8 @@
-"""The operator is killed while it migrates the hashes that an earlier version has left behind: the one that is started
-next goes on where that one ended, and no pod is ever touched. It dies after each of its writes (`CHAOS=i/n`: some).
+"""Tests that an operator can be killed while it migrates the hashes that an earlier version has left: the next operator
+continues where the first one stopped, and no pod is ever touched. It dies after each of its writes (`CHAOS=i/n`: some).
 
-The way back is the earlier version's hashes written by an operator that knows all others: a downgrade that is prepared
-so restarts nothing either.
+On the way back, an operator that knows all other hashes writes those of the earlier version: a downgrade that is
+prepared in this way restarts nothing either.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def the_set() -> dict[str, Any]:
-    """Three replicas of a standalone clique and a scaling group, with all defaults said."""
+    """Return a set with three replicas of a standalone clique and a scaling group, with all defaults filled in."""
     cliques = [template(name, takeover.pod_spec()) for name in ("z-solo", *takeover.MEMBERS)]
     group = {"name": "g", "cliqueNames": list(takeover.MEMBERS), "replicas": 1, "minAvailable": 1}
     return {
@@ -84,7 +84,7 @@ def the_set() -> dict[str, Any]:
 
 
 def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[None], Mortal]:
-    """An operator with a policy of its own, which dies with its k-th write."""
+    """Start an operator with this policy, which dies with its `k`-th write."""
     client = Mortal.from_kubeconfig(kubeconfig, user_agent=f"operator-{k}")
     client.k = k
 
@@ -97,7 +97,7 @@ def start(kubeconfig: Path, policy: Policy, k: int = 0) -> tuple[asyncio.Task[No
 
 
 def written_by(view: View, way: Way) -> list[str]:
-    """Return the set's hashes that are not written in this way."""
+    """Return an error for each of the set's hashes that is not written in this way."""
     if (pcs := view.get("podcliquesets", SET)) is None:
         return [f"{SET} has not arrived"]
     whole = pcs["spec"]["template"]
@@ -117,7 +117,7 @@ def written_by(view: View, way: Way) -> list[str]:
 
 
 async def all_deaths(cluster: Cluster) -> int:
-    """Return the number of the first write at which the operator did not die."""
+    """Let the operator die at each write of a migration; return the first write at which it did not die."""
     recorder = Recorder(cluster.kubeconfig, "killed-while-migrating")
     recorder.start()
     history = History(recorder, NAMESPACE)
@@ -157,7 +157,7 @@ async def all_deaths(cluster: Cluster) -> int:
                 if task.done():
                     await task
                     raise AssertionError(f"death {k}: the operator has ended")
-                # How often a status is written depends on the moment: there may be less than k writes this time.
+                # How often a status is written depends on timing, so there may be fewer than k writes this time.
                 deaths[k] = died.done()
                 died.cancel()
                 await death(task)

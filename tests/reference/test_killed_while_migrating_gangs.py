@@ -1,6 +1,6 @@
-"""The operator is killed while it assigns the pods of an earlier version to the gangs of PodGangMaps, after each of its
-writes in turn, and started again: everything ends as where no process dies, and no pod is touched (GM-84). Beside
-test_killed_at_any_write.py."""
+"""Tests that an operator can be killed while it assigns an earlier version's pods to the gangs of PodGangMaps. It is
+killed after each of its writes in turn and started again. The result is the same as without a death, and no pod is
+touched (GM-84). See also test_killed_at_any_write.py."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from tests.reference.test_killed_at_any_write import complete
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 LIVES = 3
-"""Fewer at a time than elsewhere: these sets are larger, and slow lives show nothing more."""
+"""Fewer lives at a time than in other tests: these sets are larger, and slow lives reveal nothing more."""
 OLD, NEW = "an earlier version has made it", "a version with maps takes over"
 
 
 def of_size(replicas: int, pod_count: int, groups: int, members: int, live: Sequence[int]) -> Sequence[Chapter]:
-    """The story of a set of this size. `live` are the replicas that its scaling group has when it is taken over, in
-    each replica of the set and whatever the template says."""
+    """Return the story of a set of this size.
+
+    `live` holds, for each replica of the set, the number of replicas that its scaling group has at the take-over,
+    whatever the template says.
+    """
     pods = sum(pod_count + live_count * (1 + members) for live_count in live)
 
     async def make(played: CrashRun) -> None:
@@ -64,7 +67,7 @@ def _groups(view: View) -> int:
 
 
 def deployed(pods: int, replicas: int) -> Done:
-    """All pods are Ready, and no others are left."""
+    """Return a predicate that holds once all pods are Ready and no other pods are left."""
 
     def is_deployed(view: View) -> bool:
         available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == replicas
@@ -78,7 +81,7 @@ def _sizes(view: View) -> dict[str, int]:
 
 
 def migrated(played: CrashRun) -> Done:
-    """Maps, gangs and pods say the same, and the migration has ended."""
+    """Return a predicate that holds once maps, gangs and pods agree and the migration has ended."""
 
     def is_migrated(view: View) -> bool | Unmet:
         if condition(view.get("podcliquesets", "s"), gang_migration.CONDITION):

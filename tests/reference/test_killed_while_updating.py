@@ -1,5 +1,6 @@
-"""The operator is killed after each of the writes that an update costs it, and started again: the update ends as ever,
-no pod is replaced twice, and never more than one at a time is missing. Beside test_killed_at_any_write.py."""
+"""Tests that an operator can be killed during an update. It is killed after each of the update's writes and started
+again. The update ends as usual, no pod is replaced twice, and never more than one pod is missing at a time. See also
+test_killed_at_any_write.py."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.reference.test_killed_at_any_write import complete
 pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 SIZES = {"s-0-a": 2, "s-0-g-0-b": 1, "s-0-g-0-c": 1}
-"""All cliques of the set with their pods. Of these `c` does not change, and goes with its replica of the group."""
+"""All cliques of the set with their number of pods. The template of `c` does not change; its pod is replaced with the
+group replica."""
 
 
 def the_set(played: CrashRun, tag: str) -> dict[str, Any]:
@@ -57,7 +59,7 @@ async def update(played: CrashRun) -> None:
 
 
 def ended(played: CrashRun) -> Done:
-    """The set says that it is updated, and so do its parts."""
+    """Return a predicate that holds once the set and its parts report that they are updated."""
 
     def is_ended(view: View) -> bool:
         pcs = view.get("podcliquesets", "s")
@@ -102,4 +104,4 @@ STORY = (
 
 def test_a_death_during_an_update_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:
     writes = asyncio.run(all_deaths(bare_cluster, "updated-operator", STORY, "operator"))
-    assert writes["it is updated"] >= 25, writes  # else nothing was tried
+    assert writes["it is updated"] >= 25, writes  # otherwise nothing was tested

@@ -1,4 +1,5 @@
-"""Sets with many replicas: passes over them do not take all of the operator's time, and tell how far they are."""
+"""Tests of sets with many replicas: passes over them do not take all of the operator's time, and report their
+progress."""
 
 from __future__ import annotations
 
@@ -88,8 +89,8 @@ Statuses = list[tuple[Any, bool]]
 
 
 def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) -> Any:
-    """A reconciler whose cache has one set. It signals each look at the cache, and records the statuses that
-    it writes."""
+    """Return a reconciler whose cache contains one set. It signals each read of the cache, and records the statuses
+    that it writes."""
 
     def get(*key: str) -> Any:
         looked.release()
@@ -105,7 +106,7 @@ def reconciler_with(statuses: Statuses, looked: asyncio.Semaphore, cached: Any) 
 
 
 def statuses_of_pass(looks: int, cached: Any) -> Statuses:
-    """Return the statuses that are written in a pass that lasts for so many looks at the cache."""
+    """Return the statuses that are written in a pass that lasts for `looks` reads of the cache."""
     statuses: Statuses = []
 
     async def long_pass() -> None:

@@ -1,5 +1,5 @@
-"""Writes that come too late: those of a process that has died must not hit an object that was recreated under the name,
-and in a namespace that is being deleted nothing is created."""
+"""Tests of writes that come too late: a write of a dead process must not hit an object that was recreated under the
+same name, and nothing is created in a namespace that is being deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reference_impl.plan.labels import CLIQUE_FINALIZER
 
 
 class Listening:
-    """A client that only records the requests that it is to send."""
+    """A client that only records the patches that it is asked to send."""
 
     def __init__(self) -> None:
         self.patches: list[Any] = []
@@ -46,7 +46,7 @@ def test_a_finalizer_is_taken_from_that_very_object_only() -> None:
 
 
 class Refusing:
-    """A client whose API server refuses to create anything in a namespace that is being deleted."""
+    """A client whose API server refuses to create objects because their namespace is being deleted."""
 
     def __init__(self) -> None:
         self.created: list[str] = []

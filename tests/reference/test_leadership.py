@@ -1,4 +1,5 @@
-"""Operators as processes of their own on a real control plane: killed, stopped, put to sleep; their pages and logs."""
+"""Tests of operators as separate processes on a real control plane: they are killed, suspended and stopped; their
+metrics and logs are checked."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ PODS = 2 + 3 * (2 + 2)
 
 
 class Processes:
-    """Starts what is tried here, each with a port of its own, and ends it."""
+    """Starts the processes under test, each with its own port, and stops them."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster, self._folder = cluster, folder
@@ -90,7 +91,7 @@ class Processes:
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setenv("GROVE_CONFORMANCE_STATE", str(tmp_path / "state"))
     control_plane = Cluster.up("elected", settings=ClusterSettings(audit=False), owner=True)
-    # The CRDs without the webhooks.
+    # Install the CRDs without the webhooks.
     Driver(
         loading.load("blank"),
         ClusterFacts(control_plane.kubeconfig, control_plane.directory, control_plane.marker(), control_plane.port),
@@ -170,7 +171,7 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     two = processes.operator(2)
     act(cluster, lambda client: client.create(models.PODCLIQUESETS, the_set()))
 
-    # Killed in the middle of its work.
+    # Kill the leader in the middle of its work.
     history.wait("a pod is there", lambda view: bool(view.list("pods")), 30)
     one.kill()
     second = history.wait("two leads", led_by_another(first), LEASE_SECONDS + 10)
@@ -186,7 +187,7 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     assert scheduler["grove_scheduler_bindings_total['bound']"] == PODS
     assert scheduler["grove_scheduler_waiting_gangs"] == 0
 
-    # Put to sleep for longer than its lease: it must not write when it wakes up, and ends.
+    # Suspend the leader for longer than its lease: it must not write when it resumes, and must exit.
     one = processes.operator(1)
     assert processes.metrics(1)[f"leader_election_master_status['{LEASE}']"] == 0
     os.kill(two.pid, signal.SIGSTOP)
@@ -196,7 +197,7 @@ def test_whatever_becomes_of_the_leader_one_follows(cluster: Cluster, history: H
     assert json.loads(two.log.read_text().splitlines()[-1])["msg"].startswith("stopping: leadership lost: lease")
     assert holder(history.view()) == third
 
-    # Stopped: no process holds the lease.
+    # Stop the leader: afterwards no process holds the lease.
     assert one.stop(10).code == 0
     assert history.wait("nobody leads", lambda view: holder(view) == "" or None, 10)
     assert pods_created_and_deleted(history) == (PODS, 0)

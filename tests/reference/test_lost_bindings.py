@@ -1,4 +1,5 @@
-"""A binding whose answer is lost: the capacity stays reserved until it is known whether the pod is bound."""
+"""Tests of a binding whose response is lost: the capacity stays reserved until the scheduler knows whether the pod is
+bound."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.reference.examples import NAMESPACE, gpu_pod, node
 
 
 class Api:
-    """An API server that fails bindings with `failure`; each GET of a pod is answered with the next of `answers`."""
+    """An API server that fails bindings with `failure`, and responds to each GET of a pod with the next of
+    `answers`."""
 
     def __init__(self, failure: Exception, *answers: Any) -> None:
         self.failure, self.answers, self.reads = failure, list(answers), 0
@@ -40,7 +42,7 @@ def stored(node_name: str = "") -> dict[str, Any]:
 
 
 def tried(api: Api) -> GangScheduler:
-    """A scheduler that has tried to bind pod `a` to node `n`, after three seconds."""
+    """Return a scheduler that has tried to bind pod `a` to node `n`, three seconds later."""
 
     async def scenario() -> GangScheduler:
         scheduler = GangScheduler(api, name="gangs")  # type: ignore[arg-type]

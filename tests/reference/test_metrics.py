@@ -1,4 +1,4 @@
-"""Health, readiness, metrics and structured logs of the two processes."""
+"""Tests of health, readiness, metrics and structured logs of both processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def parsed(page: str) -> Samples:
-    """Every sample of a page; the library's own parser reads it."""
+    """Return every sample of a metrics page, as read by the library's own parser."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(page)

@@ -1,4 +1,5 @@
-"""Statuses that a migration writes: our hash in the place of each that is current and not ours, and nothing else."""
+"""Tests of the statuses that a migration writes: each current hash of another scheme becomes ours, and nothing else
+changes."""
 
 from __future__ import annotations
 

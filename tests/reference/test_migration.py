@@ -1,5 +1,5 @@
-"""A migration of hashes, write by write, on an API server in memory: what is cut short is ended by the next operator,
-and nothing but hashes is written."""
+"""Tests of a migration of hashes, write by write, on an in-memory API server: the next operator completes a migration
+that was interrupted, and only hashes are written."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ Objects = dict[tuple[str, str], dict[str, Any]]
 
 
 class Death(Exception):
-    """The process ended before it heard the answer."""
+    """The process ended before it received the response."""
 
 
 class Memory:
-    """The part of a client that a migration uses: patches and events. It dies with its `k`-th write."""
+    """The part of a client that a migration uses: patches and events. The client dies with its `k`-th write."""
 
     def __init__(self, objects: Objects, k: int = 0) -> None:
         self.objects, self.k, self.writes = objects, k, 0
         self.events: list[dict[str, Any]] = []
 
     async def patch(self, resource: Resource, namespace: str, name: str, body: Any, **options: Any) -> bytes:
-        await asyncio.sleep(0)  # others write meanwhile
+        await asyncio.sleep(0)  # other clients may write meanwhile
         current = self.objects[resource.kind, name]
         metadata, version = body.pop("metadata", {}), current["metadata"]["resourceVersion"]
         if metadata.pop("resourceVersion", version) != version:
@@ -87,7 +87,7 @@ def the_set() -> PodCliqueSet:
 
 
 def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
-    """Everything of a set as an operator with this policy leaves it."""
+    """Return all objects of a set as an operator with this policy leaves them."""
     generation = hashes.known_generation(pcs, policy).written
     objects: Objects = {}
 
@@ -139,8 +139,8 @@ def stored(policy: Policy, pcs: PodCliqueSet) -> Objects:
 
 
 def the_map(pcs: PodCliqueSet, generation: str, policy: Policy) -> Stored:
-    """Two gangs of the present generation, and one of an older one that has the present template of all but one
-    clique."""
+    """Return a map with two gangs of the current generation, and one gang of an older generation that has the current
+    template of all cliques but one."""
     present = versions.templates(pcs, generation, policy).hashes
     first, *_ = present
     old = {**present, first: "of-another-template"}
@@ -154,7 +154,7 @@ def _meta(document: dict[str, Any]) -> Any:
 
 
 class FakeOperator:
-    """Caches and migration of an operator whose client may fail at its k-th write."""
+    """The caches and the migration of an operator whose client may die at its `k`-th write."""
 
     def __init__(self, objects: Objects, k: int = 0) -> None:
         self.client = Memory(objects, k)
@@ -229,7 +229,7 @@ async def test_a_set_that_is_our_own_costs_nothing() -> None:
 
 
 async def test_a_reorder_in_the_middle_of_a_migration_leaves_nothing_unknown() -> None:
-    """HASH-156: what is left of the old order is still recognised by the operator that has begun."""
+    """HASH-156: the operator that has started the migration still recognizes the remaining hashes of the old order."""
     objects = stored(OLD, the_set())
     operator = FakeOperator(objects)
     (pcs,) = operator.one("PodCliqueSet")

@@ -1,4 +1,5 @@
-"""Pods that are placed while nominated pods wait for their victims: not because of these, which may never be bound."""
+"""Tests of pods that are placed while nominated pods wait for their victims: a placement must not depend on nominated
+pods, which may never be bound."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def labelled(name: str, app: str, **spec: object) -> model.Pod:
 
 
 def plan(minimum: int, *pods: model.Pod) -> cycle.Plan:
-    """Plan these pods of one gang while `high`, of a higher priority, waits for the end of the victim on node n1."""
+    """Plan these pods of one gang while the gang `high`, which has a higher priority, waits for its victim on node n1
+    to terminate."""
     nodes = [
         node(name, gpus, labels={HOST: name, ZONE: zone})
         for name, gpus, zone in (("n0", 8, "z0"), ("n1", 1, "z1"), ("n2", 2, "z1"))
@@ -69,6 +71,6 @@ def test_an_extra_pod_waits_that_would_be_placed_because_of_nominated_pods() -> 
 
 
 def test_a_gang_is_placed_where_it_needs_no_nominated_pods() -> None:
-    """The fullest node is near to the nominated pod only."""
+    """On the fullest node, the affinity would be met by the nominated pod alone."""
     pods = [labelled("low-0", "w", **ONLY_N0), labelled("low-1", "other", **NEAR)]
     assert {pod.metadata.name: name for pod, name in plan(2, *pods).bindings} == {"low-0": "n0", "low-1": "n0"}

@@ -1,4 +1,4 @@
-"""The notation of quantities: written as upstream writes it, and kept while the amount stays."""
+"""Tests of how quantities are written: as upstream writes them, and unchanged as long as the amount is unchanged."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.reference import hash_vectors
 from tests.reference.apiserver import stored
 
 NOTATIONS = [(entry["json"], entry["marshalled"]) for entry in hash_vectors.document()["quantities"] if "dump" in entry]
-"""Quantities as they are sent, and as upstream's operators store them."""
+"""Quantities as sent, and as upstream's operators store them."""
 LOST = "1000E"
-"""Upstream stores 1: its library has no suffix for it."""
+"""Upstream stores 1, because its library does not know the suffix."""
 
 
 @pytest.mark.parametrize(("sent", "marshalled"), NOTATIONS)
@@ -93,7 +93,7 @@ def test_list_items_are_known_by_their_names() -> None:
 
 
 def test_a_field_without_a_divisor_is_what_it_was() -> None:
-    """Upstream stores `divisor: 0`, an operator without a webhook nothing; hashes tell the two apart."""
+    """Upstream stores `divisor: 0`, while an operator without a webhook stores nothing; hashes distinguish the two."""
 
     def env(**field: Any) -> dict[str, Any]:
         return {"initContainers": [{"name": "i", "env": [{"name": "E", "valueFrom": {"resourceFieldRef": field}}]}]}
@@ -107,7 +107,7 @@ def test_a_field_without_a_divisor_is_what_it_was() -> None:
 
 @pytest.mark.parametrize(("sent", "marshalled"), [pair for pair in NOTATIONS if pair[0] != LOST])
 def test_a_manifest_that_is_applied_again_after_a_take_over_has_the_stored_hash(sent: object, marshalled: str) -> None:
-    """HASH-065, HASH-087: upstream stores and hashes its own notation, or what was sent."""
+    """HASH-065, HASH-087: upstream stores and hashes either its own notation or the one that was sent."""
     for text in (marshalled, sent):
         before = stored(a_set())
         _requests(before)["cpu"] = text

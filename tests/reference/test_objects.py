@@ -1,4 +1,4 @@
-"""The objects of a set: names, labels, owners, pod contents."""
+"""Tests of a set's objects: names, labels, owners, contents of pods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_member_cliques_name_their_group_replica_and_their_gang():
 
 
 def test_a_template_is_found_by_its_whole_name():
-    """OBJ-125: a suffix match would take `worker` for `prefill-worker`."""
+    """OBJ-125: matching by suffix would find `worker` for `prefill-worker`."""
     pcs = disaggregated()
     pcs.spec.template.cliques[0].name = "fill"
     assert children.template(pcs, "prefill").name == "prefill"
@@ -109,7 +109,8 @@ def test_of_too_many_those_go_that_serve_least(router):
 
 
 def test_of_too_many_pods_the_first_difference_decides(router):
-    """CHG-SC-36: bound, phase, ready, template, then the older ones stay; and of equals the lower index."""
+    """CHG-SC-36: bound, Running, Ready, current and older pods stay, in this order of importance; among equal pods, the
+    lower index stays."""
 
     def numbered(index: int, second: int | None, *, old: bool = False, **options: object) -> Pod:
         result = pod(router, index, **options)
@@ -120,7 +121,7 @@ def test_of_too_many_pods_the_first_difference_decides(router):
 
     running = {"node": "n", "phase": "Running"}
     expected = [
-        numbered(0, 0, phase="Running", ready=True),  # not bound, however good all else
+        numbered(0, 0, phase="Running", ready=True),  # not bound, although everything else is good
         numbered(1, 0, node="n", ready=True),
         numbered(2, 0, node="n", phase="Unknown", ready=True),
         numbered(3, 0, **running),

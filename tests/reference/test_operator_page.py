@@ -1,4 +1,4 @@
-"""docs/operator.md names every setting with its default, and every metric."""
+"""Tests that docs/operator.md names every setting with its default, and every metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = (PROJECT / "docs" / "operator.md").read_text(encoding="utf-8")
 
 
 def settings(value: Any, path: str = "") -> dict[str, str]:
-    """Key → default, as the table has it."""
+    """Return key → default, as the table shows them."""
     if isinstance(value, dict):
         return {k: v for name, item in value.items() for k, v in settings(item, f"{path}.{name}").items()}
     return {path.lstrip("."): value if isinstance(value, str) and value else json.dumps(value)}

@@ -1,4 +1,4 @@
-"""Exact packing of items on nodes, against trying all ways."""
+"""Tests of the exact packing of items on nodes, compared with brute force."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ items = st.lists(st.tuples(amounts, st.integers(1, 3), st.sets(st.integers(0, 2)
 
 
 def fits(free, demands):
-    """Try all nodes for all pods."""
+    """Return whether the pods fit, by trying all nodes for all pods."""
     pods = [(requests, allowed) for requests, count, allowed in demands for _ in range(count)]
     for places in product(range(len(free)), repeat=len(pods)):
         remaining = [dict(amounts) for amounts in free]

@@ -1,4 +1,4 @@
-"""Start-up order: parents of each clique, and the init container that waits for them."""
+"""Tests of the start-up order: the parents of each clique, and the init container that waits for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pcs(
     replicas: int = 3,
     minimums: dict[str, int] | None = None,
 ) -> PodCliqueSet:
-    """A set `p` of these cliques with their startsAfter; `group` are the members of the scaling group `sg`."""
+    """Return a set `p` of these cliques with their startsAfter; `group` lists the members of the scaling group `sg`."""
     templates: list[Any] = [
         {
             "name": name,
@@ -52,7 +52,7 @@ def cliques(of: PodCliqueSet) -> dict[str, children.Manifest]:
 
 
 def parents(of: PodCliqueSet) -> dict[str, list[str]]:
-    """Clique → startsAfter, of those that have it."""
+    """Return clique → startsAfter, for the cliques that have it."""
     specs = {name: manifest["spec"] for name, manifest in cliques(of).items()}
     return {name: spec["startsAfter"] for name, spec in specs.items() if "startsAfter" in spec}
 
@@ -86,7 +86,7 @@ def test_in_order_every_base_replica_waits_for_all_base_replicas():
 
 
 def test_in_order_within_a_scaled_gang_is_the_order_of_its_own_cliques():
-    """A stranger between two members is not in their scaled gang; in the base gang it is."""
+    """A standalone clique between two members is not in their scaled gang, but it is in the base gang."""
     by_clique = parents(pcs(IN_ORDER, {"a": [], "x": [], "b": []}, ["a", "b"], replicas=2))
     assert by_clique == {"p-0-x": ["p-0-sg-0-a"], "p-0-sg-0-b": ["p-0-x"], "p-0-sg-1-b": ["p-0-sg-1-a"]}
 
@@ -148,6 +148,6 @@ def test_pods_without_parents_have_neither_container_nor_volumes(name: str):
 
 
 def test_floors_are_found_by_whole_names():
-    """OBJ-634: with a match by suffix, the minimum of `b` would be taken for `a-b`."""
+    """OBJ-634: matching by suffix would use the minimum of `b` for `a-b`."""
     of = pcs(EXPLICIT, {"b": [], "a-b": [], "c": ["a-b", "b"]}, minimums={"b": 1, "a-b": 2})
     assert pod_spec(of, "p-0-c")["initContainers"][-1]["args"] == ["--podcliques=p-0-a-b:2", "--podcliques=p-0-b:1"]

@@ -1,4 +1,5 @@
-"""A set reports each error of its cliques and scaling groups once, however many replicas and retries there are."""
+"""Tests that a set reports each error of its cliques and scaling groups once, regardless of the number of replicas and
+retries."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def test_the_set_is_woken_when_errors_come_and_go() -> None:
 
 
 class Counting:
-    """A client that takes events and patches of one set, and counts them."""
+    """A client that accepts and counts events and patches of one set."""
 
     def __init__(self, pcs: PodCliqueSet) -> None:
         self.stored: dict[str, Any] = wire(pcs)

@@ -1,4 +1,4 @@
-"""The slots of shapes and the ranks of nodes, whatever was taken and undone before."""
+"""Tests that the slots of shapes and the ranks of nodes are right after any sequence of changes and undos."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def amounts(random, maximum):
 
 
 def slots(capacity, shape):
-    """Node → the pods that fit, by division."""
+    """Return node → the number of pods that fit, by division."""
     return {
         i: max(0, min(capacity.free[i].get(name, 0) // amount for name, amount in shape.requests))
         for i in shape.eligible

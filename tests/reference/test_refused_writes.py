@@ -1,5 +1,5 @@
-"""A write that the API server refuses is retried with back-off, whatever the refusal says; one whose answer is lost is
-not repeated before it is known whether it was done."""
+"""Tests of refused and lost writes: a write that the API server refuses is retried with back-off, whatever the message
+is; a write whose response is lost is not repeated before the client knows whether it happened."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSALS = {
 
 
 class Refusing:
-    """A client to which no pod may be created. It counts the requests."""
+    """A client that is refused all pods that it tries to create. It counts the requests."""
 
     def __init__(self, refusal: str = "quota") -> None:
         self._refusal = REFUSALS[refusal]
@@ -57,7 +57,7 @@ class Refusing:
 
 
 class Mute(Refusing):
-    """A client that creates pods and loses every second answer to it. No watch shows what there is."""
+    """A client that creates pods but loses every second response. No watch shows the existing pods."""
 
     def __init__(self, lost: Exception) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Mute(Refusing):
 
 
 async def _brought_to_its_pods(client: Refusing, seconds: float) -> None:
-    """Let the operator reconcile a clique of eight pods for so long."""
+    """Let the operator reconcile a clique of eight pods for `seconds`."""
     operator = Operator(client, scheduler_name="gangs", line=NAMES)  # type: ignore[arg-type]
     cache = operator.cache
     pcs = disaggregated()

@@ -1,4 +1,4 @@
-"""CRD schemas made from the models."""
+"""Tests of the CRD schemas that are generated from the models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_pod_spec_is_whole_and_structural():
 
 
 def test_every_array_and_object_says_what_is_in_it():
-    """A schema that stops short would let the API server drop what it doesn't know."""
+    """With an incomplete schema, the API server would drop the fields that the schema does not contain."""
 
     def check(schema, path):
         kind = schema.get("type")

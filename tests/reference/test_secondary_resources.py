@@ -1,4 +1,4 @@
-"""Small objects of a set, and the fields of existing ones that are corrected."""
+"""Tests of a set's secondary resources, and of the fields that are corrected in existing ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.reference.examples import disaggregated
 
 
 def stored(manifest, kind, **changes):
-    """The object as the API server would have it."""
+    """Return the object as the API server would return it."""
     metadata = {**manifest["metadata"], "uid": "u", "resourceVersion": "1"}
     return msgspec.convert({**manifest, **changes, "metadata": metadata}, kind)
 

@@ -1,4 +1,4 @@
-"""The reason why a gang waits: its group, resource and domain."""
+"""Tests of the reason why a gang waits: its group, resource and domain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GPU, RACK = "nvidia.com/gpu", "example.com/rack"
 
 
 def gang(name, *groups, rack=False, **fields):
-    """Groups as (pods, GPUs a pod), all of them needed."""
+    """Return a gang; `groups` are (pods, GPUs per pod), and the minimum is all pods."""
     gang_groups = [
         Group(f"{name}-{g}", pods, [gpu_pod(f"{name}-{g}-{i}", gpus) for i in range(pods)])
         for g, (pods, gpus) in enumerate(groups)
@@ -23,7 +23,7 @@ def gang(name, *groups, rack=False, **fields):
 
 
 def racked(**gpus_of):
-    """Nodes called rack_number."""
+    """Return nodes that are named `rack_number`."""
     return [node(name, gpus, labels={RACK: name.split("_")[0]}) for name, gpus in gpus_of.items()]
 
 

@@ -1,4 +1,4 @@
-"""Statuses that are computed from the objects."""
+"""Tests of the statuses that are computed from a set's objects."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_group_replica_is_available_when_all_its_cliques_are(pcs):
 
 
 def test_a_group_whose_members_say_nothing_yet_is_in_breach(pcs):
-    """OBJ-773 done right."""
+    """OBJ-773, corrected."""
     group, cliques = group_with_members(pcs, lambda _: True)
     for member in cliques.values():
         member.status = None
@@ -121,7 +121,7 @@ def test_a_set_replica_is_available_when_its_cliques_and_groups_are(pcs, router)
 
 
 def test_a_pod_of_a_silent_node_is_lost_and_one_that_waits_for_a_gate_is_not(router, pcs):
-    """CHG-DF21: its containers are ready, as was last heard, and the pod is not."""
+    """CHG-DF21: its containers were last reported as ready, but the pod is not Ready."""
     lost = pod(router, 0, node="n")
     lost.status.container_statuses = [ContainerStatus("main", ready=True, started=True)]
     lost.status.conditions = [PodCondition("Ready", "False")]

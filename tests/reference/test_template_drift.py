@@ -1,4 +1,4 @@
-"""Fields of cliques and scaling groups that follow the template, and fields that do not."""
+"""Tests of which fields of cliques and scaling groups follow the template."""
 
 from __future__ import annotations
 

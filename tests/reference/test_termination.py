@@ -1,4 +1,4 @@
-"""Gang termination: its causes, the time from which they count, and its level."""
+"""Tests of gang termination: its causes, the time from which they count, and its level."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def at(second: float) -> str:
 
 
 class World:
-    """A set with a router and a group of three replicas, whose statuses are written as the operator writes them."""
+    """A set with a router and a group of three replicas, with statuses as the operator would write them."""
 
     def __init__(self, minimum: int = 1, group_floor: int = 1) -> None:
         self.pcs = disaggregated(min_available=group_floor)
@@ -45,7 +45,7 @@ class World:
         self.born(0)
 
     def born(self, second: float, *names: str) -> None:
-        """Recreate the named cliques (without names: all)."""
+        """Recreate the named cliques, or all cliques if no names are given."""
         manifests = [
             standalone(self.pcs, 0, self.pcs.spec.template.cliques[0]),
             *members(self.pcs, self.group),
@@ -57,7 +57,8 @@ class World:
                 self.cliques[name].metadata.creation_timestamp = at(second)
 
     def says(self, second: float, bound: int, *names: str) -> None:
-        """Write the statuses of the named cliques (without names: of all) with so many bound pods, then the group's."""
+        """Write the statuses of the named cliques (or all) with `bound` bound pods each, and then the group's
+        status."""
         for name in names or self.cliques:
             item = self.cliques[name]
             pods = [pod(item, i, node="n" if i < bound else "") for i in range(item.spec.replicas)]
@@ -89,7 +90,7 @@ def world():
 
 
 def test_what_never_ran_gives_no_cause(world):
-    # However late its first status comes (CHG-DF04).
+    # Even if its first status comes late (CHG-DF04).
     world.says(30, 0)
     assert world.due_in_set(1000) == termination.Due() == world.due_in_group(1000)
 
@@ -118,7 +119,7 @@ def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_agai
     world.says(20, 2)
     assert breach(idle) == "False"
     assert world.due_in_set(1000) == termination.Due() == world.due_in_group(1000)
-    idle.spec.replicas = replicas  # there is no room for it now
+    idle.spec.replicas = replicas  # there is no capacity for it now
     waking = ["llm-0-router"] if part == "clique" else list(ALL)
     world.says(30, 0, *waking)
     world.says(31, 0, *waking)
@@ -131,7 +132,7 @@ def test_what_is_scaled_to_zero_is_idle_and_gives_no_cause_until_it_has_run_agai
 
 
 def test_what_is_lost_in_the_second_of_its_birth_gives_cause(world):
-    # CHG-DF33, and a clock that is behind that of the API server.
+    # CHG-DF33, with a clock that is behind the API server's clock.
     world.says(-5, 2)
     world.says(-5, 0, "llm-0-router")
     assert world.due_in_set(30).causes == {0: {"u-llm-0-router-0"}}
@@ -172,7 +173,7 @@ def test_a_group_that_is_breached_is_the_set_s_business(world):
 
 
 def test_both_levels_count_alike():
-    # CHG-DF05: a replica that never ran leaves the group without one to spare.
+    # CHG-DF05: because one replica never ran, the group has no replica to spare.
     world = World(group_floor=2)
     world.says(1, 2, *FIRST, *SECOND)
     world.says(1, 0, *THIRD)
@@ -189,7 +190,7 @@ def test_a_flagged_group_gives_no_cause_until_it_was_sound_again(world):
     world.group.status = statuses.group_status(world.group, world.pcs, world.cliques.get, at(31))
     assert conditions.is_true(
         world.group.status.conditions, termination.TERMINATING
-    )  # CHG-DF32: silence is no recovery
+    )  # CHG-DF32: a missing status is not a recovery
     world.says(32, 0)
     assert world.due_in_set(1000) == termination.Due()
     world.says(50, 2)

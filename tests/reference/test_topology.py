@@ -1,4 +1,4 @@
-"""Topology constraints in gangs, linked GPUs, and what gangs take over from their set."""
+"""Tests of topology constraints in gangs, of linked GPUs, and of what gangs take over from their set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts of admission on the update that adds the missing binding name to a stored set (VTC-30, DFT-24)."""
+"""Tests of the admission verdicts on an update that adds the missing binding name to a stored set (VTC-30, DFT-24)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_the_reason_is_what_was_not_permitted(constraint: TopologyConstraint, of
 
 
 def test_a_constraint_without_a_name_is_called_removed():
-    """And not changed to a constraint of nothing: a legacy one has no name that would differ."""
+    """The message does not call it changed to an empty constraint, because a legacy constraint has no name that could
+    differ."""
     old, new = disaggregated(), disaggregated()
     old.spec.template.topology_constraint = UNNAMED
     [error] = topology_updates.violations(new, old)

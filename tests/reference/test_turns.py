@@ -1,4 +1,4 @@
-"""Which replica of a set is updated first, seen by an operator with its caches (CHG-RU-11)."""
+"""Tests of which replica of a set is updated first, with the operator and its caches (CHG-RU-11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIZES = {"groups alone": {"P": (1, 1)}, "a clique and a group": {"F": (1, 1), "P
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 async def test_a_replica_without_bound_pods_is_first(sizes: dict[str, tuple[int, int]]) -> None:
-    """Pods of scaling groups count as well as those of standalone cliques."""
+    """Pods of scaling groups count just as pods of standalone cliques do."""
     rolling, pods = "RollingRecreate", len(sizes)
     async with world(the_set(strategy=rolling, **sizes), pods) as w:
         w.api.held_back = True

@@ -1,4 +1,5 @@
-"""The reason why a pod waits with its gang: in its condition and in an event, once per reason."""
+"""Tests of the reason why a pod waits with its gang: it is written to the pod's condition and to an event, once per
+reason."""
 
 from __future__ import annotations
 
@@ -54,12 +55,12 @@ def test_the_transition_time_changes_with_the_status_only() -> None:
 def test_a_pod_that_has_been_bound_meanwhile_is_not_said_to_be_unschedulable() -> None:
     pod = gpu_pod("a", 1)
     pod.metadata.resource_version = "7"
-    # Without the version, the patch of a pod whose binding is under way would come after it: PodScheduled False.
+    # Without the resourceVersion, the patch could arrive after the pod's binding and set PodScheduled to False.
     assert (patch(pod, "why") or {})["metadata"] == {"uid": "u-a", "resourceVersion": "7"}
 
 
 class Cluster:
-    """A client that applies what is written to pods, and keeps count. The first writes fail as given."""
+    """A client that applies and counts writes to pods. The first writes fail with the given errors."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -89,7 +90,7 @@ class Cluster:
 
 
 def played(client: Cluster, *cycles: dict[str, str], apart: float = 10) -> None:
-    """Scheduling cycles: the pods that wait then, with their reasons."""
+    """Run scheduling cycles; each one is given as its waiting pods with their reasons."""
 
     async def scenario() -> None:
         informer = Informer(client, PODS, typed(Pod))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""When an update counts as one that stands still."""
+"""Tests of when an update counts as stuck."""
 
 from __future__ import annotations
 

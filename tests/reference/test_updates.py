@@ -1,4 +1,4 @@
-"""Updates at all levels, played in a cluster in miniature (rolling.py)."""
+"""Tests of updates at all levels, on a miniature cluster (rolling.py)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pods_that_are_not_ready_go_at_once_and_nobody_waits_for_their_successor
 
 
 def test_forced_successors_are_not_taken_for_that_of_the_selected_pod(world):
-    # CHG-DF06: two forced ones are Ready, the successor of the first Ready pod is not.
+    # CHG-DF06: two forced successors are Ready, but the successor of the first Ready pod is not.
     world.cliques[ROUTER].spec.replicas = 4
     world.settle()
     first = world.names(ROUTER)
@@ -317,7 +317,8 @@ def test_on_delete_ends_an_update_that_is_under_way(world):
 
 
 def test_a_replica_that_is_half_gone_goes_on_going(world):
-    # Killed between the deletions of a replica's cliques: decode, which has not changed, has gone.
+    # As if the operator was killed between the deletions of a replica's cliques: decode, which has not changed, is
+    # already gone.
     world.change("prefill")
     world.tick()
     other = Rolling()
@@ -330,7 +331,7 @@ def test_a_replica_that_is_half_gone_goes_on_going(world):
 
 @pytest.mark.parametrize(("budget", "unready"), [(1, 0), (2, 0), (3, 0), (5, 0), (3, 2)])
 def test_a_clique_has_no_more_pods_down_than_its_budget(budget, unready):
-    # GM-103, GM-104: pods that are not Ready are deleted outside of the budget, and count as missing.
+    # GM-103, GM-104: pods that are not Ready are deleted regardless of maxUnavailable, and count as unavailable.
     world = Rolling()
     router = world.pcs.spec.template.cliques[0]
     router.rolling_update = RollingUpdate(max_unavailable=budget)

@@ -1,5 +1,5 @@
-"""Another scheduler or a provisioner decides on a volume at the same time: the gang is planned anew, and its pod is
-bound to a node that the volume can be used on."""
+"""Tests of concurrent decisions about a volume by another scheduler or a provisioner: the gang is planned again, and
+its pod is bound to a node that can use the volume."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from tests.reference.filters.test_volume_filters import LATER, claim, using, vol
 
 NODES, SELECTED = ("a", "b", "c"), "volume.kubernetes.io/selected-node"
 PLACES = {"v": "a", "w": "c"}
-"""The volumes that there are, and the nodes that they can be used on."""
+"""The existing volumes, and the node that can use each of them."""
 
 
 class Api:
-    """An API server with the objects of storage. `rivals` are their states that others write right before our write."""
+    """An API server for storage objects. `rivals` are object states that another client writes just before our next
+    write."""
 
     def __init__(self, *rivals: dict[str, Any]) -> None:
         self.rivals, self.stored = list(rivals), dict[tuple[str, str], dict[str, Any]]()
@@ -34,7 +35,7 @@ class Api:
         self.on_answer: Any = None
 
     def write(self, resource: Resource, item: dict[str, Any]) -> dict[str, Any]:
-        """Store an object as the next version; returns it."""
+        """Store an object as the next version; return it."""
         version = str(len(self.stored) + int(item["metadata"].get("resourceVersion", "0")) + 1)
         item = {**item, "metadata": {**item["metadata"], "resourceVersion": version}}
         self.stored[(resource.plural, item["metadata"]["name"])] = item
@@ -84,18 +85,18 @@ class Scene:
         informer.changed("ADDED", item)
 
     def see(self, field: str, item: dict[str, Any]) -> None:
-        """Let the watch deliver an object of storage."""
+        """Let the watch deliver a storage object."""
         informer = self.scheduler._around.informers[field]
         self.watch(informer, msgspec.convert(item, WATCHED[field][1], strict=False))
 
     async def cycle(self) -> bool:
-        """Run a scheduling cycle; returns whether it asks for another one."""
+        """Run a scheduling cycle; return whether it asks for another one."""
         self.scheduler._changed.clear()
         await self.scheduler._cycle()
         return self.scheduler._changed.is_set()
 
     def bind(self, name: str, place: str) -> None:
-        """Bind the claim to a volume, as the controller of volumes does."""
+        """Bind the claim to a volume, as the PersistentVolume controller does."""
         metadata = self.api.stored[("persistentvolumeclaims", "c")]["metadata"]
         bound = claim(volume=name)
         bound["metadata"] = {
@@ -107,7 +108,7 @@ class Scene:
 
 
 def test_another_scheduler_takes_the_volume() -> None:
-    """For a claim of its own: the gang gets the other volume."""
+    """The other scheduler takes it for another claim, and the gang gets the second volume."""
     rival = volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"})
 
     async def scenario() -> Scene:
@@ -125,7 +126,7 @@ def test_another_scheduler_takes_the_volume() -> None:
 
 
 def test_another_scheduler_takes_a_volume_for_the_claim() -> None:
-    """The claim is bound to a volume elsewhere while the scheduler reserves one."""
+    """The claim is bound to a volume on another node while the scheduler reserves one."""
 
     async def scenario() -> Scene:
         api = Api(volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"}))
@@ -140,7 +141,7 @@ def test_another_scheduler_takes_a_volume_for_the_claim() -> None:
 
 @pytest.mark.parametrize("selected", ["b", "c"])
 def test_another_scheduler_selects_the_node(selected: str) -> None:
-    """The volume is provisioned for the node that was written first."""
+    """The volume is provisioned for the node that was selected first."""
     rival = claim(storage_class="made", uid="u-c", annotations={SELECTED: selected})
 
     async def scenario() -> Scene:
@@ -158,7 +159,7 @@ def test_another_scheduler_selects_the_node(selected: str) -> None:
 
 
 def test_the_provisioner_takes_the_selected_node_back() -> None:
-    """It could make no volume there, and asks for another choice."""
+    """The provisioner could not create a volume there, and asks for another node."""
     refused = claim(storage_class="made", uid="u-c")
 
     async def scenario() -> Scene:

@@ -1,4 +1,5 @@
-"""At its start the operator waits for an API server that does not answer yet, and says so in one line."""
+"""Tests that the operator, when it starts, waits for an API server that does not respond yet, and logs that in one
+line."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ TOPOLOGY = "topologyAwareScheduling: {enabled: true}\n"
 
 
 async def _started(tmp_path: Path, address: str, *, webhooks: bool = False) -> asyncio.subprocess.Process:
-    """An operator that asks at its start for the bindings, or for its own user name, which the webhooks need."""
+    """Start an operator whose first request is for the bindings, or for its own user name, which the webhooks need."""
     kubeconfig, config = tmp_path / "kubeconfig", tmp_path / "config.yaml"
     kubeconfig.write_text(
         f"{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: {address}}}}}], "
@@ -96,7 +97,7 @@ async def test_the_operator_outlives_an_api_server_that_is_not_ready(
     server = Scripted([maps, refusal(429, "TooManyRequests"), refusal(503), answer])
     async with server.serve():
         process = await _started(tmp_path, server.address, webhooks=webhooks)
-        while len(server.requests) < 5 and process.returncode is None:  # the check is answered, the informers list
+        while len(server.requests) < 5 and process.returncode is None:  # after the check succeeds, the informers list
             with suppress(TimeoutError):
                 await server.until_asked(5)
         process.send_signal(signal.SIGTERM)

@@ -1,4 +1,5 @@
-"""Gangs of the line `names` lack what is scaled to zero; on the line `maps`, layouts hold nothing of it anyway."""
+"""Tests that gangs on the release line `names` omit cliques and groups that are scaled to zero; on the release line
+`maps`, layouts do not contain them anyway."""
 
 from __future__ import annotations
 

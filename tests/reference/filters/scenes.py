@@ -1,4 +1,4 @@
-"""Small clusters by hand, for the tests of filters."""
+"""Small handmade clusters for the tests of filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = {
 
 
 def node(name: str, zone: str = "", *, status: dict[str, Any] | None = None, **spec: Any) -> Node:
-    """A ready node of 8 CPU; `status` has more of its allocatable resources."""
+    """Return a Ready node with 8 CPUs; `status` holds additional allocatable resources."""
     labels = {HOST: name} | ({ZONE: zone} if zone else {}) | spec.pop("labels", {})
     status = {"allocatable": {"cpu": "8", "memory": "16Gi", "pods": "10"} | (status or {})}
     status["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -33,7 +33,8 @@ def node(name: str, zone: str = "", *, status: dict[str, Any] | None = None, **s
 
 
 def pod(name: str = "p", at: str = "", labels: dict[str, str] | None = None, **fields: Any) -> Pod:
-    """A pod, on node `at` if that is given. `fields`: those of its spec, metadata and status."""
+    """Return a pod, on node `at` if it is given. `fields` are fields of its spec, and its namespace, metadata and
+    status."""
     metadata = {"name": name, "namespace": fields.pop("namespace", "ns"), "uid": f"u-{name}", "labels": labels or {}}
     metadata |= fields.pop("metadata", {})
     manifest = {"metadata": metadata, "status": fields.pop("status", {})}
@@ -42,21 +43,21 @@ def pod(name: str = "p", at: str = "", labels: dict[str, str] | None = None, **f
 
 
 def cluster(nodes: list[Node], *pods: Pod, **objects: list[dict[str, Any]]) -> ClusterState:
-    """A cluster; `objects` are manifests by the field of ClusterState."""
+    """Return the state of a cluster; `objects` are manifests by field of ClusterState."""
     typed = {field: msgspec.convert(items, list[KINDS[field]], strict=False) for field, items in objects.items()}
     return ClusterState(nodes, pods, **typed)  # type: ignore[arg-type]
 
 
 def feasible(subject: Pod, state: ClusterState) -> str:
-    """The names of the nodes that the pod may be placed on, joined by blanks."""
+    """Return the names of the nodes on which the pod may be placed, joined by spaces."""
     return " ".join(name for name, reason in feasible_nodes(subject, state).items() if not reason)
 
 
 def reasons(subject: Pod, state: ClusterState) -> str:
-    """All reasons, joined."""
+    """Return all reasons, joined by semicolons."""
     return "; ".join(reason for reason in feasible_nodes(subject, state).values() if reason)
 
 
 def requests(**amounts: str) -> list[dict[str, Any]]:
-    """One container with requests."""
+    """Return one container with these requests."""
     return [{"name": "main", "resources": {"requests": amounts}}]

@@ -1,4 +1,4 @@
-"""Filters that look at other pods: host ports, affinity, anti-affinity, spread."""
+"""Tests of the filters that depend on other pods: host ports, affinity, anti-affinity, topology spread."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_anti_affinity_of_pods_that_run_already():
 
 def test_the_first_pod_of_a_series_with_affinity_to_itself():
     first = pod(labels=X, affinity=near(term()))
-    assert feasible(first, cluster(NODES)) == "a b c"  # not where the key is missing
+    assert feasible(first, cluster(NODES)) == "a b c"  # not where the topology key is missing
     assert feasible(first, cluster(NODES, pod("q", "c", X))) == "c"
     assert feasible(first, cluster(NODES, pod("q", "d", X))) == "a b c"
     assert feasible(pod(affinity=near(term())), cluster(NODES)) == ""

@@ -1,4 +1,4 @@
-"""Filters within a gang: pods of one gang keep each other away, or are near to each other, and are placed whole."""
+"""Tests of filters within a gang: its pods exclude or attract each other, and the gang is placed as a whole."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reason_of(plan, name="g"):
 
 
 def test_pod_level_requests_count():
-    """Four pods of 3 CPU need two nodes of 8."""
+    """Four pods with 3 CPUs each need two nodes with 8 CPUs."""
     pods = several(4, resources={"requests": {"cpu": "3"}})
     assert reason_of(decided(cluster(NODES[:1]), gang("g", pods))).endswith("cpu is short")
     assert len(decided(cluster(NODES[:2]), gang("g", pods)).bindings) == 4
@@ -186,7 +186,8 @@ FIELDS = [
 
 
 def possible(pods, state, spots=None, memo=None):
-    """Whether the pods can be placed one after the other (on their `spots`), in any order, by brute force."""
+    """Return whether the pods can be placed one after the other in some order (on their `spots`, if given), by brute
+    force."""
     memo = {} if memo is None else memo
     key = tuple(sorted((p.metadata.name, p.spec.node_name) for p in state.pods))
     if not pods or key in memo:
@@ -224,7 +225,7 @@ def test_a_small_gang_is_placed_exactly_if_it_can_be(seed):
 
 
 def test_a_gang_whose_claims_are_not_bound_yet_is_held():
-    """And its scaled gang with it. The places are chosen; other gangs are bound."""
+    """Its scaled gang is held as well. Places are chosen for both; other gangs are bound."""
     objects = {"claims": [claim("c"), claim("d", storage_class="made")], "volumes": [volume(host="a")], **LATER}
     state = cluster(NODES, **objects)
     gangs = [gang("g", [using("c", "d")], [pod("x")]), gang("s", [pod("y")], base="g"), gang("o", [pod("z")])]

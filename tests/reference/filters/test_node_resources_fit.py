@@ -1,4 +1,4 @@
-"""Resources that pods request, and those that pods on the node hold."""
+"""Tests of the resources that pods request, and of those that pods hold on a node."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_a_pod_that_is_resized_holds_the_largest_of_desired_allocated_and_used(r
 
 @pytest.mark.parametrize(("reason", "before", "amount"), [("", 6000, 5000), ("Infeasible", 4000, 3000)])
 def test_containers_that_are_resized_count_together_from_kubernetes_1_37_on(reason, before, amount):
-    """One container grows from 1 to 3 CPU, one shrinks from 2 to 1. The third one has no status, and does not count if
-    the resize is infeasible."""
+    """One container grows from 1 CPU to 3, and one shrinks from 2 to 1. A third container has no status, and does not
+    count if the resize is infeasible."""
     statuses = [
         {"name": name, "resources": {"requests": {"cpu": used}}, "allocatedResources": {"cpu": used}}
         for name, used in (("grows", "1"), ("shrinks", "2"))

@@ -1,4 +1,4 @@
-"""Filters that look at a node alone: names, cordons, taints, affinity, and fields that are unknown."""
+"""Tests of the filters that depend only on the node: names, cordons, taints, affinity, and unknown fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters that look at volumes."""
+"""Tests of the filters for volumes."""
 
 from __future__ import annotations
 
