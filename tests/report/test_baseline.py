@@ -1,4 +1,4 @@
-"""The failures of a run as expected failures."""
+"""Tests of how the failures of a run become expected failures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_a_run_could_not_judge_is_no_part_of_the_list() -> None:
 
 
 def test_with_its_own_baseline_a_run_is_conformant() -> None:
-    """The list contains what the implementation blocked: one that leaves CI red is of no use."""
+    """The list also contains what the implementation blocked, because a baseline that leaves CI red is of no use."""
     first = report_of("passed", "failed", "blocked")
     assert first.exit == 1
     expected_failures = [

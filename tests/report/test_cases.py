@@ -1,4 +1,4 @@
-"""JUnit and Allure agree with the verdict: over ledgers with each outcome, on each level."""
+"""Tests that JUnit and Allure agree with the verdict, for ledgers with each outcome on each level."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ LEVELS = (Level.MUST, Level.SHOULD)
 def judged(
     *ways: tuple[str, Level], end: Sequence[ledger.AnyEvent] = (DONE,), ids: tuple[str, ...] = (), seed: str = ""
 ) -> Report:
-    """Judge a run with a requirement for each way, each with a test of its own. `ids` are selected; the first
-    requirement rests on `seed`."""
+    """Judge a run that has a requirement with its own test for each way. `ids` are selected; the first requirement
+    rests on `seed`."""
     entries, events, expected, plan = [], [], [], {}
     for number, (way, level) in enumerate(ways, 1):
         id, test = ID.format(number), f"t.py::test_{number}"
@@ -198,7 +198,7 @@ SCENE = "core/test_deletion.py::Deleted[2 of 3]"
 
 
 def real(**changes: object) -> Report:
-    """A run with one failure that has everything that a failure can have."""
+    """Return the report of a run with one failure that has everything that a failure can have."""
     at = ledger.Deviation("pods/a-0", 12)
     wrong = ledger.Check(
         wall=3.0,
@@ -341,7 +341,8 @@ def test_allure_groups_by_cause_and_by_profile(tmp_path: Path) -> None:
 
 
 def matches(category: dict[str, str], result: dict[str, object]) -> bool:
-    """Return whether Allure puts a result into a category: it matches the whole text, with a dot for any character."""
+    """Return whether Allure puts a result into a category: Allure matches the whole text, and a dot matches any
+    character."""
     trace = result["statusDetails"]["trace"]  # type: ignore[index]
     return re.fullmatch(category["traceRegex"], trace, re.S) is not None
 

@@ -1,4 +1,4 @@
-"""Failures grouped by their cause, and the causes ranked."""
+"""Tests of how failures are grouped by cause, and how causes are ranked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def causes_of(
     entries: tuple[Requirement, ...] = (),
     known_defects: tuple[str, ...] = DEFECTS,
 ) -> list[causes.Cause]:
-    """Return the causes of a run of these tests, which all end, with these events."""
+    """Return the causes of a run with these tests and events. A test ends as failed unless the events contain its
+    end."""
     listed = {id: of(id) for ids in tests.values() for id in ids} | {item.id: item for item in entries}
     ends = {event.test for event in events if isinstance(event, ledger.TestFinished)}
     begun = [started(test, *ids) for test, ids in tests.items()]
@@ -71,7 +72,7 @@ def causes_of(
 
 
 def groups(listed: list[causes.Cause]) -> list[list[str]]:
-    """The failed requirements of each cause."""
+    """Return the failed requirements of each cause."""
     return sorted([result.requirement.id for result in cause.failed] for cause in listed)
 
 
@@ -99,7 +100,7 @@ def test_requirements_that_rest_on_one_defect_have_one_cause() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
     checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
     listed = causes_of(tests, *checks, entries=entries)
-    assert groups(listed) == [["AA-001", "AA-002"], ["AA-003"]]  # the contract row X-1 joins nothing
+    assert groups(listed) == [["AA-001", "AA-002"], ["AA-003"]]  # the contract row X-1 does not join causes
     assert [cause.defects for cause in listed] == [("DF-1",), ()]
 
 
@@ -222,7 +223,7 @@ def test_the_title_says_what_is_wrong_with_a_must_rather_than_an_invariant_or_sh
     assert cause.title == "TMPL-001 is violated"
     entries = (of("AA-008", "DF-3", "X-1", "DF-1"),)
     [cause] = causes_of({"t": ("AA-008",)}, failed("t", "AA-008", "w", 1, 2), entries=entries)
-    assert cause.defects == ("DF-3", "DF-1")  # as the requirement cites them
+    assert cause.defects == ("DF-3", "DF-1")  # in the order in which the requirement cites them
     [cause] = causes_of({"t": ("AA-009",)}, failed("t", "AA-009", "w", 1, 2), entries=(entry("AA-009"),))
     assert cause.title == "Text of AA-009."
 
@@ -248,7 +249,7 @@ TOGETHER = (
 
 
 def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None:
-    """The requirements failed on upstream's operator, for defects whose cause is known."""
+    """The requirements failed on upstream's operator because of defects whose cause is known."""
     real = requirement.load()
     listed = sorted({id for group in APART + TOGETHER for id in group.split()})
     tests: Tests = {id: (id,) for id in listed}

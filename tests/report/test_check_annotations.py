@@ -1,4 +1,4 @@
-"""Results of a run as annotations of GitHub's checks."""
+"""Tests of how the results of a run become annotations of GitHub's checks."""
 
 from __future__ import annotations
 

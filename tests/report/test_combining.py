@@ -1,4 +1,4 @@
-"""`report combine`: which runs belong together, and the verdict on all of them."""
+"""Tests of `report combine`: which runs belong together, and the verdict on the combined run."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from conformance.suite.outcomes.ledger import (
 from conformance.suite.registry import requirement
 
 IDS = ("NODE-001", "NODE-003", "NODE-004")
-"""Requirements of one profile."""
+"""Ids of requirements of one profile."""
 IMPLEMENTATION = Implementation(name="mine", version="1", roles=("operator",), features=(), digest="sha256:i")
 
 
 def run(number: int, outcomes: dict[str, str], *, ended: bool = True, **settings: Any) -> list[AnyEvent]:
-    """A run of one test for each id, which has the outcome; `lost` is that of a test that did not end."""
+    """Return the events of a run with one test for each id, which ends with this outcome. If not `ended`, the run was
+    killed."""
     began = RunStarted(
         wall=10.0 * number,
         run=f"r{number}",
@@ -95,7 +96,8 @@ def test_shards_are_judged_like_one_run() -> None:
 
 
 def test_what_could_judge_an_invariant_elsewhere_is_counted_anew() -> None:
-    """Shards left out the same tests; another selection may have played what the first one left out."""
+    """Shards of one run leave out the same tests, but another selection may have run the tests that the first one left
+    out."""
     one, two, three = ({id: "passed"} for id in IDS)
     left_out = {"elsewhere": {IDS[0]: 4}}
     halves = [run(n, outcome_by_id, shard=f"{n}/2", **left_out) for n, outcome_by_id in ((1, one), (2, two))]
@@ -203,7 +205,7 @@ def test_events_without_a_beginning_are_refused() -> None:
 
 @pytest.fixture
 def halves(tmp_path: Path) -> list[Path]:
-    """The folders of two shards, the second of which has found a failure."""
+    """The folders of two shards, the second of which found a failure."""
     folders = []
     for number, events in enumerate(shards({IDS[0]: "passed"}, {IDS[1]: "failed", IDS[2]: "passed"}), 1):
         folder = tmp_path / f"r{number}"

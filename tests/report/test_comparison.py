@@ -1,4 +1,4 @@
-"""`report compare`: what counts as which change, and what a comparison exits with."""
+"""Tests of `report compare`: how changes are classified, and the exit codes of comparisons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def side(suite: str = "1", **markers: float) -> ComparedReport:
 
 
 def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] = ("1", "1")) -> comparison.Comparison:
-    """Two reports that differ in one requirement, beside one that both have passed."""
+    """Compare two reports that differ in one requirement and have both passed another one."""
     sides = []
     for suite, judged in zip(suites, (old, new), strict=True):
         both = {"BB-001": PASSED} | ({"AA-001": judged} if judged is not None else {})
@@ -122,7 +122,7 @@ def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
 
 
 def test_markdown_fits_into_a_comment_and_lists_the_worst() -> None:
-    """Its limit is 65,536 characters."""
+    """A comment on GitHub has at most 65,536 characters."""
     judged = {f"AA-{n:03}": (PASSED, replace(FAILED, reason="x" * 900, text="y" * 500)) for n in range(200)}
     judged |= {f"BB-{n:03}": (FAILED, replace(PASSED, text="z" * 500)) for n in range(200)}
     old, new = (replace(SIDE, requirements={id: pair[n] for id, pair in judged.items()}) for n in (0, 1))

@@ -1,4 +1,4 @@
-"""Defects of upstream are quoted by one sentence, which says what is wrong without the sentences around it."""
+"""Tests that an upstream defect is quoted by one sentence, which can be understood without the sentences around it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from conformance.report import defects
 from conformance.suite.registry import requirement
 
 LEANING = re.compile(r"(It|Its|Both|This|These|That|They|Their|Such|Consequences?|(For|In|With) (this|the same))\b")
-"""Beginnings of sentences that refer to an earlier one."""
+"""Starts of sentences that refer to an earlier sentence."""
 
 
 def quoted() -> list[str]:
-    """Return the ids of the defects that a requirement cites, so that a failure may look like them."""
+    """Return the ids of the defects that requirements cite, which reports of failures quote."""
     cited = {row for entry in requirement.load().requirements.values() for row in entry.source}
     return sorted(cited & set(defects.rows()))
 

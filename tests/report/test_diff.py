@@ -1,4 +1,4 @@
-"""Expected against seen, line by line."""
+"""Tests of the line-by-line difference between the expected and the observed value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report.yaml: bytes, schema, and the ledger on disk."""
+"""Tests of report.yaml: its bytes, its schema, and the ledger from which it is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failed check as one line: the same in JUnit, on the page, in annotations and in comparisons."""
+"""Tests that a failed check is described by the same line in annotations and in comparisons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BROKEN = "INV-001 broken: a pod keeps its gate — pod s-0 was ungated\n  #40 +8
 
 
 def lines(description: str, expected: object, actual: object) -> list[str]:
-    """Return the line of a failed check in an annotation and in a comparison."""
+    """Return the line of a failed check in an annotation, and the one in a comparison."""
     content = document.document(real())
     [entry] = content["verdict"]["requirements"]
     entry["failures"][0] |= {"what": description, "expected": expected, "seen": actual}

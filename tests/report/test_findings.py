@@ -1,4 +1,4 @@
-"""Pages of findings and recorded runs: what is a finding, and what `findings check` complains about."""
+"""Tests of the pages of findings and the recorded runs: what counts as a finding, and what `findings check` reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`report matrix`: descriptions and reports of implementations, and the page that they make."""
+"""Tests of `report matrix`: descriptions and reports of implementations, and the page that is made from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REGISTRY = Registry(
 
 
 def run(one: str = "", two: str = "", three: str = "", **fields: object) -> Run:
-    """A run with the outcomes of AA-001 to AA-003; an empty one is left out."""
+    """Return a run with these outcomes of AA-001 to AA-003. A requirement with an empty outcome is left out."""
     given = {"AA-001": one, "AA-002": two, "AA-003": three}
     return replace(RUN, outcomes={id: Outcome(word) for id, word in given.items() if word}, **fields)  # type: ignore[arg-type]
 
@@ -90,7 +90,7 @@ def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, 
 
 @pytest.mark.parametrize("profiles", [{}, {"core": "not-conformant"}])
 def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) -> None:
-    """A report of an earlier suite with another verdict of the profile does not change that."""
+    """A report by an earlier suite with a different verdict on the profile does not change this."""
     entries = {**REGISTRY.requirements, "AA-002": replace(REGISTRY.requirements["AA-002"], seed="GREP-1")}
     judged = of(run("passed", "failed", "passed", profiles=profiles))
     (column,) = matrix.matrix([judged], replace(REGISTRY, requirements=entries)).columns

@@ -1,4 +1,4 @@
-"""The verdict from a ledger: pure, rule by rule."""
+"""Tests of how a ledger becomes a verdict, rule by rule."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ DONE = ledger.RunFinished(wall=9.0, interrupted=False, status=0)
 def one(
     *events: ledger.AnyEvent, level: Level = Level.MUST, expected: Iterable[ledger.ExpectedFailure] = ()
 ) -> model.Report:
-    """A run of one requirement in one test."""
+    """Return the report of a run with one requirement in one test."""
     return model.judge(
         registry(entry("AA-001", level=level)), [begin({"t": ("AA-001",)}, expected=expected), *events], TODAY
     )
@@ -140,7 +140,7 @@ def test_a_blocked_test_passes_nothing() -> None:
 
 
 def test_a_test_that_came_to_its_end_has_made_all_its_checks() -> None:
-    """A soft failure ends no test."""
+    """A soft failure does not end a test."""
     entries = registry(entry("AA-001"), entry("AA-002", level=Level.SHOULD))
     events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001", "AA-002"), check("t", "AA-001")]
     events += [check("t", "AA-002", "failed"), ended("t", "failed"), DONE]  # type: ignore[list-item]
@@ -313,7 +313,7 @@ def test_blocked_by_whom(cause: str, word: RunVerdict) -> None:
 
 
 def test_an_invariant_that_a_test_did_not_reach_is_judged_by_the_others() -> None:
-    """A requirement of its own is not: each of its tests asks something else."""
+    """Other requirements are not judged in this way, because each of their tests checks something different."""
     entries = registry(entry("AA-001"), entry("INV-001"))
     both = ("AA-001", "INV-001")
     events = [begin({"t": both, "u": both}), started("t", *both), started("u", *both)]
@@ -339,7 +339,7 @@ def test_what_circumstances_block_makes_a_run_partial() -> None:
 
 
 def selected(*ids: str, outcome: str = "passed", level: Level = Level.MUST) -> model.Report:
-    """A run that was asked for these ids."""
+    """Return the report of a run that selected these ids."""
     entries = registry(entry("AA-001"), entry("AA-002", level=level), entry("AA-003"))
     head = msgspec.structs.replace(begin({"t": ("AA-001", "AA-002")}), ids=ids)
     events: list[ledger.AnyEvent] = [head, started("t", "AA-001", "AA-002")]
@@ -472,7 +472,7 @@ LIMIT = Limit("KEP-L02", "minimums before extras are not promised")
 
 
 def limited(outcome: str, level: Level = Level.MAY) -> model.Report:
-    """A run of a MUST that passes, and of a requirement that a limit may keep from holding."""
+    """Return the report of a run with a MUST that passes and a requirement with a known limit."""
     entries = registry(entry("AA-001"), replace(entry("AA-002", level=level), limit=LIMIT))
     events = [begin({"t": ("AA-001",), "u": ("AA-002",)}), started("t", "AA-001"), check("t", "AA-001"), ended("t")]
     ending = "passed" if outcome == "passed" else "known-limit"
@@ -498,7 +498,7 @@ def test_what_holds_although_it_need_not_has_passed() -> None:
     ("level", "verdict", "exit"), [(Level.MUST, "not-conformant", 1), (Level.SHOULD, "conformant", 0)]
 )
 def test_a_violated_invariant_gives_its_profile_no_verdict(level: Level, verdict: str, exit: int) -> None:
-    """Its profile was not selected, and nothing else of it was judged."""
+    """The invariant's profile was not selected, and no other requirement of that profile was judged."""
     entries = registry(
         entry("AA-001"), entry("INV-002", level=level, profile="gang"), entry("GANG-001", profile="gang")
     )

@@ -1,4 +1,4 @@
-"""`report.html`: what it says, what it may weigh, and that nothing in it is from elsewhere."""
+"""Tests of `report.html`: its content, its maximum size, and that it loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTILE = "</pre></script><img src=x onerror=alert(1)>\"'&lt; {{ 7 * 191 }}"
 
 
 def attacked() -> Report:
-    """A run in which every text of the implementation is hostile."""
+    """Return the report of a run in which every text of the implementation is hostile."""
     implementation = ledger.Implementation(
         name=HOSTILE,
         version=HOSTILE,

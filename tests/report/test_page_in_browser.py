@@ -1,4 +1,5 @@
-"""`report.html` as a reader has it: search, filters, keys, widths, light and dark, in headless Chromium."""
+"""Tests of `report.html` in headless Chromium: search, filters, keys, window widths, and light and dark color
+schemes."""
 
 from __future__ import annotations
 

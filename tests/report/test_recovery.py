@@ -1,4 +1,4 @@
-"""`report recover`: the report of a run that was killed."""
+"""Tests of `report recover`, which makes the report of a run that was killed."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ held._file.write(b'{"event":"check","te')
 print("written", flush=True)
 os.read(os.open(sys.argv[2], os.O_RDONLY), 1)
 """
-"""A run that has written its ledger, half a line of it, and goes on."""
+"""A process that acts as a run: it writes events into its ledger, then half a line, and then waits."""
 
 
 def of_run(*events: AnyEvent) -> tuple[RunStarted, *tuple[AnyEvent, ...]]:
-    """The beginning of a run of this suite with two tests, and more events."""
+    """Return the first events of a run of this suite with two tests, followed by more events."""
     given = next(event for event in EVENTS if isinstance(event, RunStarted))
     tests = (PlannedTest("t", ("CORE-001", "CORE-002")), PlannedTest("u", ("CORE-003",)))
     began = msgspec.structs.replace(given, wall=1.0, plan=tests, profiles=("core",), suite_digest=suite_digest())
@@ -53,7 +53,8 @@ def of_run(*events: AnyEvent) -> tuple[RunStarted, *tuple[AnyEvent, ...]]:
 
 @pytest.fixture
 def killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """The folder of a run that has found a failure, and was killed. While it goes on, it is not recovered."""
+    """The folder of a run that found a failure and was then killed. The fixture also asserts that a live run is not
+    recovered."""
     run, forever = tmp_path / "run", tmp_path / "forever"
     os.mkfifo(forever)
     writer = subprocess.Popen(

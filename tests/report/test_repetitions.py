@@ -1,4 +1,4 @@
-"""The pass rate of tests that run several times."""
+"""Tests of the pass rates of tests that run several times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, reg
 
 
 def lines(*outcomes: str) -> list[str]:
-    """Return the rates of a test that ended so in its repetitions."""
+    """Return the pass rates of a test whose repetitions ended with these outcomes."""
     names = [f"t[{number} of {len(outcomes)}]" for number in range(1, len(outcomes) + 1)]
     first = msgspec.structs.replace(begin(dict.fromkeys(names, ("AA-001",))), repeat=len(outcomes))
     events = [

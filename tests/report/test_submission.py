@@ -1,4 +1,4 @@
-"""`report submit`: where a published report lies, and what its README says."""
+"""Tests of `report submit`: the place of a published report, and the content of its README."""
 
 from __future__ import annotations
 

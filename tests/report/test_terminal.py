@@ -1,4 +1,4 @@
-"""Output for a person: progress, tables, failures, the verdict line."""
+"""Tests of the output for people: progress, tables, failures and the verdict line."""
 
 from __future__ import annotations
 
@@ -207,7 +207,8 @@ def test_the_same_failure_of_two_requirements_is_told_once() -> None:
 
 
 def large(outcome: str, tests: int) -> model.Report:
-    """A run of 15 profiles with 22 requirements each; so many tests fail, for 20 reasons and with many lines."""
+    """Return the report of a run of 15 profiles with 22 requirements each. The first `tests` tests have this outcome,
+    with one of 20 texts of many lines."""
     entries = {f"P{chr(65 + profile)}-{number:03d}": f"p{profile}" for profile in range(15) for number in range(1, 23)}
     registry = requirement.Registry(
         {f"p{profile}": "A profile." for profile in range(15)},
@@ -238,7 +239,7 @@ def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model
 
 
 def progress(tmp_path: Path, *events: ledger.AnyEvent, **options: Any) -> str:
-    """Return what is printed of events, without a terminal."""
+    """Return what is printed for these events without a terminal."""
     output = StringIO()
     with Book(tmp_path) as book, Progress(book, 9, Console(file=output, width=200, highlight=False), 0.0, **options):
         for event in events:
@@ -251,7 +252,7 @@ PLAYED = ledger.ScenePlayed(scene="t.py::Scene", worker="gw0", seconds=2.0, step
 
 
 def test_a_run_in_which_all_is_well_prints_nothing(tmp_path: Path) -> None:
-    """Two lines for each test would hide the only line that matters, in the log of a CI job."""
+    """In the log of a CI job, two lines per test would hide the only line that matters."""
     events = (PHASE, started("u", "AA-001"), PLAYED, check("u", "AA-001", "passed"), ended("u", "passed"))
     assert progress(tmp_path, *events) == ""
     assert len(progress(tmp_path, *events, verbose=True).splitlines()) == 4

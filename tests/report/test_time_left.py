@@ -1,4 +1,5 @@
-"""The remaining time of a run is computed from the costs of its scenes and from the times of those that are over."""
+"""Tests that the remaining time of a run is computed from the costs of its scenes and the durations of finished
+scenes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`report verify`: what an edited or exchanged part of a report contradicts."""
+"""Tests of `report verify`: edited or replaced parts of a report contradict its other parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Content = dict[str, Any]
 
 
 def written(folder: Path) -> Content:
-    """Write a run's folder with ledger, bundle, settings, report, and all that is made of the report."""
+    """Write a run's folder with ledger, bundle, settings, report, and all files that are made from the report; return
+    the report."""
     book.save(folder / "ledger", EVENTS)
     (folder / "bundles" / "one").mkdir(parents=True)
     (folder / "bundles" / "one" / "history.jsonl").write_text("{}\n")
@@ -58,7 +59,7 @@ def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Pat
 
 
 def forged(content: Content) -> None:
-    """Whitewash the failed requirement."""
+    """Let the failed requirement pass, with matching counts and verdicts."""
     verdict = content["verdict"]
     entry = next(candidate for candidate in verdict["requirements"] if candidate["outcome"] == "failed")
     entry["outcome"] = "passed"
@@ -135,7 +136,7 @@ def test_an_interrupted_run_is_not_conformant(tmp_path: Path) -> None:
 
 
 READ = ("report.html", "report.txt", "junit.xml", "run.json")
-"""Files that people and CI systems read in place of the report."""
+"""Files that people and CI systems read instead of the report."""
 
 
 def rewrite(run: Path, name: str) -> None:
@@ -144,7 +145,7 @@ def rewrite(run: Path, name: str) -> None:
 
 
 def link(path: Path) -> None:
-    """Put a link to another file of the same content in place of a file."""
+    """Replace a file with a link to another file that has the same content."""
     path.rename(elsewhere := path.parents[1] / f"{path.name} of another")
     path.symlink_to(elsewhere)
 
@@ -171,7 +172,7 @@ def test_a_changed_file_is_found(tmp_path: Path, change: Callable[[Path], object
 
 
 def unchecked(content: Content, folder: Path) -> tuple[str, ...]:
-    """Return the parts that are not checked of a report without problems."""
+    """Assert that a report has no problems, and return the parts that were not checked."""
     result = verification.verify(content, folder, REGISTRY, SUITE)
     assert result.problems == ()
     return result.unchecked
@@ -210,7 +211,7 @@ def test_files_beside_a_report_without_its_list_are_named(tmp_path: Path) -> Non
 
 
 def test_a_report_whose_list_has_evidence_alone_is_verified(tmp_path: Path) -> None:
-    """Earlier versions wrote such lists."""
+    """Earlier versions of the suite wrote such lists."""
     content = written(tmp_path)
     sums = (tmp_path / evidence.FILE).read_text()
     sums = "".join(line for line in sums.splitlines(True) if line[66:].startswith(evidence.FOLDERS))
