@@ -1,4 +1,4 @@
-"""Scenes that are recorded by hand instead of played: conformance tests judge them without a cluster."""
+"""Scenes that are recorded by hand instead of run, so that conformance tests can judge them without a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.history.story import Story
 
 
 class Recording:
-    """A scene by its objects and its steps."""
+    """A scene that is given by the records of its objects and by its steps."""
 
     def __init__(self, **scene: Any) -> None:
         self.story, self.scene = Story(), SimpleNamespace(**scene)
@@ -24,7 +24,7 @@ class Recording:
         self._cliques: set[str] = set()
 
     def pod(self, clique: str, name: str, tag: str = "1", gang: str = "g", node: str = "n") -> str:
-        """Record a pod, and its clique; return the uid."""
+        """Record a pod, and its clique if the clique is new; return the pod's uid."""
         of_set = clique.partition("-")[0]
         if clique not in self._cliques:
             self._cliques.add(clique)
@@ -34,13 +34,13 @@ class Recording:
         return self.story.record("pods", name, {"metadata": {"labels": tags}, "spec": spec}).uid
 
     def at(self, *steps: str, unmet: str = "") -> None:
-        """Reach steps, or go on without them."""
+        """Mark steps as reached now, or as not reached if `unmet` says why."""
         self.story.record("configmaps", f"step-{len(self._steps)}", {})
         for step in steps:
             self._steps[step] = Step(step, self.story.history.mark(), None, self.story.at, unmet)
 
     def outcome(self, test: Callable[..., None]) -> str:
-        """Judge the scene: passed, failed or blocked."""
+        """Let a test judge the scene; return "passed", "failed" or "blocked"."""
         [mark] = [mark for mark in test.pytestmark if mark.name == MARK]  # type: ignore[attr-defined]
         checks: list[Check] = []
         scene: Any = self.scene
@@ -52,7 +52,7 @@ class Recording:
             test(run)
             run.judge_reaches()
         except CheckFailed:
-            """It is among the checks."""
+            """The failure is among the checks."""
         except Blocked:
             return "blocked"
         return "failed" if any(check.outcome == "failed" for check in checks) else "passed"

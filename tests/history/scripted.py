@@ -1,4 +1,4 @@
-"""A log with a clock of its own: records arrive when a wait reaches their time, and no second really passes."""
+"""A log with its own clock: records arrive when a wait reaches their time, and no real time passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scripted(Log):
         return self.clock
 
     def later(self, moment: float, append: Callable[[], object]) -> None:
-        """Let `append` write its records at this moment. Calls are in order of time."""
+        """Schedule `append` to write its records at this moment. Calls have to be in ascending order of time."""
         self._coming.append((moment, append))
 
     def beyond(self, namespace: str, seq: int, timeout: float = 0.0) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Hand-made histories: objects are recorded one by one, and each record has the next revision."""
+"""Handmade histories: objects are recorded one by one, and each record has the next revision."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Story:
         listed: bool = False,
         after: float = 0.5,
     ) -> Record:
-        """Append a record of an object. `revision` is for a record that arrives out of order."""
+        """Append a record of an object. `revision` replaces the next revision, for a record that arrives out of
+        order."""
         stored = self._objects.get((resource, name))
         if stored is None:
             self._created += 1
@@ -73,7 +74,7 @@ class Story:
         )
 
     def keep_pace(self) -> None:
-        """Let the story's clock run with the log's: waits compare arrivals with the deadline."""
+        """Set the story's clock to the log's, because waits compare arrival times with the deadline."""
         self.at = self.log.now()
 
     def delete(self, resource: str, name: str) -> Record:
@@ -126,7 +127,7 @@ class Story:
         tags: Mapping[str, str] | None = None,
         **has: str,
     ) -> Record:
-        """Record a node. `has` is what it has allocatable; `gpus` stands for nvidia.com/gpu."""
+        """Record a node. `has` are the node's allocatable resources; `gpus` stands for nvidia.com/gpu."""
         allocatable = {("nvidia.com/gpu" if resource == "gpus" else resource): n for resource, n in has.items()}
         status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": allocatable}
         spec = {"unschedulable": True} if cordoned else {}
@@ -156,7 +157,7 @@ class Story:
         )
 
     def owned(self, resource: str, name: str, owner: tuple[str, str] | None, **spec: Any) -> Record:
-        """Record a clique, scaling group or set."""
+        """Record a clique, a scaling group or a set with this owner."""
         metadata = {"labels": {labels.MANAGED_BY: labels.OPERATOR}, "ownerReferences": self.owners(owner)}
         return self.record(resource, name, {"metadata": metadata, "spec": spec})
 

@@ -1,4 +1,5 @@
-"""Every rule has a result whatever an implementation writes into its objects: a crash would be no verdict."""
+"""Tests that every rule has a result whatever an implementation writes into its objects: after a crash there would be
+no verdict."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
 
 
 def places(value: object, *above: str | int) -> Iterator[tuple[str | int, ...]]:
-    """The paths to everything in a document."""
+    """Yield the path to every value in a document."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inside in pairs:
         yield (*above, key)

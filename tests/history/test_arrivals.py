@@ -1,4 +1,4 @@
-"""Tests of the revisions by which a recorder knows that it has everything."""
+"""Tests of the revisions from which a recorder knows that no event is missing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pod(revision: int, name: str = "a") -> Envelope:
 
 
 class Server:
-    """Answers each list with its present revision, and counts the requests."""
+    """Answers each list with its current revision, and counts the requests."""
 
     def __init__(self, revision: int) -> None:
         self.revision, self.requests = revision, 0
@@ -59,7 +59,7 @@ class Server:
 
 
 def new_recorder() -> Recorder:
-    """Return a recorder of pods that has all revisions up to 10."""
+    """Return a recorder of pods that has received all revisions up to 10."""
     recorder = Recorder("kubeconfig", watched=[Watched(PODS)], unrecorded=[Watched(NAMESPACES)])
     recorder._feeds[0].changed("ADDED", pod(10))
     recorder._whole = 10

@@ -1,4 +1,5 @@
-"""Demands of bound pods on each other (SCHED-080, SCHED-081), each seen true, false and unknown."""
+"""Tests of the rules about bound pods that exclude each other (SCHED-080, SCHED-081). Each rule is tested with
+histories where it holds, where it is violated, and where it cannot be judged."""
 
 from __future__ import annotations
 

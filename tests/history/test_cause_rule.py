@@ -1,4 +1,5 @@
-"""INV-009, seen true, false and unknown, and each cause that excuses a deletion."""
+"""Tests of INV-009 with histories where it holds, where it is violated, and where it cannot be judged, and with each
+cause that excuses a deletion."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def pod_options(**changes: Any) -> dict[str, Any]:
 
 
 def standing(story) -> None:
-    """A gang with a minimum of two of its three pods, all of which serve."""
+    """Record a gang with minReplicas 2 and three pods, all of which are Ready."""
     story.node("n1", gpus="8")
     story.owned("podcliquesets", "s", None, replicas=1, template={"x": 1})
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)
@@ -202,7 +203,7 @@ def test_before_a_gang_has_stood_nothing_is_known(story):
 
 @pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
 def test_pods_without_a_controller_are_judged(story, owned):
-    """Pods that their PodClique owns, or labels name, without being controlled."""
+    """Pods that refer to their PodClique only by an owner reference without `controller`, or only by a label."""
     controlled = story.owners
     story.owners = lambda owner: (
         [{**reference, "controller": False} for reference in controlled(owner)] if owned else []

@@ -1,4 +1,4 @@
-"""INV-024, seen true, false and unknown."""
+"""Tests of INV-024 with histories where it holds, where it is violated, and where it cannot be judged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def recreate(story) -> None:
 
 @pytest.fixture
 def replaced(story):
-    """A clique with a bound pod was deleted, and there is another one of its name."""
+    """A clique with two bound pods has been deleted and recreated."""
     story.record("podcliques", "s-0-a", {})
     story.pod("old", **CLIQUE, node="n")
     story.pod("also-old", **CLIQUE, node="n")
@@ -50,7 +50,7 @@ def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
 
 @pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
 def test_pods_without_a_controller_are_judged(story, owned):
-    """Pods that their PodClique owns, or labels name, without being controlled."""
+    """Pods that refer to their PodClique only by an owner reference without `controller`, or only by a label."""
 
     def bound(name: str) -> None:
         references = (

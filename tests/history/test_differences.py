@@ -1,4 +1,4 @@
-"""Two readings, reduced to their differences."""
+"""Tests of how two values are reduced to their differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Terminations count from the breach that caused them. The scripted log begins at 2026-01-01T00:00:00Z."""
+"""Tests that the terminationDelay counts from the breach that caused the termination. The scripted log starts at
+2026-01-01T00:00:00Z."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.history.story import Story
 
 
 def breach(story: Story, resource: str, name: str, second: float) -> None:
-    """A breach that is recorded when it happens."""
+    """Record a breach at the second at which it happens."""
     moment = f"2026-01-01T00:00:{second:02.0f}Z"
     condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": moment}
     story.record(resource, name, {"status": {"conditions": [condition]}}, after=second - story.at)
@@ -22,7 +23,8 @@ def deletion(story: Story, name: str, second: float) -> None:
 
 
 def torn() -> tuple[Story, dict[str, list[Record]]]:
-    """Replica 1 of a scaling group breaches at 10 s, replica 0 and with it the group at 13 s; replica 2 never ran."""
+    """Return a story and the breaches that count for each of its cliques. Replica 1 of a scaling group is breached at
+    10 s; replica 0, and with it the group, is breached at 13 s. Replica 2 never ran."""
     story = Story(Scripted())
     for name in ("torn-0-a", "torn-0-g-0-b", "torn-0-g-1-b"):
         story.record("podcliques", name, {})
@@ -43,7 +45,7 @@ def judged(second: float, *names: str) -> list[str]:
 
 
 def test_a_replica_is_judged_by_its_own_breach() -> None:
-    """Deleted 6 s after its own breach, 3 s after that of its group."""
+    """The replica is deleted 6 s after its own breach and 3 s after the breach of its group."""
     assert judged(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
 
 

@@ -1,4 +1,5 @@
-"""INV-001, INV-002 and INV-005, each seen true, false and unknown."""
+"""Tests of INV-001, INV-002 and INV-005. Each rule is tested with histories where it holds, where it is violated, and
+where it cannot be judged."""
 
 from __future__ import annotations
 
@@ -182,7 +183,7 @@ def test_a_base_gang_that_was_deleted_and_made_anew_has_not_been_bound(story):
 
 
 def test_what_a_broken_watch_may_have_missed_accuses_nobody(story):
-    """The gang got its reference while its watch was broken: the next record of it comes from a list."""
+    """The gang got its reference while its watch was broken, so its next record comes from a list."""
     story.pod("a1", **A, gated=True)
     story.pod("a2", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
@@ -205,7 +206,7 @@ def test_what_no_watch_has_missed_is_a_violation_when_the_gang_goes_on(story):
 
 @pytest.mark.parametrize("gate", [labels.GATE, "scheduling.example.org/incomplete"])
 def test_a_gate_of_any_name_is_the_operators(story, gate):
-    """No document gives the name of the gate (GANG-026)."""
+    """No document specifies the name of the gate (GANG-026)."""
     tags = {labels.GANG: "s-0", labels.CLIQUE: "s-0-a"}
     foreign = {"name": "example.com/quota"}
     for gates in ([{"name": gate}, foreign], [foreign]):

@@ -1,4 +1,4 @@
-"""Objects of one name that follow each other."""
+"""Tests of successive objects with the same name."""
 
 from __future__ import annotations
 

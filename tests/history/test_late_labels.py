@@ -1,4 +1,4 @@
-"""An operator that hides what it does from the rules, by labels that it sets late or takes away for a while."""
+"""Tests that an operator cannot hide its actions from the rules by labels that it sets late or removes for a while."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def verdict(story: Story, id: str, **options: object) -> bool | None:
 
 
 def labelled_late(story: Story) -> Record:
-    """A pod that is created and bound without its labels, before its gang is complete."""
+    """Record a pod that is created and bound without its labels, before its gang is complete; return the record of its
+    creation."""
     story.gang("s-0", {"s-0-w": (1, [])}, initialized=False)
     created = story.pod("w0")
     story.pod("w0", node="n1")

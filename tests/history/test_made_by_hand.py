@@ -1,6 +1,6 @@
-"""Gangs and pods that the suite makes in the place of an operator: their creation is not judged, and only their later
-changes show that an operator or a scheduler is at work. They are known from the suite's own writes, never from what an
-object says of itself."""
+"""Tests of gangs and pods that the suite creates in place of an operator: their creation is not judged, and only their
+later changes show that an operator or a scheduler is active. They are known from the suite's own writes, never from
+their labels or annotations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def by_hand(story: Story, name: str, *, bound: bool = False) -> None:
 
 
 def two_pods(story: Story) -> Story:
-    """Two pods without a gate, one of which is bound later."""
+    """Record two pods without a gate, one of which is bound later."""
     story.pod("w0", **A, extra=TAG)
     story.pod("w1", **A, extra=TAG)
     story.pod("w1", **A, extra=TAG, node="n1", after=30.0)
@@ -87,7 +87,7 @@ def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story)
 
 
 def test_a_label_hides_no_sign_of_life(story):
-    """Nor does an annotation."""
+    """An annotation does not hide it either."""
     metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
     story.record("podcliques", "s-0-w", {"metadata": metadata})
     assert has_sign(story, alive)
@@ -103,5 +103,5 @@ def test_a_finalizer_of_the_api_server_is_no_sign_of_life(story):
 
 
 def has_sign(story: Story, sign: Callable[[Record, Origins], bool]) -> bool:
-    """Whether the story has this sign of life."""
+    """Return whether the story has this sign of life."""
     return any(sign(record, story.history.origins) for record in story.history.records())

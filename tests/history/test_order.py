@@ -1,4 +1,4 @@
-"""The order of writes, and which of the states between them are known."""
+"""Tests of the order of writes, and of the states between them that are known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.history.story import Story
 
 
 def _certain(story: Story) -> list[str]:
-    """The records after which the state is known, in the order of their writes."""
+    """Return the records after which the state is known, in the order of their writes."""
     ordered = server_order(story.history.records())
     assert ordered is not None
     unknown = uncertain(ordered)

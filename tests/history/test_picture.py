@@ -1,4 +1,4 @@
-"""The picture of a history, at every size."""
+"""Tests of the picture of a history, for histories of every size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ FAILED = "SCHED-007 failed: bound pods: expected 0, seen 10"
 
 
 def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") -> float:
-    """A gang of which all prefill pods are bound and become Ready, and no decode pod is; the moment of the first."""
+    """Record a gang whose prefill pods are all bound and become Ready, while none of its decode pods is bound; return
+    the time just before the first binding."""
     groups = {f"{name}-prefill": prefills, f"{name}-decode": decodes}
     pods = {group: [f"{group}-{i}" for i in range(count)] for group, count in groups.items()}
     members = [(group, pod) for group in groups for pod in pods[group]]
@@ -35,7 +36,7 @@ def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") ->
 
 
 def drawn(history: History, *failures: tuple[float | None, str], title: str = "a test") -> tuple[str, list[str]]:
-    """The picture, checked to be well-formed and to need nothing else, and its texts."""
+    """Return the picture, after asserting that it is well-formed and needs no other file, and its texts."""
     text = picture.draw(history, failures, title, POOL)
     tree = ElementTree.fromstring(text)
     kinds = {element.tag.rpartition("}")[2] for element in tree.iter()}

@@ -1,4 +1,5 @@
-"""INV-003 at any moment, INV-008 and INV-010, each seen true, false and unknown."""
+"""Tests of INV-003 at any moment, INV-008 and INV-010. Each rule is tested with histories where it holds, where it is
+violated, and where it cannot be judged."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_a_base_gang_that_was_made_anew_begins_anew(story):
 
 
 def test_a_set_with_a_map_has_no_base_gang(story):
-    """Its gangs have anchors, and other rules (COH-265)."""
+    """The gangs of such a set have anchors instead, and other rules (COH-265)."""
     extra = {**UNLABELLED, "app.kubernetes.io/part-of": "s"}
     story.owned("podgangmaps", "s-0", None)
     scaled_story(story, extra)

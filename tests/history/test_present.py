@@ -1,4 +1,4 @@
-"""Judging while the watch of one resource lags behind the others."""
+"""Tests of judging while the watch of one resource lags behind the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.history.story import SPACE, Story
 
 
 class Lagging(Scripted):
-    """Hold the records of one resource back until a reader asks for the present."""
+    """A log that holds back the records of one resource until a reader asks for a complete log, or forever if `ever` is
+    false."""
 
     def __init__(self, resource: str, *, ever: bool = True) -> None:
         super().__init__()
@@ -44,7 +45,7 @@ class Lagging(Scripted):
 
 
 def record_set(story: Story, *, referenced: bool = True) -> None:
-    """A set with one pod, which is ungated after its gang has referenced it, or is not referenced at all."""
+    """Record a set with one pod, which is ungated after its gang has referenced it, or is not referenced at all."""
     story.owned("podcliquesets", "s", None)
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"))
     of = {"gang": "s-0", "clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
@@ -55,7 +56,7 @@ def record_set(story: Story, *, referenced: bool = True) -> None:
 
 
 def judged(log: Scripted, *, referenced: bool = True) -> dict[str, bool | None]:
-    """The verdicts of all invariants."""
+    """Return the verdict of each invariant by its id."""
     story = Story(log)
     record_set(story, referenced=referenced)
     story.node("n1", pods="1")
@@ -70,7 +71,7 @@ def test_a_lag_of_one_watch_changes_no_verdict(resource: str, referenced: bool) 
 
 
 def test_a_history_that_never_comes_to_the_present_is_our_own_failure() -> None:
-    """Unknown would block the requirement, for which an implementation is to blame."""
+    """An unknown result would block the requirement, and the implementation would be blamed for that."""
     with pytest.raises(HarnessError, match="podcliques"):
         judged(Lagging("podcliques", ever=False))
 
@@ -125,7 +126,7 @@ def test_nothing_is_judged_by_what_a_recorder_has_seen_before_it_died() -> None:
         story.history.view()
     with pytest.raises(HarnessError, match="the recorder died"):
         invariants.judge(story.history)
-    story.history.end()  # a bundle has what there is
+    story.history.end()  # a bundle gets what was recorded
     assert story.history.view().names("pods") == ["a1"]
 
 
@@ -157,7 +158,7 @@ def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() ->
     assert arrival(110, 9.0) == 1.0
     assert arrival(115, 9.0) == 2.0
     assert arrival(125, 9.0) == 9.0
-    assert arrival(115, 60.0) == 60.0  # so far behind that it may be another count
+    assert arrival(115, 60.0) == 60.0  # so far behind that the server may have started over
 
 
 def test_a_predicate_goes_by_what_has_arrived() -> None:

@@ -1,4 +1,4 @@
-"""Waits, queries, saved histories and their text."""
+"""Tests of waits, queries, saved histories and timelines."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_labels_are_looked_up_in_every_state(story):
 
 @pytest.fixture
 def scripted():
-    """A story that goes on while something waits, without any second passing."""
+    """A story that continues while a wait is going on, without real time passing."""
     return Story(Scripted())
 
 
@@ -127,7 +127,7 @@ def test_a_wait_that_may_not_last_longer_does_not(scripted):
 
 def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     later(scripted, [0.9], lambda: scripted.pod("a1", **A, after=0))
-    later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # nodes are no part of the work
+    later(scripted, [2, 4, 6], lambda: scripted.record("nodes", "n1", {}, after=0))  # changes of nodes are not progress
     with pytest.raises(WaitTimeout, match="not seen within 6 s"):
         scripted.history.wait("bound", bound, 1, longest=60)
     assert scripted.log.now() == pytest.approx(0.9 + LULL)
@@ -249,7 +249,7 @@ def test_the_timeline_has_a_lane_for_each_object_with_its_changes(story):
 
 
 def test_a_thousand_pods_cost_little(story):
-    """Five records a pod, each looked at by a predicate that asks for one clique: far below a second."""
+    """After five records per pod, a thousand waits that each see one new record take far less than two seconds."""
     for step in range(5):
         for number in range(1000):
             clique = f"s-0-{number % 100}"

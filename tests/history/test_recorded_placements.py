@@ -1,4 +1,5 @@
-"""The states of gangs in a recording of any cluster: each state occurs, and each rule is kept and broken."""
+"""Tests of the states of gangs in a recording of any cluster: each state occurs, and each rule is both kept and
+broken."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def deleted(story: Story) -> None:
 
 
 def older(story: Story) -> None:
-    """A gang that had bound pods before may have been whole once."""
+    """Record a gang with a pod that was bound before the recording began, so the gang may have been whole at that
+    time."""
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
     story.pod("a1", node="n1", listed=True, **A)
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
@@ -83,7 +85,7 @@ def older(story: Story) -> None:
 
 
 def bound_by_hand(story: Story) -> None:
-    """The creator of a pod with a node has bound it, and no scheduler."""
+    """Record a pod that was created with its node, so no scheduler has bound it."""
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
     story.pod("a1", node="n1", **A)
 

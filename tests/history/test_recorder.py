@@ -1,4 +1,4 @@
-"""The recorder on a real control plane."""
+"""Tests of the recorder on a real control plane."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def recorder(cluster: Cluster) -> Iterator[Recorder]:
 
 
 def ask(cluster: Cluster, request: Callable[[Client], Awaitable[object]]) -> None:
-    """One request to the cluster's API server."""
+    """Send a request to the cluster's API server."""
 
     async def send() -> None:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="tests-history") as client:
@@ -105,7 +105,7 @@ def test_what_has_happened_is_recorded_once_the_log_is_complete(cluster: Cluster
 def test_a_watch_that_lags_is_named_and_waited_for(
     cluster: Cluster, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A watch whose events are held back on their way to the log, longer than a watch takes on an idle machine."""
+    """The watch's events are held back on their way to the log, for longer than a watch takes on an idle machine."""
     watch = next(feed.reflector for feed in recorder._feeds if feed.resource == SERVICES)
     delayed: list[bytes] = []
     monkeypatch.setattr(watch, "_take", delayed.append)
@@ -139,7 +139,7 @@ def requests(counting: Recorder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def counting(cluster: Cluster) -> Iterator[Recorder]:
-    """A recorder that knows by the revisions what it has received."""
+    """A recorder that knows from revisions which events it has received."""
     unrecorded = [LEASES, NAMESPACES, CONFIG_MAPS]
     recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED, [Watched(other) for other in unrecorded])
     recorder.start()
@@ -157,7 +157,7 @@ def test_one_request_shows_that_nothing_is_missing(
         make(cluster, f"counted-{number}")
         assert counting.complete("default", 30).lagging == ""
         assert History(counting, "default").records("services", f"counted-{number}")
-    assert sent.count(PODS.path("default")) < 8  # lists only where Kubernetes has written something else meanwhile
+    assert sent.count(PODS.path("default")) < 8  # it lists only if Kubernetes has meanwhile written something else
 
 
 def test_an_event_that_lags_is_missed_without_lists(

@@ -1,4 +1,4 @@
-"""A log keeps the records that its readers ask for, and not those of a whole run."""
+"""Tests that a log keeps the records which its readers need, and not those of a whole run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_condensing_costs_nothing_where_there_is_little(monkeypatch: pytest.Monk
 
 
 def test_the_history_of_many_pods_stays_small_and_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is condensed, each record is looked at a few times at most."""
+    """However often the log is condensed, each record is inspected at most a few times."""
     looked, states = [], logs._last_states
     monkeypatch.setattr(logs, "_last_states", lambda records: states(looked.append(len(records)) or records))
     log, pods, changes = Log(), 5_000, 10
@@ -172,7 +172,7 @@ def test_what_a_list_no_longer_has_is_deleted_as_it_was_last(opened: bool) -> No
 
 
 def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So do they if they are decoded, and what was condensed or forgotten makes room."""
+    """This holds for decoded objects as well, and condensed or forgotten records free memory."""
     monkeypatch.setattr(logs, "IN_MEMORY", 10_000)
     log = Log()
     log.open("one")
@@ -190,7 +190,7 @@ def test_many_objects_that_are_just_not_large_stay_out_of_memory(monkeypatch: py
 
 
 def test_a_worker_stays_below_its_bound_under_many_large_writes() -> None:
-    """20,000 objects of 60 KiB take 1.3 GiB, and decoded several times as much."""
+    """20,000 objects of 60 KiB take 1.3 GiB, and several times as much when they are decoded."""
     output = subprocess.run([sys.executable, "-c", _LARGE_WRITES], capture_output=True, text=True, check=True).stdout
     assert int(output) < 500, f"{output} MiB"
 

@@ -1,4 +1,4 @@
-"""No credentials of a cluster get into the files of a run, which people upload and pass on."""
+"""Tests that no credentials of a cluster get into the files of a run, which people upload and share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def secret(**changes: Any) -> dict[str, Any]:
 KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 KUBECONFIG = f"users: [{{user: {{client-key-data: {base64.b64encode(KEY.encode()).decode()}}}}}]"
 PRINTED = f"{KUBECONFIG}\n{KEY}"
-"""Text that an implementation may print, or write into objects."""
+"""Text that an implementation may print or write into objects."""
 PARTS = (KEY.splitlines()[1], base64.b64encode(KEY.encode()).decode()[60:120])
 
 

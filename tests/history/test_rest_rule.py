@@ -1,4 +1,4 @@
-"""INV-007, seen true, false and unknown."""
+"""Tests of INV-007 with histories where it holds, where it is violated, and where it cannot be judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SET = ("podcliquesets", "s")
 
 
 def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None = None) -> RuleResult:
-    """INV-007 as it is `calm` seconds after the last record."""
+    """Return the result of INV-007 `calm` seconds after the last record."""
     rule, gangs = NoStatusWritesAtRest(unrest or ()), Gangs()
     for record in story.history.records():
         rule.see(record, gangs)
@@ -22,7 +22,7 @@ def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None
 
 
 def clique(story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any) -> None:
-    """A PodClique whose status is of its present generation, unless `status` says otherwise."""
+    """Record a PodClique whose status has observed its current generation, unless `status` says otherwise."""
     written("podcliques", "s-0-a", story, status, generation=generation, after=after, **metadata)
 
 
@@ -126,7 +126,7 @@ def test_what_leaves_the_status_alone_is_no_write_of_it(story):
 
 
 def test_a_late_reaction_is_no_write_at_rest(story):
-    """Any change since the last write of a status may be its reason, however late it is."""
+    """Any change since the last write of a status may be the reason for the next write, however late that is."""
     clique(story, {})
     story.pod("a1", gang="s-0", clique="s-0-a")
     clique(story, {"replicas": 1}, after=REST + 1)
@@ -136,7 +136,8 @@ def test_a_late_reaction_is_no_write_at_rest(story):
 
 
 def test_a_status_that_is_written_again_and_again_is_at_rest(story):
-    """Its first write may be late, and two writes at once may be of one pass. Those that go on have no reason."""
+    """The first write may be late, and two writes in quick succession may belong to one reconciliation. Later writes
+    have no reason."""
     clique(story, {})
     story.pod("a1", gang="s-0", clique="s-0-a")
     clique(story, {"replicas": 0}, after=REST + 1)

@@ -1,5 +1,5 @@
-"""Rules of the creation of objects (CORE-007, CORE-036, GANG-005, GANG-023, GANG-024, INV-025, TERM-012): each is true,
-false and unknown."""
+"""Tests of the rules about the creation of objects (CORE-007, CORE-036, GANG-005, GANG-023, GANG-024, INV-025,
+TERM-012). Each rule is tested with histories where it holds, where it is violated, and where it cannot be judged."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_pods_of_any_age_and_pods_without_a_gang_say_nothing(story):
 
 
 def test_what_another_operator_has_done_is_not_judged(story):
-    """A version that the judged one takes over from, or that it is put back to."""
+    """The other operator is the version from which the judged one takes over, or to which it is rolled back."""
     begin = story.log.last_seq()
     story.pod("a1", **A, gated=True)
     until = story.log.last_seq()
@@ -169,14 +169,14 @@ def test_cliques_and_groups_are_created_with_their_finalizer(story):
     story.record("podcliques", "of-a-stranger", {})
     assert verdict(story, "CORE-036").holds is None
     story.record(*CLIQUE, {"metadata": {"labels": tags, "finalizers": [labels.CLIQUE_FINALIZER]}})
-    story.record(*CLIQUE, {"metadata": {"labels": tags}})  # removed later, for its deletion
+    story.record(*CLIQUE, {"metadata": {"labels": tags}})  # removed later, when it is deleted
     assert verdict(story, "CORE-036").holds is True
     story.record("podcliquescalinggroups", "s-0-g", {"metadata": {"labels": tags}})
     assert "podcliquescalinggroups/s-0-g was created without the finalizer" in verdict(story, "CORE-036").reason
 
 
 def judged_names(story, config: dict[str, bool] | None, name: str, host: str, subdomain: str) -> bool | None:
-    """The verdict on a pod with these names of a set with this headlessServiceConfig."""
+    """Return the verdict on a pod with these names, of a set with this headlessServiceConfig."""
     story.record(*SET, {"spec": {"template": {"headlessServiceConfig": config}}})
     assert verdict(story, "CORE-007").holds is None
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.CLIQUE: "s-0-a"}
@@ -222,11 +222,11 @@ def a_clique(story, replicas: int, **options) -> None:
     ("template", "scaled", "recreated", "holds"),
     [
         ([2], 2, 2, True),
-        ([2], 5, 2, True),  # the template's
-        ([2], 5, 5, True),  # what it was scaled to
-        ([2, 4], 2, 4, True),  # the template's after a change
+        ([2], 5, 2, True),  # as in the template
+        ([2], 5, 5, True),  # as it was scaled
+        ([2, 4], 2, 4, True),  # as in the template after a change
         ([0], 1, 1, True),  # the default
-        ([2, 4], 4, 2, True),  # the template's before a change that the operator has not seen
+        ([2, 4], 4, 2, True),  # as in the template before a change that the operator has not seen
         ([2], 2, 0, False),
         ([2], 2, 3, False),
     ],

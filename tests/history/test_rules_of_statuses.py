@@ -1,5 +1,5 @@
-"""Rules of statuses (COHR-018, CORE-018, CORE-019, UPD-008) and of the nodes of pods (SCHED-042): each is true, false
-and unknown."""
+"""Tests of the rules about statuses (COHR-018, CORE-018, CORE-019, UPD-008) and about the nodes of pods (SCHED-042).
+Each rule is tested with histories where it holds, where it is violated, and where it cannot be judged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_transition_time_that_moves_alone_is_wrong(story):
     a_clique(story, ("B", "False", "1"))  # within the same second
     a_clique(story, ("B", "False", "1"), ("P", "True", "1"))
     a_clique(story, ("B", "True", "2"), ("P", "True", "1"))
-    a_clique(story, ("B", "True", "3"), ("P", "True", "1"))  # by an operator that does not see its own write yet
+    a_clique(story, ("B", "True", "3"), ("P", "True", "1"))  # the operator may not have seen its own write yet
     assert verdict(story, "CORE-019").holds is True
     a_clique(story, ("B", "True", "3"), ("P", "True", "1"), after=STALE)
     a_clique(story, ("B", "True", "9"), ("P", "True", "1"))
@@ -73,7 +73,7 @@ def test_a_counter_above_its_total_is_wrong(story, resource):
 @pytest.mark.parametrize("scaled", ["podcliquesets", "podcliquescalinggroups"])
 @pytest.mark.parametrize(("replicas", "holds"), [(1, True), (2, False)])
 def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replicas, holds):
-    """PodCliques that go are of the new generation, and not expected any more."""
+    """PodCliques that are being deleted may be of the new generation, but are no longer expected."""
     names = {"podcliquesets": "s", "podcliquescalinggroups": "s-0-g"}
     counts = {"updateStartedAt": "2026-01-01T00:00:00Z", "totalPodCliquesCount": 2}
 

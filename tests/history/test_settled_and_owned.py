@@ -1,4 +1,5 @@
-"""INV-003 and INV-004, each seen true, false and unknown."""
+"""Tests of INV-003 and INV-004. Each rule is tested with histories where it holds, where it is violated, and where it
+cannot be judged."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ B = {"gang": "s-0", "clique": "s-0-b"}
 
 
 def verdict(story, *, calm: float = SETTLED + 1, settle: float = 0) -> RuleResult:
-    """INV-003 as it is `calm` seconds after the last record."""
+    """Return the result of INV-003 `calm` seconds after the last record."""
     rule, gangs = NoGangHeldBelowMinimum(settle), Gangs()
     for record in story.history.records():
         rule.see(record, gangs)
@@ -85,7 +86,7 @@ MOVED = {"gang": "s-0-1795511111", "clique": "s-0-a"}
 
 
 def moved(story, gang: str = MOVED["gang"]) -> None:
-    """A new gang takes over a bound pod; its other pod is being replaced."""
+    """Record a new gang that takes over a bound pod while its other pod is being replaced."""
     story.gang(gang, {"s-0-a": (1, ["a1"]), "s-0-b": (1, ["b2"])})
     story.pod("a1", gang=gang, clique="s-0-a", node="n1")
     story.pod("b1", **B, node="n1", terminating=True)

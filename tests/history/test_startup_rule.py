@@ -1,4 +1,5 @@
-"""INV-006 and INV-026, seen true, false and unknown."""
+"""Tests of INV-006 and INV-026. Each rule is tested with histories where it holds, where it is violated, and where it
+cannot be judged."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from conformance.grove import labels
 
 
 class Ordered:
-    """A set `s` InOrder of `a` (minimum 2) and `b`, whose pods are recorded."""
+    """A set `s` with startup type InOrder and the cliques `a` (minAvailable 2) and `b`, with methods that record its
+    pods."""
 
     def __init__(self, story):
         self.story = story
@@ -88,7 +90,7 @@ def test_a_wait_that_is_over_stays_over(ordered):
 
 
 def test_a_pod_that_is_made_later_need_not_wait_anew(ordered):
-    """START-014 judges whether a replacement waits."""
+    """Whether a replacement waits is covered by START-014."""
     ordered.pod("b1")
     for name in ("a1", "a2"):
         ordered.pod(name, ready=True)
@@ -118,14 +120,14 @@ def test_pods_of_the_parent_that_were_ready_one_after_the_other_are_no_minimum(o
 
 @pytest.mark.parametrize(("args", "holds"), ((["--after=s-0-a"], None), (["--podcliques=s-0-a:1"], False)))
 def test_only_waits_that_the_fake_kubelet_plays_are_judged(ordered, args, holds):
-    """It ends an init container of another form at once."""
+    """The fake kubelet ends an init container of another form at once."""
     ordered.pod("b1", wait={"name": "wait", "args": args})
     ordered.pod("b1", ready=True, wait={"name": "wait", "args": args})
     assert [ordered.verdict(rule).holds for rule in ("INV-006", "INV-026")] == [holds, holds]
 
 
 def test_pods_without_a_controller_are_found_by_their_label(ordered):
-    """CORE-045 judges whether they have one."""
+    """Whether pods have a controller is covered by CORE-045."""
     ordered.pod("b1")
     ordered.pod("a1", ready=True, owned=False)
     ordered.pod("b1", ready=True)

@@ -1,4 +1,4 @@
-"""The rules about gates leave out the pods of sets with the strategy Coherent, and of no others."""
+"""Tests that the rules about gates exempt the pods of sets with the strategy Coherent, and no other pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def verdict(story: Story, id: str) -> bool | None:
 
 
 def pod_without_gate(story: Story, of_set: str) -> None:
-    """Create a pod without the gate before its gang."""
+    """Record a pod without the gate, and then its gang."""
     story.pod(f"{of_set}-a", gang=f"{of_set}-0", clique=f"{of_set}-0-a", extra={labels.PART_OF: of_set})
     story.gang(f"{of_set}-0", {f"{of_set}-0-a": (1, [f"{of_set}-a"])})
 

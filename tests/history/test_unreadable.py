@@ -1,4 +1,4 @@
-"""A resource that the API server lets no client list, for example because a webhook has to convert it."""
+"""Tests of a resource that no client can list, for example because its conversion webhook fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANSWER = "conversion webhook for example/v1, Kind=Service failed"
 
 
 class Refusing:
-    """Refuses each list."""
+    """A client whose lists all fail."""
 
     async def request(self, *given: object, **options: object) -> bytes:
         raise ApiError(500, "InternalError", ANSWER, {}, None)

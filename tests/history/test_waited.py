@@ -1,4 +1,5 @@
-"""The time that a gang has had, by the stamps in its objects. The scripted log begins at 2026-01-01T00:00:00Z."""
+"""Tests of the time between a breach and a deletion, by the timestamps in the objects. The scripted log starts at
+2026-01-01T00:00:00Z."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tests.history.story import Story
 
 
 def breach_and_deletion(transition: str, arrival: float, deletion: str, end: float) -> tuple[Record, Record]:
-    """A breach and a deletion: their stamps (seconds and minutes), and when their records arrive."""
+    """Record a breach and a deletion with these timestamps (minutes and seconds), whose records arrive at these
+    seconds."""
     story = Story(Scripted())
     condition = {"type": "MinAvailableBreached", "status": "True", "lastTransitionTime": stamp(transition)}
     cause = story.record("podcliques", "a", {"status": {"conditions": [condition]}}, after=arrival)
@@ -34,7 +36,7 @@ def test_what_was_deleted_early_is_seen_however_late_that_arrives() -> None:
 
 
 def test_no_breach_is_older_than_what_made_it() -> None:
-    """An operator that gives the time of an earlier breach gains nothing by it."""
+    """An operator gains nothing by reporting the time of an earlier breach."""
     assert waited(*breach_and_deletion("00:04", 10.1, "00:15", 15.1), 9.9) == 6
 
 
