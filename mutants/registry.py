@@ -60,7 +60,7 @@ class Variant(Switch):
 
 
 CHANGES = "changes"
-"""Stands in place of a scenario for mutants that changes of a set reveal."""
+"""The value of `Fragile.scenario` for mutants that only changes of a set reveal."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
     """Make a function or method, which may be a coroutine function, return `change(result, *arguments)`.
 
     Several changes of one function are applied in sequence. `change` must return a new value instead of changing the
-    result in place, because a run has to show that the value ever differs.
+    result in place, because a run must show that some result differed.
     """
     right = getattr(target, name)
     full_name = _named(target, name)

@@ -14,7 +14,7 @@ import yaml
 from mutants.registry import Mutant, Variant
 
 TIME_SCALE = "0.25"
-"""Shortens waits for things that a broken implementation never does."""
+"""The usual time scale; it shortens waits for things that a broken implementation never does."""
 
 INVARIANT = "INV"
 """The prefix of the requirements that are judged in every test."""

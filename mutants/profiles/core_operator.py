@@ -1,4 +1,4 @@
-"""Mutants of the operator."""
+"""Mutants of the operator's basics: gates, base and scaled gangs, names, owners and variables."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _without_sidecars() -> None:
 
 
 def _templates_without(part: str) -> None:
-    """Hash templates without a part of them: labels, annotations or the set's priority class."""
+    """Omit one input from the hashes of templates: `labels`, `annotations` or `priority`."""
     right = Template.of.__func__  # type: ignore[attr-defined]
 
     def of(

@@ -26,7 +26,7 @@ def _domain_unlabelled() -> None:
 
 
 def _ends(complaint_of: Callable[[str], str]) -> None:
-    """Change by `complaint_of` what the operator reports when the cluster lacks what it needs."""
+    """Pass the operator's complaint about what the cluster lacks through `complaint_of`."""
 
     async def unmet(client: Client, requested: features.Features, line: Line) -> str:
         return complaint_of(await features.unmet(client, requested, line))

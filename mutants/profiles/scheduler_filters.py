@@ -24,7 +24,7 @@ NONE = ""
 
 
 def _forgives(plugin: type[Plugin], *words: str) -> None:
-    """Make a filter reject no node, or, with `words`, not for reasons that contain one of them."""
+    """Make a filter reject no node; with `words`, ignore only the reasons that contain one of them."""
     right = plugin.refusal
 
     def refusal(self: Plugin, node: Node) -> str:

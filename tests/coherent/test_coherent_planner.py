@@ -1,7 +1,7 @@
-"""Tests of the reference's planner on generated sets and histories; the suite's oracle, which shares no code with it,
-judges.
+"""Tests of the reference's planner on generated sets and histories, which the suite's oracle judges.
 
-The planner runs on simulated members. The oracle judges each layout that the planner writes as a step of an update.
+The planner runs on simulated members. The oracle, which shares no code with the planner, judges each layout that the
+planner writes as a step of an update.
 """
 
 from __future__ import annotations

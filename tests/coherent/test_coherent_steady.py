@@ -1,5 +1,4 @@
-"""Tests of the changes that scaling may make to gangs, by the walks of COH-T8 and COH-T9, and of those that it must not
-make."""
+"""Tests of the changes that scaling may make to gangs, and of those that it must not make, by COH-T8 and COH-T9."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Tests of generated histories on the reference's planner, and on its operator with an API server in memory. The
-suite's rules, which share no code with it, judge them.
+suite's rules, which share no code with the reference, judge them.
 
 Defects of other implementations are planted; the rules find them, and Hypothesis shrinks the history.
 """

@@ -53,7 +53,7 @@ def outcome(difference: Difference) -> int:
 
 
 def main() -> None:
-    MUTANTS.all(), VARIANTS.all()  # an entry registers itself when its module is loaded
+    MUTANTS.all(), VARIANTS.all()  # loading a module registers its entries
     outcomes: dict[str, int] = {}
     every = {**WRONG.all, **PERMITTED.all}
     test_ids = [test_id for difference in every.values() for test_id in difference.caught_by]

@@ -1,6 +1,6 @@
 """Tests that the suite passes all variants armed together, by the first requirement of each; `make variants` tries all.
 
-It takes minutes on both cores, so only `make test THOROUGH=1` runs it.
+The test keeps two cores busy for minutes, so only `make test THOROUGH=1` runs it.
 """
 
 from __future__ import annotations

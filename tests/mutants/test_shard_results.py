@@ -1,5 +1,5 @@
 """Tests of the result files of `make mutants`, which are written while a shard runs, continued after a kill, and
-combined to one result."""
+combined into one result."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ async def all_deaths(
 ) -> dict[str, int]:
     """Run a story without a death, then with a death at each write of each chapter; return the numbers of writes.
 
-    `name` is the prefix of the namespaces' names; `lives` lives run at a time.
+    `name` is the prefix of the namespaces' names; up to `lives` lives run at the same time.
     """
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(4 * lives))  # each wait blocks a thread

@@ -47,7 +47,7 @@ def test_what_is_given_is_kept():
 
 
 def test_replicas_of_zero_become_one_before_the_floor_is_taken_from_them():
-    """DEF-11, corrected."""
+    """Unlike upstream, which keeps 0 (DEF-11)."""
     values = paths({"spec": {"template": {"cliques": [{"name": "a", "spec": {"replicas": 0, "roleName": "a"}}]}}})
     assert values["/spec/template/cliques/0/spec/replicas"] == 1
     assert values["/spec/template/cliques/0/spec/minAvailable"] == 1
@@ -59,7 +59,7 @@ def test_no_object_makes_defaulting_stumble(wrong):
 
 
 def test_absent_scalars_that_the_schema_demands_become_zero_values():
-    """DFT-23 lists these fields."""
+    """Go writes such fields as empty values (DFT-23)."""
     clique = {"spec": {"autoScalingConfig": {}}}
     values = paths({"spec": {"template": {"cliques": [clique], "resourceSharing": [{}]}}})
     root = "/spec/template"

@@ -101,7 +101,7 @@ def test_a_group_replica_is_available_when_all_its_cliques_are(pcs):
 
 
 def test_a_group_whose_members_say_nothing_yet_is_in_breach(pcs):
-    """OBJ-773, corrected."""
+    """Unlike upstream, where a member without the condition counts as not in breach (OBJ-773)."""
     group, cliques = group_with_members(pcs, lambda _: True)
     for member in cliques.values():
         member.status = None

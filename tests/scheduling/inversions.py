@@ -1,8 +1,8 @@
 """Violations of the hard rules in a cycle's plan for a large scene: torn gangs, overfull nodes, inverted priorities.
 
-The checks are independent of the scheduler: they read only the names of pods and nodes. They decide whether a waiting
-gang would have fit by first fit and best fit in several orders. A reported breach is therefore certain, but a breach
-that only a difficult packing shows may go unnoticed.
+The checks are independent of the scheduler: they read the scene, and only names of pods and nodes from the plan. They
+decide whether a waiting gang would have fit by first fit and best fit in several orders. A reported breach is therefore
+certain, but a breach that only a difficult packing shows may go unnoticed.
 """
 
 from __future__ import annotations

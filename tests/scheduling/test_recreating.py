@@ -63,7 +63,7 @@ class Acted:
         return self.play._recreate([self.part])
 
     def evict(self, name: str) -> None:
-        """Delete a pod. It is terminating first."""
+        """Delete a pod, which is terminating before it is gone."""
         pod = self.pods[name]
         self.pods[name] = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "now"}}
         assert not self.look(CONSOLIDATION) or f"{name}-again" in self.pods

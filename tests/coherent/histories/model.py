@@ -190,7 +190,7 @@ DIRECTIONS = tuple(permutations(STRATEGIES, 2))
 def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
     """Draw histories of sets that are created with one strategy and switched to another during an update, at any phase.
 
-    In half of the histories an earlier switch precedes, because gangs of a set that was once Coherent keep the marks of
+    Half of the histories start with another switch, because gangs of a set that was once Coherent keep the marks of
     that. Under OnDelete, pods are deleted so that they are replaced.
     """
     earlier = [(), (), *((strategy,) for strategy in STRATEGIES if strategy != before)]

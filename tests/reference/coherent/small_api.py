@@ -81,8 +81,8 @@ class SmallApi:
         return item
 
     async def restored(self, plural: str, body: Object) -> None:
-        """Create an object as restored from a backup: it has a new UID and no status, and a creation time after that of
-        its set."""
+        """Create an object as restored from a backup: it has a new UID and no status and, unless it is a set, a
+        creation time two seconds from now."""
         fields = {key: value for key, value in body.items() if key != "status"}
         created = await self.create(plural, body["metadata"]["namespace"], fields)
         later = datetime.now(UTC) + timedelta(seconds=0 if plural == "podcliquesets" else 2)
