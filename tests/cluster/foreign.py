@@ -27,7 +27,7 @@ from kube.client import Client
 from kube.resource import NAMESPACES
 
 CHART = {"manage-all-nodes": "false", "manage-nodes-with-annotation-selector": "kwok.x-k8s.io/node=fake"}
-"""The options that select the nodes of a KWOK that was installed by its Helm chart."""
+"""The options with which KWOK's own Helm chart selects the nodes to manage."""
 
 
 @contextmanager

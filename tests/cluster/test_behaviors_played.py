@@ -244,7 +244,7 @@ def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster)
                 await watched.client.patch(PODS, "default", "chatty", {"metadata": {"labels": {"n": str(number)}}})
                 await watched.until(lambda n=str(number): watched.now["chatty"]["metadata"]["labels"]["n"] == n)
                 assert asyncio.get_running_loop().time() - begun < 30
-            # A held pod makes no progress until it is released, and stays when it is deleted until that is released.
+            # A held pod makes no progress before hold-ready is removed, and is not deleted before hold-deletion is.
             assert waiting(watched.now["held"]) == "ContainerCreating"
             await watched.annotate("held", hold_ready=None)
             await watched.until(lambda: watched.now["held"]["status"]["phase"] == "Running")

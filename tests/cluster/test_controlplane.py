@@ -1,4 +1,4 @@
-"""Tests of a real control plane: it starts, is healthy and private, recovers from killed components, and stops."""
+"""Tests of a real control plane: it starts, serves its user alone, recovers from killed components, and stops."""
 
 from __future__ import annotations
 

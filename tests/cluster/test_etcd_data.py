@@ -29,7 +29,7 @@ def content(workspace: Path) -> str:
 
 
 def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the renames and removals from now on raise Killed, from number `step` (from 0)."""
+    """Make renames and removals raise Killed once `step` of them have succeeded."""
     remaining = step
 
     def dying(function):  # type: ignore[no-untyped-def]

@@ -41,7 +41,7 @@ UNSEEN = {
     "podCertificate": "a feature gate is off",
     "hostPort": "it is the container's port in the host's network",
 }
-"""Parts of the paths of fields whose removal does not change the created pod → the reason."""
+"""Fields whose removal does not change the created pod, by a part of their path, with the reason."""
 UNSET = {
     "EphemeralContainer": "Kubernetes refuses new pods that have some",
     "ObjectMeta": "templates of volume claims have labels and annotations only",
@@ -53,7 +53,7 @@ UNSET = {
     "TypedObjectReference.namespace": "a feature gate is off, and it excludes dataSource",
     "ResourceRequirements.claims": "of the resources of pods",
 }
-"""Types and fields that no template sets → the reason, in addition to the fields that the templates exclude."""
+"""Types and fields that no template sets, with the reason, besides the fields that the templates exclude."""
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def test_the_mixed_fleet_has_the_figures_of_the_fleet_model() -> None:
     fleet = fleets.requested("mixed", pool="p")
     assert gpus(fleet) == 152 and fleet == fleets.requested("mixed", pool="p")
     assert labels(fleet, nodes.BLOCK) == {"p-mixed-block-0": 8, "p-mixed-block-1": 20, "": 4}
-    assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one 4: nodes without a rack
+    assert sorted(labels(fleet, nodes.RACK).values()) == [2, 4, 4, 4, 18]  # one 4 counts nodes without a rack
     assert len(labels(fleet, nodes.ZONE)) == 1
     of_racks = {
         (node["metadata"]["labels"].get(nodes.RACK), node["metadata"]["labels"].get(nodes.BLOCK)) for node in fleet

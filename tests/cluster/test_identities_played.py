@@ -1,4 +1,4 @@
-"""Tests on a real cluster that components are recognized by their credentials, and no other client as a component."""
+"""Tests on a real cluster that components are recognized by their credentials, and that no other client is."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def watch() -> Watch:
 
 
 def test_the_wait_is_over_at_the_count_and_not_before(watch: Watch) -> None:
-    """OBJ-S76."""
+    """Scenario OBJ-S76 of the specification."""
     watch.update("c-1", "--podcliques=p-0-a:2")
     watch.update("a-1", clique="p-0-a", ready=True)
     watch.update("a-2", clique="p-0-a")
@@ -217,7 +217,7 @@ def test_what_held_once_is_done(watch: Watch) -> None:
 
 
 def test_a_clique_is_told_by_its_label_and_not_by_the_beginning_of_a_name(watch: Watch) -> None:
-    """OBJ-S77."""
+    """Scenario OBJ-S77 of the specification."""
     watch.update("c-1", "--podcliques=p-0-a:1", "--podcliques=p-0-ab:1")
     for number in range(2):
         watch.update(f"p-0-ab-{number}", clique="p-0-ab", ready=True)

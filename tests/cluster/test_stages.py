@@ -1,4 +1,4 @@
-"""Tests of the stages of fake nodes and pods, and that stages which KWOK cannot handle are rejected."""
+"""Tests of the stages of fake nodes and pods: stages that KWOK cannot handle are rejected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_status_patch_names_the_version_it_was_made_for_but_that_of_a_new_
     for stage in stages.load("fast"):
         for step in stage["spec"]["steps"]:
             if "patch" in step:
-                # A new node has other writers, and KWOK does not retry a rejected patch, so its patch fits any version.
+                # A new node has other writers, and KWOK does not retry a rejected patch, so it names only the uid.
                 guard = "uid" if stage["metadata"]["name"] == "node-initialize" else "resourceVersion"
                 assert f"{guard}: {{{{ .metadata.{guard} | Quote }}}}" in step["patch"]["template"]
 

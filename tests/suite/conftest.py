@@ -17,7 +17,7 @@ def faked(tmp_path: Path) -> Faked:
 
 @pytest.fixture
 def real(faked: Faked) -> Iterator[Real]:
-    """A run on a real cluster. Its remains are removed at the end."""
+    """A run on a real cluster. What the run leaves is removed at the end of the test."""
     run = Real(faked)
     yield run
     if run.process is not None and run.process.poll() is None:

@@ -1,4 +1,4 @@
-"""`python -m tests.suite.costs REPORTS…`: print fixtures/costs/scenes.yaml anew, from the ledgers of runs below these
+"""`python -m tests.suite.costs REPORTS…`: print a new fixtures/costs/scenes.yaml, from the ledgers of the runs in these
 folders. Only scenes that were played to their end count."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = data.folder("fixtures") / "costs" / "scenes.yaml"
 
 
 def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
-    """Return what the scenes of a run took, and the tests with an environment of their own."""
+    """Return how many seconds each scene of a run took, and each passed test that has no scene, by name."""
     measured: dict[str, list[float]] = defaultdict(list)
     repeat = 1
     for event in events:
@@ -37,7 +37,7 @@ def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
 
 
 def document(former_costs: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
-    """Return the file: the medians of what was measured, and what is known of the scenes that were not."""
+    """Return the text of the file: the median for each measured scene, and the former cost for all other scenes."""
     every: dict[str, list[float]] = defaultdict(list)
     for run in measured:
         for scene, times in run.items():

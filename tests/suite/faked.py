@@ -1,5 +1,5 @@
-"""Conformance runs without a cluster: real pytest, real workers, a fake environment. `python faked.py '{…}'` is one
-run."""
+"""Conformance runs without a cluster: real pytest, real workers, and a fake environment. `python faked.py '{…}'`
+executes one run."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def pytest_conformance_environment(config):
 
 
 LONGEST = 240.0
-"""Seconds that a run may take, also on a machine with much else to do. Most take one."""
+"""The most seconds that a run may take, also on a busy machine. Most runs take one second."""
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", "xdist.plugin"])
-"""Forks the runs from a process that has imported what they need: imports would be most of their CPU."""
+"""Forks runs from a process that has already imported their modules: imports would take most of their CPU time."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Ran:
 
     @property
     def allure(self) -> list[str]:
-        """The statuses of all tests, as Allure has them."""
+        """Return the statuses of all tests in the results for Allure, sorted."""
         return sorted(json.loads(p.read_text())["status"] for p in (self.folder / "allure").glob("*-result.json"))
 
     @property
@@ -118,7 +118,7 @@ class Ran:
 
 @dataclass
 class Faked:
-    """A folder of fake conformance tests with a registry of A-tests: AA-001 … AA-nnn in profile core."""
+    """A folder with fake conformance tests and a registry of their requirements, AA-001 … AA-nnn in profile core."""
 
     folder: Path
     extra: dict[str, Any] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class Faked:
         return os.environ | {"GROVE_CONFORMANCE_STATE": str(self.folder / "state"), "PYTHONWARNINGS": "ignore"}
 
     def run(self, **changes: Any) -> Ran:
-        """Run it in a process of its own, forked from one that has imported what runs need."""
+        """Execute a run in a separate process, forked from a process that has already imported its modules."""
         out, err = self.folder / "stdout", self.folder / "stderr"
         given = self.command(**changes)[-1]
         process = FORKSERVER.Process(target=_forked, args=(given, self.environment(), self.folder, out, err))
@@ -184,7 +184,7 @@ class Faked:
 
 
 def _forked(given: str, environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
-    """Do as `python faked.py GIVEN` does, in a process that has imported everything already."""
+    """Do what `python faked.py GIVEN` does, in a process that has already imported everything."""
     for number, path in ((1, out), (2, err)):
         with path.open("w") as file:
             os.dup2(file.fileno(), number)
@@ -224,7 +224,7 @@ def main(text: str) -> int:
 
 
 def exit_code(given: str) -> NoReturn:
-    """Run it, and end this process with the exit code."""
+    """Execute a run, and end this process with the exit code of the run."""
     from conformance.cli import run_whatever_is_read
 
     sys.exit(run_whatever_is_read(lambda: main(given)))

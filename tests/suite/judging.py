@@ -1,4 +1,4 @@
-"""The verdict of a conformance test on a history that is recorded object by object. No cluster."""
+"""How a conformance test judges a history that a unit test records object by object. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.history.story import Story
 
 
 def failures(test: Callable[..., None], story: Story, steps: Mapping[str, Step], **scene: Any) -> list[str]:
-    """Return what a conformance test finds wrong in the recording of a scene with these attributes."""
+    """Return the failed checks of a conformance test that judges a recording of a scene with these attributes."""
     [mark] = [mark for mark in cast(Any, test).pytestmark if mark.name == MARK]
     played = cast(Any, SimpleNamespace(**scene))
     checks = Checks(test.__name__, mark.args, lambda check: None)

@@ -1,5 +1,5 @@
-"""Names that the code of a scene may use, followed through the modules of the conformance tests by name: rather too
-many than too few."""
+"""The names that the code of a scene may use, found by following names through the modules of the conformance tests. In
+doubt, a name is included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOMS = ("conformance.tests.", "conformance.testing.")
 
 
 def names(scene: type) -> frozenset[tuple[str, ...]]:
-    """Return the names that each reached function uses, one tuple a function."""
+    """Return the names that each reachable function uses, as one tuple per function."""
     visited: set[types.CodeType] = set()
     used: set[tuple[str, ...]] = set()
     waiting: list[Any] = [member for kind in scene.__mro__ if _of_suite(kind) for member in vars(kind).values()]
@@ -28,7 +28,7 @@ def names(scene: type) -> frozenset[tuple[str, ...]]:
 
 
 def _named(function: types.FunctionType, code: types.CodeType) -> Iterator[Any]:
-    """Yield what the names of a function may mean: globals, and attributes of modules among them."""
+    """Yield the values to which the names of a function may refer: its globals, and the attributes of modules."""
     for name in code.co_names:
         value = function.__globals__.get(name)
         if isinstance(value, types.ModuleType) and value.__name__.startswith(ROOMS):

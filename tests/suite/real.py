@@ -1,4 +1,4 @@
-"""Runs on a real cluster, with a state folder of their own."""
+"""Runs on a real cluster, each with its own state folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAITING = """
 
 
 class Real:
-    """A run on a real cluster that waits in its second test, with a state folder of its own."""
+    """A run on a real cluster, with its own state folder. Its second test waits, unless other tests are written."""
 
     def __init__(self, faked: Faked) -> None:
         self.faked, self.mark, self.state = faked, faked.folder / "waiting", faked.folder / "state"
@@ -55,7 +55,7 @@ class Real:
         return Ran(self.process.returncode, out, err, self.faked.folder / "run")
 
     def run(self, timeout: float = 240, **changes: object) -> Ran:
-        """A whole run, of the blank implementation unless another one is given."""
+        """Execute a whole run, of the blank implementation unless another one is given."""
         done = subprocess.run(
             self.faked.command(**{"implementation": "blank", "workers": 1} | changes),
             env=self.faked.environment(),
@@ -66,24 +66,24 @@ class Real:
         return Ran(done.returncode, done.stdout, done.stderr, self.faked.folder / "run")
 
     def worker(self) -> int:
-        """The process that runs the waiting test."""
+        """Return the pid of the worker that runs the waiting test."""
         for events in self.ledger():
             if any(e["event"] == "test-started" and "test_two" in e["test"] for e in events):
                 return int(next(e["pid"] for e in events if e["event"] == "worker-started"))
         raise AssertionError("no worker runs the waiting test")
 
     def ledger(self) -> Iterator[list[dict[str, Any]]]:
-        """The events of each writer."""
+        """Yield the events of each file of the ledger."""
         for path in (self.faked.folder / "run" / "ledger").glob("*.jsonl"):
             yield [json.loads(line) for line in path.read_text().splitlines()]
 
     def component(self, name: str) -> psutil.Process:
-        """The process of a component of the run's cluster."""
+        """Return the process of a component of the run's cluster."""
         pids = [int(text.split()[0]) for text in self.remains() if text.split()[0].isdigit()]
         return next(p for p in map(psutil.Process, pids) if Path(p.cmdline()[0]).name.startswith(name))
 
     def remains(self) -> list[str]:
-        """Processes with our state folder in their environment, and folders of clusters."""
+        """Return the processes with this run's state folder in their environment, and the folders of clusters in it."""
         return remains(self.state)
 
 

@@ -1,4 +1,4 @@
-"""An object that an implementation has not made fails once, and blocks each check about it."""
+"""Tests that an object which the implementation has not created fails once, and blocks all checks about the object."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> No
 def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
     by_id = dict(judged(SetWithoutObjects().play()))
     assert set(IDS) == set(by_id)
-    # A set without objects lacks its objects and its pods; it exists itself, and publishes no selector.
+    # The set itself exists, but its objects and pods are missing, and it publishes no selector.
     failed = {id for id, outcomes in by_id.items() if "failed" in outcomes}
     assert failed == {"CORE-001", "CORE-007", "CORE-013", "CORE-032"}
     assert all(
@@ -64,7 +64,7 @@ def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
 
 
 class SetWithoutObjects(ReadyDisaggregatedSet):
-    """A set of which the implementation has made nothing, and of which a state is judged nevertheless."""
+    """A set for which the implementation has created nothing, but whose state is judged."""
 
     def play(self) -> SceneRun:  # type: ignore[override]
         story, workload = Story(), dict(workloads.load("disaggregated", {}))

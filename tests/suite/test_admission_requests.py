@@ -1,4 +1,4 @@
-"""Requests of the profile admission: manifests as they stand in their files, and changes until they are allowed."""
+"""Tests of requests in the profile admission: manifests are sent unchanged, and a request is retried until accepted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kube.resource import PODS
 WORDS = {"binding": "top", "other": "bottom", "scheduler": "kai-scheduler"}
 QUEUE = Metadata({"kai.scheduler/queue": "conformance"})
 QUEUED = dataclasses.replace(loading.load("reference"), pods=QUEUE, podgangs=QUEUE)
-"""An implementation whose scheduler needs a queue for everything that the suite creates."""
+"""An implementation whose scheduler needs a queue on all pods and PodGangs."""
 REFUSED, ALLOWED = Reply(403, message="no"), Reply(200)
 DRY_ONLY = Reply(200, message="a dry run was refused (403: no)")
 
@@ -39,7 +39,7 @@ def test_a_manifest_about_queues_has_no_queue_of_the_descriptor(manifest: manife
 
 
 class Env:
-    """Answers one reply after the other."""
+    """An environment whose dry runs return the `replies` in order."""
 
     def __init__(self, replies: Sequence[Reply]) -> None:
         self.dry_run, self.waits = self, 0

@@ -1,4 +1,4 @@
-"""Scenes that are played alone: after all others, on one worker, when no other worker runs any more."""
+"""Tests of scenes that are played alone: after all other scenes, on one worker, once all other workers have ended."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> No
 
 
 class Line:
-    """A worker's line, as both ends see it."""
+    """The channel between a worker and the controlling process, as both ends see it."""
 
     def __init__(self) -> None:
         self.answers: list[object] = []
@@ -124,5 +124,5 @@ def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_pat
         lines["gw2"].callback(ledger.encoded(ledger.WorkerEnded(worker="gw2")))
         assert lines["gw0"].answers == [other_workers.LAST_WORKER]
         lines["gw2"].callback(None)
-        lines["gw0"].callback(other_workers.LAST_WORKER)  # at once
+        lines["gw0"].callback(other_workers.LAST_WORKER)  # answered at once
         assert lines["gw0"].answers == [other_workers.LAST_WORKER] * 2

@@ -1,4 +1,4 @@
-"""A run needs little of what surrounds it."""
+"""Tests that a run needs neither a home, nor many file descriptors, nor standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.suite.registry import requirement
 
 
 def _bare() -> None:
-    """Leave 64 descriptors, and close standard input."""
+    """Limit this process to 64 file descriptors, and close standard input."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     os.close(0)
 

@@ -1,4 +1,4 @@
-"""The basis of requirements: no MUST without a public document, no document without a quotation."""
+"""Tests of the basis of requirements: each MUST rests on a public document, and each document is quoted."""
 
 from __future__ import annotations
 

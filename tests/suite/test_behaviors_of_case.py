@@ -1,4 +1,4 @@
-"""A conformance test gives the pods of a workload a behavior, and lets a node fail, on a real cluster."""
+"""Tests on a real cluster that a conformance test can give the pods of a workload a behavior, and make a node fail."""
 
 from __future__ import annotations
 

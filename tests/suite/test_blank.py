@@ -1,5 +1,5 @@
-"""An implementation that does nothing fails each requirement that demands something, soon and with the reason: one
-that passes shows a check that cannot fail."""
+"""Tests that an implementation that does nothing soon fails every requirement that the CRDs alone do not meet, with the
+reason. If such a requirement passed, its check could never fail."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ BY_CRDS_ALONE = {
     ),
     *("COHR-001", "COHR-002", "COHR-003", "COHR-007", "COHR-008"),
 }
-"""Requirements that the API server meets by itself, with the CRDs that the blank implementation brings.
+"""Requirements that the API server meets by itself, with the CRDs that the blank implementation installs.
 
-ADM-044, ADM-051, ADM-059, ADM-061, ADM-062 and COHR-008 pass if an object is accepted, COHR-007
-if a field is not defaulted."""
+ADM-044, ADM-051, ADM-059, ADM-061, ADM-062 and COHR-008 pass if an object is accepted, and
+COHR-007 passes if a field is not defaulted."""
 
 PART = () if THOROUGH else ("--shard=1/6",)
-"""The whole suite takes six minutes."""
+"""Options that select a sixth of the suite. The whole suite takes six minutes."""
 
 
 def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_nothing_passes_but_what_the_crds_do(tmp_path: Path) -> None:
     passed = {requirement["id"] for requirement in requirements if requirement["outcome"] == "passed"}
     assert passed == BY_CRDS_ALONE & judged and passed
     assert report["verdict"]["counts"]["harness-error"] == 0
-    # Many scenes fail, and their evidence is bounded: not all of it is whole, and none is without an index.
+    # Many scenes fail, and the evidence is limited: only some bundles are complete, but each has an index.
     complete = {(folder / bundle.HISTORY).exists() for folder in (path.parent / "bundles").iterdir()}
     assert complete == {True, False}
     assert all((folder / bundle.INDEX).is_file() for folder in (path.parent / "bundles").iterdir())

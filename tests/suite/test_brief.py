@@ -1,4 +1,4 @@
-"""Values of checks in one line: parts are left out as a whole, so that what stays can be read."""
+"""Tests of how checked values are printed in one line: parts are omitted as a whole, so that the rest is readable."""
 
 from __future__ import annotations
 

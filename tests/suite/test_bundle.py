@@ -1,4 +1,4 @@
-"""The bundle of a failed test: everything that is needed to understand it, and an index that names it all."""
+"""Tests of the bundle of a failed test: it has everything that explains the failure, and an index of its files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMAND = "grove-conformance run --implementation mine --id SCHED-007"
 
 @pytest.fixture
 def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A bundle of a test in which a pod was bound that should not have been."""
+    """The bundle of a test in which a pod was bound that had to stay pending."""
     story = Story()
     story.owned("podcliquesets", "s", None, replicas=1)
     story.gang("s-0", {"s-0-a": (1, ["a1"]), "s-0-b": (1, ["b1"])})
@@ -97,7 +97,7 @@ def test_events_are_told_in_a_line_each(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", [False], indirect=True)
 def test_beyond_the_limit_only_what_is_small_is_kept(folder: Path) -> None:
-    """The index says so, also after the bundle was written again."""
+    """The index says that large files were left out."""
     names = {path.relative_to(folder).parts[0] for path in folder.rglob("*")}
     assert names >= {bundle.PICTURE, "timeline.txt", "checks.yaml", "reproduce.txt", "manifests", "events.txt"}
     assert not names & {bundle.HISTORY, "objects.yaml", "logs"}

@@ -1,4 +1,4 @@
-"""Time, own writes, and operators that do not start, as `case` handles them. No cluster, and no seconds."""
+"""Tests of `case`: timeouts, the test's writes, and operators that do not start. Needs no cluster; time is scripted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.history.story import SPACE, Story
 
 
 class Api:
-    """Answers every patch with resource version 200."""
+    """An API client whose patches all return resource version 200."""
 
     def of_plural(self, resource: str) -> Any:
         return SimpleNamespace(namespaced=True)
@@ -95,7 +95,7 @@ def later(story: Story, moment: float, name: str, **options: Any) -> None:
 )
 def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: Any, is_lifeless: bool) -> None:
     budget = WaitBudget(roles)
-    story.gang("s-0", {"s-0-a": (1, ["a1"])})  # of the operator, which is another one
+    story.gang("s-0", {"s-0-a": (1, ["a1"])})  # created by the operator, which may not be the judged implementation
     story.pod("a1", gang="s-0", clique="s-0-a")
     budget.timed_out(story.history)
     assert budget.lifeless == ("the implementation has not bound any pod in this run" if is_lifeless else "")
@@ -106,7 +106,7 @@ def test_a_scheduler_is_alive_once_it_has_bound_something(story: Story, roles: A
 
 @pytest.mark.parametrize("looked", [False, True])
 def test_what_is_gone_when_a_wait_times_out_was_a_sign_of_life(story: Story, looked: bool) -> None:
-    """An object counts that the suite, or somebody else, has deleted by then, and in an earlier test too."""
+    """Objects that were deleted before the timeout count as well, and so do objects of an earlier test."""
     budget = WaitBudget()
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.delete("podgangs", "s-0")
@@ -136,7 +136,7 @@ def test_the_first_wait_for_nothing_names_the_last_words(story: Story) -> None:
 
 def test_a_patch_returns_when_the_history_has_it(story: Story) -> None:
     story.pod("a1", revision=150)
-    later(story, 0.3, "a1", revision=160, node="n1")  # of somebody else, and before ours
+    later(story, 0.3, "a1", revision=160, node="n1")  # by another client, before the patch
     later(story, 0.6, "a1", revision=200, node="n1", ready=True)
     play(story).patch("pods", "a1", {})
     assert story.log.now() == 0.6
@@ -241,7 +241,7 @@ def test_a_wait_ends_at_once_where_the_cluster_does_not_work(story: Story) -> No
 
 
 class Broken:
-    """A driver of whose operators none comes up."""
+    """A driver whose operators do not start."""
 
     descriptor = SimpleNamespace(name="mine", version="2", earlier=lambda to: None, upgrades=(), roles=JUDGED.roles)
 
@@ -332,7 +332,7 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
         failures_at_start=0,
         logs=dict,
         controls=lambda role: True,
-        kill=lambda role: deaths.append("mine: the operator exited with code 2"),  # seen when it is to be killed
+        kill=lambda role: deaths.append("mine: the operator exited with code 2"),  # noticed at the kill
     )
     case = play(story, driver=driver)
     case.roles.kill("operator")
@@ -342,7 +342,7 @@ def test_an_operator_that_died_before_it_was_killed_is_dead_by_itself(story: Sto
 
 
 def test_a_process_that_ends_before_the_first_step_is_dead_in_the_test(story: Story) -> None:
-    """It is noticed when the scene begins, after it has been started for the test."""
+    """The death is noticed at the start of the scene, after the process has been started for the test."""
     deaths = ["mine: the operator exited with code 2"]
     driver = SimpleNamespace(descriptor=JUDGED, failures=lambda: deaths, failures_at_start=0, logs=dict, last_words=str)
     assert play(story, driver=driver).roles.dead() == deaths[0]

@@ -1,5 +1,5 @@
-"""Checks of PodGangMaps fail for what their sentence says alone: names of PodGangs, hashes of entries, and Pods that do
-not run are the subject of others. No cluster."""
+"""Tests that checks of PodGangMaps judge only their own requirement: other requirements cover names of PodGangs, hashes
+of entries, and pods that do not run. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def new_sets(hash_of_entries: str) -> Sets:
 
 
 def test_the_hash_of_a_gang_is_compared_with_that_of_its_set() -> None:
-    """A wrong hash of an entry is MAP-002."""
+    """MAP-002 judges whether the hash of an entry is right."""
     story = new_sets("another")
     steps = dict([story.step(test_new_sets.REST)])
     assert failures(test_new_sets.test_gangs_say_to_which_entry_they_belong, story, steps) == []
 
 
 def scaled_sets(first: str, second: str, third: str) -> tuple[Sets, dict[str, Step]]:
-    """A set that gets a second replica, loses it and gets it back: the epochs of its three gangs. Their names begin as
-    names of the second replica."""
+    """Return the story and the steps of a set that gets a second replica, loses it and gets it back. The arguments are
+    the epochs of its three gangs, whose names all start like names of the second replica."""
     story = Sets()
     story.of("s", 2)
     steps = dict([story.step("new")])
@@ -115,7 +115,7 @@ def test_a_rebuilt_map_may_have_too_few_pods_as_long_as_each_pod_has_its_gang() 
 
 @pytest.mark.parametrize(("pods", "count"), ((2, 0), (1, 2)))
 def test_what_is_added_after_an_update_is_looked_for_in_maps(pods: int, count: int) -> None:
-    """MAP-008 judges whether its Pods name a PodGang that exists."""
+    """MAP-008 judges whether added pods name a PodGang that exists."""
     story = Sets()
     sets = (test_updated_sets.ROLLED, test_updated_sets.ON_DELETE)
     for name in sets:

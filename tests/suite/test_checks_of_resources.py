@@ -1,4 +1,4 @@
-"""Checks of resources fail for what their sentence says alone, and not for the subject of another requirement. No
+"""Tests that checks of resources judge only their own requirement, and not the subject of another one. Needs no
 cluster."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pack(**levels: str) -> dict[str, Any]:
     ),
 )
 def test_of_a_lost_level_only_its_own_constraints_go(remaining: dict[str, dict[str, str]], failed: list[str]) -> None:
-    """Constraints that stand in the wrong place are RES-060."""
+    """RES-060 judges whether constraints are in the right place."""
     story, workload = Story(), workloads.load("packed", {"binding": "b"})
     desired = expected(workload)
 
@@ -64,7 +64,7 @@ def test_of_a_lost_level_only_its_own_constraints_go(remaining: dict[str, dict[s
 
 @pytest.mark.parametrize(("group", "count"), (("p-0-sg", 0), ("p-0-plain", 1)))
 def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(group: str, count: int) -> None:
-    """One of these scaling groups has no annotation. RES-115 judges whether those of a template are copied."""
+    """Only `group` has no annotation. RES-115 judges whether annotations of a template are copied."""
     story, workload = Story(), workloads.load("linked")
     domains = expected_domains.domains(workload)
     for domain in domains:
@@ -92,7 +92,7 @@ def test_labels_of_grove_are_not_taken_from_a_template(gang: str, count: int) ->
 
 @pytest.mark.parametrize(("role", "count"), (("prefill", 0), ("worker", 1)))
 def test_a_clique_of_the_right_template_may_lack_what_others_judge(role: str, count: int) -> None:
-    """Labels of the template are RES-023, defaults those of admission, and Pods CORE-007."""
+    """RES-023 judges labels of the template, the profile admission judges defaults, and CORE-007 judges pods."""
     story, workload = Story(), workloads.load("namesakes")
     story.record("podcliques", "alike-0-prefill-worker", {"spec": {"roleName": role, "replicas": 2}})
     recorded = steps(story, "all cliques exist", "all pods and Services exist")

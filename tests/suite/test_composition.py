@@ -1,4 +1,4 @@
-"""PodGangs that are known by what they hold, where their names say nothing."""
+"""Tests that PodGangs are recognized by the cliques that they hold, if their names are unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WANTED = expected(dict(load("disaggregated", {})))
 
 
 def view(names: dict[str, str], *, without: str = "") -> View:
-    """Return a view of the expected gangs with other names, and without the PodGroup of one clique."""
+    """Return a view of the gangs in `names`, under their new names, and without the PodGroup of one clique."""
     story = Story()
     for gang in WANTED.gangs.values():
         if gang.name in names:

@@ -1,4 +1,4 @@
-"""Credentials in the output of a test are neither in the files of a run nor on the terminal."""
+"""Tests that credentials in the output of a test appear neither in the files of the run nor on the terminal."""
 
 from __future__ import annotations
 

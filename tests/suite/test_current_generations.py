@@ -1,4 +1,4 @@
-"""Entries of a PodGangMap that must have the generation hash of the set after an update (MAP-042)."""
+"""Tests of which PodGangMap entries must have the generation hash of the set after an update (MAP-042)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HELD: dict[str, object] = {"podCliques": {"a": 2}}
 
 
 def answer(**fields: object) -> bool | Unmet:
-    """Return the result of the awaited predicate, where an entry with these fields has an old generation hash."""
+    """Return the result of the predicate for a map in which an entry with these fields has an old generation hash."""
     story = Story()
     story.record("podcliquesets", "s", {"status": {"currentGenerationHash": "new"}})
     current = {"epoch": "1", "role": "Anchor", "podCliqueSetGenerationHash": "new", **HELD}

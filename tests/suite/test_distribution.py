@@ -1,4 +1,4 @@
-"""The distribution of tests comes to its end, whichever workers of pytest-xdist are killed, and when."""
+"""Tests that the distribution of tests ends, no matter which pytest-xdist workers are killed, and when."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END = -1
 
 
 class Worker:
-    """A worker as pytest-xdist's own: it begins a test as soon as it knows the next one, or that there is none."""
+    """A worker like those of pytest-xdist: it starts a test once it knows which test follows, or that none follows."""
 
     def __init__(self, number: int) -> None:
         self.gateway = SimpleNamespace(id=f"gw{number}", spec=SimpleNamespace())
@@ -73,7 +73,7 @@ class Session:
         return sorted(self.session._active_nodes, key=lambda worker: int(worker.gateway.id[2:]))
 
     def step(self, worker: Worker) -> None:
-        """Let a worker do its next step."""
+        """Let a worker perform its next step."""
         if worker.steps:
             step = worker.steps.pop(0)
             self.event(step, worker, **{"workerready": {"workerinfo": {}}}.get(step, {"ids": self.tests}))
@@ -104,7 +104,7 @@ class Session:
 def test_every_test_runs_or_is_lost_with_its_worker(
     groups: list[int], lone_groups: int, workers: int, deaths: list[tuple[int, int]], random: Any
 ) -> None:
-    """Deaths: after how many further steps which worker is killed."""
+    """Each of the `deaths` is a number of steps, and the number of the worker that is killed after them."""
     session = Session(groups, min(lone_groups, len(groups)), workers)
     remaining = list(deaths)
     steps = 0

@@ -1,4 +1,4 @@
-"""Dry-run requests, against a scripted API server."""
+"""Tests of dry-run requests to a scripted API server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kube.resource import NODES, PODS
 
 
 class Api:
-    """Serves pods and nodes, and is never asked."""
+    """An API that serves pods and nodes, but gets no request."""
 
     def of_object(self, obj):
         return self.of_plural(f"{obj['kind'].lower()}s")
@@ -37,7 +37,7 @@ def test_a_kind_that_is_not_served_is_an_answer():
 
 
 class Server(Api):
-    """Answers by a function of method and path, and whether the request is a dry run."""
+    """An API server whose response depends on the method and on whether the request is a dry run."""
 
     def __init__(self, answer):
         self.answer, self.sent = answer, []

@@ -1,4 +1,4 @@
-"""The replacement of evicted pods is judged only where Kubernetes has evicted them."""
+"""Tests that the replacement of evicted pods is judged only if Kubernetes has evicted the pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes that change something for everybody on their cluster: declared by each, and checked against its code."""
+"""Tests that a scene declares the changes for other tests on its cluster that its code can make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTROL = {
     *("kill", "pause", "stop", "restart"),
     *("elect", "second_operator", "hand_over", "downgrade", "upgrade", "without_hooks"),
 }
-"""The methods of `env.roles` that change what others are judged by."""
+"""The methods of `env.roles` that affect the judgement of other scenes."""
 
 
 @functools.cache
@@ -37,7 +37,7 @@ def _below(kind: type[Scene]) -> Iterator[type[Scene]]:
 
 
 def of_code(scene: type[Scene]) -> Exclusive | None:
-    """Return the kind of changes for others that the code of a scene may make."""
+    """Return what the code of a scene may change for other scenes; None if it changes nothing."""
     used = [set(function_names) for function_names in names(scene)]
     if any("roles" in function_names and function_names & CONTROL for function_names in used):
         return Exclusive.ROLES
@@ -45,7 +45,7 @@ def of_code(scene: type[Scene]) -> Exclusive | None:
 
 
 def test_a_scene_says_what_it_changes_for_others() -> None:
-    all_scenes = [scene for scene in scenes() if scene.exclusive is not Exclusive.CLASSES]  # its code names no function
+    all_scenes = [scene for scene in scenes() if scene.exclusive is not Exclusive.CLASSES]  # no call shows those
     assert {scene: scene.exclusive for scene in all_scenes} == {scene: of_code(scene) for scene in all_scenes}
 
 

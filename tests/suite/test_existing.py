@@ -1,4 +1,4 @@
-"""Checks of an existing cluster before a run on it."""
+"""Tests of the checks of an existing cluster before a run on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
     try:
         with pytest.raises(UsageError, match=r"the cluster is not well: kwok-controller is stopped"):
             existing.admit(bare_cluster.kubeconfig)
-        # As somebody else's cluster, of which only the API can be asked.
+        # Treat it as a foreign cluster, of which only the API is accessible.
         monkeypatch.setattr(existing, "own_cluster", lambda kubeconfig: None)
         with pytest.raises(UsageError, match=r"is neither ours nor given away"):
             existing.admit(bare_cluster.kubeconfig)

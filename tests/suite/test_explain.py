@@ -1,4 +1,4 @@
-"""`explain`: requirements, and ids of the specification."""
+"""Tests of `explain` for requirements and for ids of the specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that can write to the files of a run neither changes its verdict nor takes its report away."""
+"""Tests that a process that can write to the files of a run can neither change the verdict nor prevent the report."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_report_that_cannot_be_written_is_told_in_a_line(faked: Faked) -> None
 
 
 def test_a_worker_that_replaces_a_killed_one_has_the_settings_of_the_run(faked: Faked) -> None:
-    """A later change of `run.json` does not decide what the worker judges."""
+    """A later change of `run.json` does not affect what the worker judges."""
     attack = """
         path = folder / "run.json"
         path.write_text(path.read_text().replace('"ids": [', '"ids": ["AA-001"').replace('"AA-002"', '""'))

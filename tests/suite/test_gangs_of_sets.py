@@ -1,4 +1,4 @@
-"""The PodGangs of a set, by their controller or their label."""
+"""Tests of finding the PodGangs of a set by their controller or their label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the harness beside what was judged: they take no proven failure, and no verdict that was complete."""
+"""Tests that harness errors neither hide a proven failure nor invalidate a verdict that is complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILING = PASSING.replace("1, 1)", "1, 2)")
 
 
 def cases(ran: Ran) -> dict[str, list[str]]:
-    """Return the elements of each test case of JUnit, by requirement if it has one."""
+    """Return the elements of each JUnit test case, by the id of its requirement if there is one."""
     listed = ET.parse(ran.folder / "junit.xml").iter("testcase")
     by_name = {str(case.get("name")).partition(" It does")[0]: case for case in listed}
     return {name: [part.tag for part in case if part.tag != "properties"] for name, case in by_name.items()}

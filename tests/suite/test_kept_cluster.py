@@ -1,4 +1,4 @@
-"""--keep-cluster: what a failure leaves on a real cluster is there to be looked at until somebody takes it down."""
+"""Tests of --keep-cluster: after a failure, the cluster with all its objects stays until somebody takes it down."""
 
 from __future__ import annotations
 

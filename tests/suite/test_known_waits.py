@@ -1,4 +1,4 @@
-"""Init containers of an operator that the fake kubelet does not know how to play."""
+"""Tests that init containers which the fake kubelet cannot simulate block a test."""
 
 from __future__ import annotations
 

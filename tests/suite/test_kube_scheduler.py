@@ -1,4 +1,4 @@
-"""kube-scheduler in place of a gang scheduler is judged not conformant, and what it did is shown."""
+"""Tests that kube-scheduler in place of a gang scheduler is judged not conformant, with evidence of what it did."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 TORN = {
     "SCHED-007": "bound: 1 pods of serve-0-prefill (since #",
-    "SCHED-008": "bound: 1 pods of serve-0-",  # which of the pods it binds first is chance
+    "SCHED-008": "bound: 1 pods of serve-0-",  # it is random which pod is bound first
 }
-"""The first state in which a pod of a service that does not fit is bound."""
+"""Requirement → the start of the reported state, in which a pod of a service that does not fit is bound."""
 
 
 def test_it_tears_services_apart(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_it_tears_services_apart(tmp_path: Path) -> None:
 
 
 def assert_bundle(folder: Path, id: str, test: str, out: str) -> None:
-    """Assert that a bundle has objects, picture, the logs and events of the components, and the command."""
+    """Assert that a bundle has objects, a picture, the logs and events of the components, and the command."""
     assert f"picture:    {folder}/timeline.svg" in out
     picture = (folder / "timeline.svg").read_text()
     assert "TORN: " in picture and f"{id} failed: " in picture

@@ -1,4 +1,4 @@
-"""The time limits that `explain` prints are those of the tests."""
+"""Tests that `explain` prints the time limits of the conformance tests."""
 
 from __future__ import annotations
 

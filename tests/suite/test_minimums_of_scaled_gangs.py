@@ -1,4 +1,4 @@
-"""SCHED-002 asks for the minimums of gangs: that Pods above them are bound is a SHOULD of its own."""
+"""Tests that SCHED-002 requires only the minimums of gangs. A separate SHOULD covers the pods above the minimum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = "minimums of the scaled gangs bound"
 
 
 class Conditions(dict[str, Callable[[View], object]]):
-    """The conditions that a scene waits for, by step. Everything else that a scene does does nothing."""
+    """An environment that keeps the conditions for which a scene waits, by step, and ignores its other acts."""
 
     def workload(self, name: str, **sizes: object) -> dict[str, Any]:
         return dict(workloads.load(name, sizes))

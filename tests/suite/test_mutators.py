@@ -1,4 +1,7 @@
-"""Policies, webhooks, CRDs and API services that an implementation makes to change what others write. No cluster."""
+"""Tests that an implementation's policies, webhooks and CRDs that change other clients' writes are reported.
+
+Needs no cluster.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def written(obj: dict[str, Any], writer: tuple[str, str] = REAPER, verb: str = "
 
 
 def descriptor(folder: Path, part: str = "", obj: dict[str, Any] | None = None) -> Descriptor:
-    """Return the descriptor of an operator that declares this object."""
+    """Return the descriptor of an operator that declares an object in a part of `install`."""
     install = ""
     if obj is not None:
         (folder / "installed.yaml").write_text(json.dumps(obj))

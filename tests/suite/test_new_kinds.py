@@ -1,4 +1,4 @@
-"""The garbage collector of an existing cluster knows the kinds that were installed before the first test."""
+"""Tests that, before the first test, the garbage collector of an existing cluster knows newly installed kinds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_garbage_collector_of_our_cluster_is_restarted_for_new_kinds_alone(b
     assert new_kinds.learn(bare_cluster, api)
     second = manager(bare_cluster)
     assert second != first
-    while new_kinds.learn(bare_cluster, api):  # as long as it was started within two seconds of the installation
+    while new_kinds.learn(bare_cluster, api):  # if it was started within two seconds of the installation
         pass
     third = manager(bare_cluster)
     assert not new_kinds.learn(bare_cluster, api) and manager(bare_cluster) == third

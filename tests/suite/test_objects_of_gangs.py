@@ -1,4 +1,4 @@
-"""The groups and Workloads of a PodGang, under any controller."""
+"""Tests of finding the groups and Workloads of a PodGang, whatever object controls them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ OF_GANG, OF_SET, NOBODY = "PodGang", "PodCliqueSet", ""
 
 
 def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
-    """Return a view of a gang whose cliques have a Pod each, with a Workload, a composite and PodGroups that these
-    kinds control; and the same of somebody else. Pods name PodGroups only if they are `grouped`."""
+    """Return a view of a gang with one pod per clique.
+
+    A Workload, a CompositePodGroup and PodGroups belong to the gang; `controllers` has the kinds that control them. The
+    view has the same objects again without a controller. The pods name their PodGroups only if they are `grouped`.
+    """
     story = Story()
     groups = [{"name": clique, "minReplicas": 1} for clique in CLIQUES]
     owners = {OF_SET: story.owned("podcliquesets", "of-gangs", None).uid}

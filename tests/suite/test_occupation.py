@@ -1,4 +1,4 @@
-"""A run on a cluster that it has not started: what it refuses, what it does to KWOK, and what is left of it."""
+"""Tests of a run on a cluster that it has not started: what it refuses, what it does to KWOK, and what it leaves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def foreign(folder: Path) -> Iterator[Cluster]:
-    """A cluster whose KWOK was installed by its chart, and whose owner has declared it disposable."""
+    """A cluster whose KWOK was installed by its Helm chart, and whose owner has declared it disposable."""
     with foreign_cluster(folder, by_api=True) as cluster:
         yield cluster
 
@@ -60,13 +60,13 @@ def run_on(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:
 
 
 def specs(cluster: Cluster) -> dict[str, Any]:
-    """Return the Stages of a cluster: labels and spec by name."""
+    """Return the labels and the spec of each Stage of a cluster, by name."""
     stages = run_on(cluster, lambda client: client.list(STAGES))
     return {stage["metadata"]["name"]: (stage["metadata"].get("labels"), stage["spec"]) for stage in stages}
 
 
 def remains(cluster: Cluster) -> list[str]:
-    """Return what runs have left on a cluster, and its Lease."""
+    """Return the objects that runs have left on a cluster, including their Lease."""
     remaining = [f"{item.resource} {item.name}" for item in run_on(cluster, leftovers.find)]
     leases = run_on(cluster, lambda client: client.list(LEASES, claim.NAMESPACE))
     return remaining + [item["metadata"]["name"] for item in leases if item["metadata"]["name"] == claim.NAME]
@@ -92,7 +92,7 @@ def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(foreig
     with occupied(foreign.kubeconfig, OccupationTerms("r3", CHOSEN, install_stages=True, keep_stages=True)):
         pass
     assert "pod-starts" in specs(foreign)
-    with occupied(foreign.kubeconfig, OccupationTerms("r4", CHOSEN)) as session:  # they are no trace of a killed run
+    with occupied(foreign.kubeconfig, OccupationTerms("r4", CHOSEN)) as session:  # no trace of a killed run
         assert abilities.Ability.BEHAVIORS not in session.unplayed
     assert "pod-starts" in specs(foreign)
     occupation.clean(foreign.kubeconfig)
@@ -237,7 +237,7 @@ def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(fo
 @pytest.mark.timeout(600)
 @pytest.mark.thorough
 def test_workers_on_one_cluster_share_an_implementation(foreign: Cluster, tmp_path: Path) -> None:
-    """The first one starts it, and plays at last, alone, what changes something for everybody."""
+    """The first worker starts the implementation. At the end, it alone plays the scenes that affect other tests."""
     words = ["--cluster=existing", f"--kubeconfig={foreign.kubeconfig}", "--install-stages", "--workers=2"]
     words += [f"--report-dir={tmp_path}", "--test=resources/test_names.py", "--test=resources/test_secondary.py"]
     ran = subprocess.run(

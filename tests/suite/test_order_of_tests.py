@@ -1,4 +1,4 @@
-"""The order of tests, and the names by which they are selected."""
+"""Tests of the order of tests, and of the names that select tests."""
 
 from __future__ import annotations
 

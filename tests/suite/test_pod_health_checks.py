@@ -1,4 +1,4 @@
-"""The counts of a clique are judged apart from its condition MinAvailableBreached, without a cluster."""
+"""Tests that the counts of a clique and its condition MinAvailableBreached are judged separately. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENV = cast(SceneEnvironment, SimpleNamespace(workload=lambda name, **sizes: dict
 
 
 def failed(status: Callable[[HealthCase], dict[str, Any]]) -> set[str]:
-    """Return the requirements that a set fails whose cliques differ from the right status by this one."""
+    """Return the requirements that fail if the right status of each clique is overridden by `status`."""
     scene, story = PodsInAllStates(), Story()
     scene.cases = {case.name: case for case in health.cases()}
     scene.cliques = expected(test_pod_health._workload(ENV, scene.cases)).cliques

@@ -1,4 +1,4 @@
-"""Statuses of pods that admission changes while KWOK or the suite writes them. No cluster."""
+"""Tests that changes by admission to a pod status that KWOK or the suite writes are reported. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SLOW = {"phase": "Pending", "conditions": conditions(Ready="False")}
 
 
 def altered(sent: dict[str, Any], stored: dict[str, Any], *later: dict[str, Any]) -> list[str]:
-    """Return the messages about a pod that is Pending and gets a status."""
+    """Return the parts of a status that differ from every request with its resource version: `sent` and `later`."""
     story = Story()
     story.record("pods", "a", {"status": {"phase": "Pending"}})
     version = story.record("pods", "a", {"status": stored}).version
@@ -48,7 +48,7 @@ def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:
     assert altered({"conditions": [{"type": "x", "$patch": "delete"}]}, {"phase": "Pending"}) == []
     assert altered({"conditions": conditions(PodScheduled="False")}, {"phase": "Pending"}) == []
     assert altered({"conditions": [{"type": "Ready", "reason": "x"}]}, {"phase": "Pending"}) == []
-    assert altered({}, STORED, SENT) == []  # the first one has changed nothing
+    assert altered({}, STORED, SENT) == []  # the first request changed nothing
     assert altered({**SENT, "startTime": "2026-01-01T14:00:00.123456789+14:00"}, STORED) == []
 
 

@@ -1,4 +1,4 @@
-"""The pods of a clique, by its controller, its owner or its label."""
+"""Tests of finding the pods of a clique by controller, owner or label."""
 
 from __future__ import annotations
 

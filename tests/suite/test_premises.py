@@ -1,4 +1,4 @@
-"""The client that deletes the nodes or the namespace of a test is named. No cluster."""
+"""Tests that a client which deletes the nodes or the namespace of a test is named. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ID = "authentication.kubernetes.io/credential-id"
 
 
 KWOK_ID = "X509SHA256=1"
-"""The certificate of the components."""
+"""The credential id of the certificate of the components."""
 
 
 def line(
@@ -46,8 +46,8 @@ def line(
     credential: str | None = None,
     issued: str = "",
 ) -> str:
-    """Return a line of an audit log. A controller has the token that `audit` issues to it, unless another `credential`
-    is given."""
+    """Return a line of an audit log. A controller has the token that is issued to it in `log`, unless another
+    `credential` is given."""
     plural, _, sub = resource.partition("/")
     credential_id = KWOK_ID if writer[0] == KWOK[0] else f"JTI={writer[0]}"
     ids = {ID: [credential_id if credential is None else credential]} if credential != "" else {}
@@ -65,7 +65,7 @@ def line(
 
 
 def log(folder: Path, *lines: str) -> AuditLog:
-    """Write an audit log, in which kube-controller-manager has first asked for the token of each controller."""
+    """Write an audit log. Before `lines`, kube-controller-manager requests a token for each controller."""
     manager, path = (KWOK[0], CONTROLLER), folder / "audit.log"
     token_lines = [
         line(manager, "create", "serviceaccounts/token", user.rpartition(":")[2], "kube-system", issued=f"JTI={user}")

@@ -1,4 +1,4 @@
-"""Desired and existing objects of a set: the comparison of `implementation try`, without a cluster."""
+"""Tests of how `implementation try` compares the desired and the existing objects of a set. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_scaling_groups_are_there_only_where_the_set_has_some() -> None:
 
 
 def test_a_log_that_is_named_stays(tmp_path: Path) -> None:
-    """The cluster and its folder are gone when somebody reads the text."""
+    """The cluster and its folder no longer exist when the text is read."""
     log, other = tmp_path / "operator.log", tmp_path / "scheduler.log"
     log.write_text("no such flag")
     other.write_text("")

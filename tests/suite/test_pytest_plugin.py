@@ -1,4 +1,4 @@
-"""The pytest plugin in sessions of other people: with their options, and without a trace if they do not ask for it."""
+"""Tests of the pytest plugin in other projects' sessions: it obeys their options, and has no effect unless used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of somebody else's session, with clusters of its own."""
+    """Return the environment of another project's session, with its own state folder."""
     variables = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state"), "COLUMNS": "200"}
     for name in ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
         variables.pop(name, None)
@@ -36,13 +36,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """pytest as somebody else runs it, with the plugins that are installed."""
+    """Run pytest as another project does, with the installed plugins."""
     variables = environment(folder)
     return subprocess.run([*PYTEST, *arguments], cwd=folder, env=variables, capture_output=True, text=True, timeout=280)
 
 
 def test_it_imports_nothing_of_the_suite() -> None:
-    """Every session of an environment that has the package loads the plugin."""
+    """Every pytest session loads the plugin if the package is installed."""
     code = "import pytest, sys; before = set(sys.modules); import grove_conformance.pytest_plugin"
     code += "; print(sorted({*sys.modules} - before))"
     output = subprocess.check_output([sys.executable, "-c", code], text=True)
@@ -67,7 +67,7 @@ def test_a_session_that_does_not_ask_for_it_is_the_same_without_it(tmp_path: Pat
 
 
 def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_path: Path) -> None:
-    """The folder hides neither theirs from their tests, nor ours from us."""
+    """The user's tests import the user's package, and the suite imports its own package."""
     (tmp_path / "conformance").mkdir()
     (tmp_path / "conformance" / "__init__.py").write_text("MINE = True\n")
     (tmp_path / "test_mine.py").write_text("from conformance import MINE\ndef test_mine(): assert MINE\n")
@@ -77,7 +77,7 @@ def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_pa
 
 
 def test_a_cluster_beside_a_package_of_the_users_with_our_name_is_refused_in_one_line(tmp_path: Path) -> None:
-    """A process has one package of a name."""
+    """A process can import only one package with a given name."""
     (tmp_path / "conformance").mkdir()
     (tmp_path / "conformance" / "__init__.py").write_text("MINE = True\n")
     (tmp_path / "test_mine.py").write_text(
@@ -128,7 +128,7 @@ def test_tests_are_selected_by_pytests_options_and_by_ours(tmp_path: Path) -> No
 
 
 def collected(folder: Path, *arguments: str) -> list[str]:
-    """The tests of the profile startup that such a session would run."""
+    """Return the tests of the profile startup that a session with these arguments would run."""
     judge = ("--pyargs", "conformance.tests.startup", *JUDGE[2:], "--grove-profile", "startup")
     done = session(folder, *judge, "--collect-only", "-q", *arguments)
     return [f"startup/{line}" for line in done.stdout.splitlines() if "::" in line]
@@ -162,7 +162,7 @@ def test_a_path_names_conformance_tests_as_well(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
-    """By a worker, up to the first failure, which is the one that is run again."""
+    """A worker runs the tests up to the first failure, and --lf selects only the failed test."""
     judge = (*JUDGE, "--grove-set", "mutant=part-of-missing", "--grove-id", "CORE-001", "--grove-id", "CORE-002")
     done = session(tmp_path, *judge, "-k", "managed", "-n", "1", "-x", "--junitxml", "junit.xml")
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
@@ -183,7 +183,7 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
 @pytest.mark.cluster
 @pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.thorough), "2"])
 def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Path, workers: str) -> None:
-    """A terminal sends it to all processes of the session, also while a test plays its scene."""
+    """A terminal sends SIGINT to all processes of the session, also while a test plays its scene."""
     command = [*PYTEST, *JUDGE, "--grove-profile", "core", "-n", workers, "-v"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True, start_new_session=True

@@ -1,4 +1,4 @@
-"""`run --quick` plays a few short scenes of the profiles that the others build upon."""
+"""Tests that `run --quick` plays a few short scenes of the profiles on which the other profiles build."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROFILES = {"core", "gang", "startup", "scaling", "termination"}
 
 
 def plan(tmp_path: Path, **settings: object) -> launch.LaunchPlan:
-    """Return the tests that such a run selects."""
+    """Return the plan of a quick run with these settings."""
     base = RunSettings(run="r", directory=str(tmp_path), implementation="reference", only=tuple(quick.TESTS))
     return launch.collect(preparation.changed(base, **settings))
 
@@ -44,7 +44,7 @@ def test_there_is_something_for_each_role(tmp_path: Path, role: str) -> None:
 
 
 class Planned(Exception):
-    """The run would begin."""
+    """Raised at the point where the run would start."""
 
 
 def test_the_option_selects_these_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""No conformance test judges a step that its requirement is not about: what is not reached blocks the test.
+"""Tests that a test fails only because of steps that its requirement is about. Other missing steps block the test.
 
-Each test runs against synthetic recordings of its scene, without objects: one that has every step, and for each step
-that the test asks for, one that ended in waiting for it and one that went on without it.
+Each test runs against synthetic recordings of its scene, without objects. One recording has every step. For each step
+that the test asks for, one recording ends while waiting for the step, and one goes on without it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Test:
 
 
 class Steps(dict[str, Step]):
-    """Every step that is asked for, apart from a missing one; one of them may have been passed in vain."""
+    """All steps that a test asks for, except `missing`. The condition of the step `unmet` did not hold."""
 
     def __init__(self, missing: str = "", unmet: str = "") -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Steps(dict[str, Step]):
 
 
 class OnlySteps(Checks):
-    """Checks in which each comparison of a test holds."""
+    """Checks in which every comparison of a test holds."""
 
     def expect(self, id: str, description: str, expected: object, actual: object, **at: Any) -> bool:
         return True
@@ -88,7 +88,7 @@ class OnlySteps(Checks):
 
 
 def every() -> Iterator[Test]:
-    """Every conformance test that judges a scene."""
+    """Yield every conformance test that judges a scene."""
     for path in sorted(TESTS.rglob("test_*.py")):
         module = importlib.import_module(f"{PACKAGE}." + ".".join(path.relative_to(TESTS).with_suffix("").parts))
         for function in vars(module).values():
@@ -111,7 +111,7 @@ def of_function(function: Callable[..., None], path: Path) -> Iterator[Test]:
 
 
 def given(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]]]:
-    """The values of a parametrization, each with the marks that it adds."""
+    """Yield the values of a parametrization, each with the marks that it adds."""
     names, values = mark.args[:2]
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     for value in values:
@@ -121,8 +121,8 @@ def given(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]
 
 
 def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) -> tuple[set[str], Exception | None]:
-    """Run a test; return the names of its failed checks, and the exception that ended it. A few tests cannot do
-    without objects: they are followed as far as they come."""
+    """Run a test; return the names of its failed checks, and the exception that ended it. A few tests need objects;
+    they run until an object is missing."""
     checks = OnlySteps(test.name, [test.id], lambda check: None)
     scene: Any = MagicMock(
         **{name: value for name, value in vars(test.scene).items() if isinstance(value, str | tuple)}
@@ -173,20 +173,20 @@ def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> N
 
 
 def test_every_step_is_one_of_the_scene() -> None:
-    """A name that no scene of the test's modules gives to a step would only be found by a run."""
+    """Otherwise, only a run would reveal a step name that no scene of the test's modules uses."""
     unknown = {(str(test), step) for test in ALL for step in steps_of(test) if not is_nameable(step, test.scene)}
     assert unknown == set()
 
 
 def is_nameable(step: str, scene: type[Scene]) -> bool:
-    """Return whether the modules of a scene, or one that these import, can name a step so."""
+    """Return whether the modules of a scene, or modules that they import, have a string that can be this step name."""
     modules = {kind.__module__ for kind in scene.__mro__ if issubclass(kind, Scene) and kind is not Scene}
     return any(re.fullmatch(pattern, step) for module in modules for pattern in patterns(module, imports=True))
 
 
 @cache
 def patterns(module: str, imports: bool = False) -> frozenset[str]:
-    """Return patterns of the strings of a module, apart from those in tests and their decorators."""
+    """Return regular expressions for the strings of a module, except those in tests and their decorators."""
     tree = ast.parse(Path(str(sys.modules[module].__file__)).read_text("utf-8"))
     result: set[str] = set()
     for node in tree.body:

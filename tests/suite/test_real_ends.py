@@ -1,4 +1,4 @@
-"""However a run on a real cluster ends, nothing of it is left: no process, no cluster, no port."""
+"""Tests that a run on a real cluster leaves no process and no cluster, however it ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_killed_worker(real: Real) -> None:
 
 
 def test_a_killed_suite(real: Real) -> None:
-    """The worker notices that it is alone and clears up; prune has nothing left to do, or does it."""
+    """The worker notices that the controlling process is gone, and cleans up."""
     real.start(workers=1)
     assert real.process is not None
     real.process.kill()
@@ -63,7 +63,7 @@ def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> Non
 
 @pytest.mark.parametrize("name", [pytest.param("kwok", marks=pytest.mark.thorough), "etcd"])
 def test_a_hang_that_passes_is_not_the_implementations_fault(real: Real, name: str) -> None:
-    """The wait that it touched ends at once, and has no verdict; the next test begins when it is over."""
+    """The affected wait ends at once and without a verdict. The next test starts when the hang is over."""
     real.write(WAITING + AFTERWARDS, ids=3)
     real.start(workers=1)
     hung = real.component(name)
@@ -83,7 +83,7 @@ def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real
     real.start(workers=1)
     worker = psutil.Process(real.worker())
     worker.suspend()
-    wait_for(lambda: False, 25)  # longer than the test's wait
+    wait_for(lambda: False, 25)  # longer than the timeout of the test's wait
     worker.resume()
     ran = real.end()
     assert ran.exit == 3, ran.out + ran.err

@@ -1,4 +1,4 @@
-"""Implementations that misbehave on a real cluster: what a run says of them, and that nothing of it is left."""
+"""Tests that a run on a real cluster reports how an implementation misbehaves, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def described(folder: Path, name: str, operator: str, scheduler: str) -> str:
     return str(path)
 
 
-@pytest.mark.thorough  # the attack of the same name, as a whole run
+@pytest.mark.thorough  # a whole run with the attack of the same name
 def test_an_implementation_that_deletes_nodes_is_named(real: Real, tmp_path: Path) -> None:
     (tmp_path / "reaper.py").write_text(
         """\
@@ -84,7 +84,7 @@ def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> Non
 
 
 def test_an_implementation_that_dies_fails_its_test_at_once_and_is_revived(real: Real, tmp_path: Path) -> None:
-    """Serves a health page until a file appears, then exits."""
+    """The implementation serves a health page until a file appears, then exits."""
     (tmp_path / "fragile.py").write_text(
         """\
 import http.server, os, sys, threading, time

@@ -1,4 +1,4 @@
-"""A scene whose pods the cluster refuses is blocked in the API server's words. No cluster."""
+"""Tests that a scene whose pods the cluster rejects is blocked with the API server's message. Needs no cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry of requirements: its own file, its errors, its page."""
+"""Tests of the registry of requirements: its files, its error messages, and its page."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_every_requirement_has_a_test_and_every_test_its_requirements(tmp_path: 
 
 
 def test_every_invariant_is_asked_for_by_a_test(tmp_path: Path) -> None:
-    """A test that declares an invariant fails where the history leaves it unknown. So each has a requirement of its id
-    that a test declares: one that is unknown everywhere cannot pass."""
+    """A test that declares an invariant fails if the history leaves the invariant unknown. Therefore each invariant
+    needs such a test: otherwise an invariant that is unknown in every history could pass."""
     plan = launch.collect(RunSettings(run="r", directory=str(tmp_path), implementation="reference"))
     declared = {id for ids in plan.collected.values() for id in ids}
     rules = {rule.id for rule in invariants.rules()}
@@ -59,8 +59,8 @@ def test_every_invariant_is_asked_for_by_a_test(tmp_path: Path) -> None:
 
 
 def test_a_test_of_a_rule_asks_for_its_result() -> None:
-    """A violation of what a test of the scene declares is left to that test: it would be lost if the test looked at
-    something else only."""
+    """If a test of a scene declares a rule, only this test reports violations of the rule in the scene. They would be
+    lost if the test judged only something else."""
     rules = {rule.id for rule in invariants.rules()}
     tests = [
         node
@@ -78,14 +78,14 @@ def _recorded(test: ast.FunctionDef) -> bool:
 
 
 def _literals(test: ast.FunctionDef) -> set[str]:
-    """The ids that the decorators of a test name."""
+    """Return the strings in the decorators of a test, for example requirement ids."""
     nodes = (node for decorator in test.decorator_list for node in ast.walk(decorator))
     return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
 
 
 def wrong_words(entry: requirement.Requirement) -> list[str]:
-    """Every RFC 2119 word of a sentence that is not the word of its level, and that word itself if it is missing. What
-    is a matter of compatibility has none."""
+    """Return every RFC 2119 word of a sentence that is not the word of its level, and the word of its level if it is
+    missing. Sentences with the level COMPAT have no such word."""
     used = set(re.findall(r"\b(?:MUST|SHOULD|MAY|SHALL|REQUIRED|RECOMMENDED|OPTIONAL)\b", entry.text))
     return sorted(used ^ ({entry.level} - {requirement.Level.COMPAT}))
 
@@ -96,7 +96,7 @@ def test_a_sentence_has_the_rfc_2119_word_of_its_level_and_no_other(entry: requi
 
 
 def test_each_requirement_says_what_is_wrong_where_it_does_not_hold() -> None:
-    """The title of its failures: other than any other's, and no norm."""
+    """The violation is the title of failures. It is unique, and it is not a norm."""
     entries = requirement.load().requirements.values()
     assert [entry.id for entry in entries if not entry.violation or "MUST" in entry.violation] == []
     titles = Counter(entry.violation for entry in entries)

@@ -1,4 +1,4 @@
-"""Tests of an earlier run that are run again, from its ledger."""
+"""Tests of which tests of an earlier run are run again, according to its ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on clusters that admit less than others: restricted namespaces, and a quota and limits in each."""
+"""Tests of whole runs on clusters with strict admission: restricted namespaces, or a quota and limits in each one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 FOLDER = Path(__file__).parent
 FEW_IDS = ("--id", "CORE-001", "--id", "CORE-022", "--id", "START-001")
 WHOLE = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
-"""Selected requirements: all of a profile, or a ready set, a lost pod and pods with a waiting init container."""
+"""The selection: a whole profile, or requirements about a ready set, a lost pod and waiting init containers."""
 LIMITS = {"defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
 ENOUGH, TOO_FEW = "500", "3"
 
@@ -43,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @contextmanager
 def restricted(api: Api) -> Iterator[None]:
-    """New namespaces enforce the standard, from when this begins."""
+    """Make new namespaces enforce the restricted Pod Security Standard during the block."""
     policies = list(yaml.safe_load_all((FOLDER / "restricted.yaml").read_text(encoding="utf-8")))
     for policy in policies:
         api.create(policy)
@@ -59,13 +59,13 @@ def restricted(api: Api) -> Iterator[None]:
 
 @contextmanager
 def limited(api: Api, pods: str) -> Iterator[None]:
-    """Each new namespace gets a quota for so many pods, and limits, as operators of clusters have a controller do."""
+    """Give each new namespace a quota of `pods` and limits, as the controllers of some cluster administrators do."""
     stopped, limits = threading.Event(), list[str]()
     before = set(api.names("namespaces"))
 
     def make() -> None:
         while not stopped.wait(0.05):
-            with suppress(HarnessError):  # the API server is busy: once more
+            with suppress(HarnessError):  # the API server is busy: try again
                 for namespace in set(api.names("namespaces")) - before:
                     with suppress(ApiError):  # the namespace is being deleted
                         for obj in _objects(namespace, pods):
@@ -97,7 +97,7 @@ def _objects(namespace: str, pods: str) -> list[Mapping[str, Any]]:
 
 
 def run(cluster: Cluster, folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """A run of the reference on the cluster, and its report."""
+    """Run the reference on the cluster; return the result of the command and the report."""
     command = [sys.executable, "-m", "grove_conformance", "run", "--cluster", "existing"]
     command += ["--kubeconfig", str(cluster.kubeconfig), "--workers", "1", "--report-dir", str(folder), *arguments]
     done = subprocess.run(command, text=True, capture_output=True, check=False)
@@ -124,7 +124,7 @@ def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api:
 def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
     cluster: Cluster, api: Api, tmp_path: Path
 ) -> None:
-    """The scene of CORE-031 makes a quota of its own, and is judged by that as long as the other one permits it."""
+    """The scene of CORE-031 creates its own quota, and is judged by it unless the quota of the cluster is lower."""
     with limited(api, TOO_FEW):
         done, report = run(cluster, tmp_path, "--id", "CORE-001")
     [entry] = [entry for entry in report["verdict"]["requirements"] if entry["id"] == "CORE-001"]

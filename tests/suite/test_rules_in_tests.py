@@ -1,4 +1,4 @@
-"""Ways to ask for the rule of the requirement of a test: alone (`invariant`), or beside other checks (`unbroken`)."""
+"""Tests of the two ways to judge the rule of a requirement: alone (`invariant`), or with other checks (`unbroken`)."""
 
 from __future__ import annotations
 

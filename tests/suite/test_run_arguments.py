@@ -1,4 +1,4 @@
-"""`grove-conformance run` with wrong arguments: one line, exit code 4, and nothing was started."""
+"""Tests that `grove-conformance run` with wrong arguments prints one line, exits with code 4, and starts nothing."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_wrong_argument_gets_one_line(
     assert len(message) < 800
     for word in words:
         assert word in message
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.yml"]  # no folder of a run, nor of runs
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yml"]  # no report folder was created
 
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_installed_is_a_mistake_of_the_user(
     text: str,
     words: str,
 ) -> None:
-    """The mistake is found before a cluster is started, and is no failure of the implementation."""
+    """The mistake is found before a cluster is started, and does not count as a failure of the implementation."""
     (tmp_path / "file.yaml").write_text(text)
     head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Implementation\nname: mine\nversion: '0'\n"
     rest = f"roles: [operator]\nschedulerName: s\nstart: running\ninstall: {{{part}: ['${{here}}/file.yaml']}}\n"

@@ -1,4 +1,4 @@
-"""Whole runs on a fake environment: outcomes, exit codes, and what a run leaves behind."""
+"""Tests of whole runs in a fake environment: outcomes, exit codes, and what a run leaves behind."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
     assert ran.exit == 3, ran.err
     assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
     assert "worker gw0 died during test_fake.py::test_one" in ran.out
-    # Its verdicts until then are kept.
+    # The outcomes before the kill are kept.
     assert '"outcome":"passed"' in (ran.folder / "ledger" / "run.jsonl").read_text()
 
 
@@ -311,12 +311,12 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if the shell of these tests ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the parent may ignore SIGHUP
     )
     ledger, deadline = faked.folder / "run" / "ledger" / "run.jsonl", time.monotonic() + LONGEST
 
     def waits_after_a_pass() -> bool:
-        """With two workers, the second test may begin before the first one has passed."""
+        """With two workers, the second test may start before the first one has passed."""
         return mark.exists() and '"outcome":"passed"' in ledger.read_text()
 
     while not waits_after_a_pass() and time.monotonic() < deadline and process.poll() is None:
@@ -338,7 +338,7 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
 def test_a_run_whose_output_nobody_reads_ends_with_its_report(
     faked: Faked, tests: str, code: int, result: str, workers: int
 ) -> None:
-    """Examples are `… 2>&1 | head -1`, and the end of a terminal where that signal is ignored."""
+    """Examples are `… 2>&1 | head -1`, and a closed terminal if SIGHUP is ignored."""
     faked.write(tests)
     read, write = os.pipe()
     os.close(read)

@@ -1,4 +1,4 @@
-"""Scenes on a fake cluster: played once, judged by many tests, each for itself."""
+"""Tests of scenes in a fake environment: a scene is played once, and judged by many independent tests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def write(faked: Faked, second: str = "True", additions: str = "", ids: int = 5)
 
 
 def played(ran: Ran) -> list[str]:
-    """The scenes that were played, by name."""
+    """Return the names of the scenes that were played, sorted."""
     lines = [json.loads(line) for p in (ran.folder / "ledger").glob("*.jsonl") for line in p.read_text().splitlines()]
     return sorted(line["scene"] for line in lines if line["event"] == "scene-played")
 

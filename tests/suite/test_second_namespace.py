@@ -1,4 +1,4 @@
-"""A test judges the second namespace of a scene by the same steps."""
+"""Tests that a conformance test judges the second namespace of a scene by the same steps as the first one."""
 
 from __future__ import annotations
 

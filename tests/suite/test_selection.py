@@ -1,4 +1,4 @@
-"""Tests that run, by the claims of an implementation."""
+"""Tests of which conformance tests run, depending on the selection and on the claims of the implementation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chosen(*features: str, profiles: tuple[str, ...] = (), ids: tuple[str, ...] 
 
 @pytest.mark.parametrize("profiles", [(), ("operations",)])
 def test_what_is_about_a_feature_runs_for_who_claims_it(profiles: tuple[str, ...]) -> None:
-    """The same holds if only the invariants of another profile are asked for."""
+    """The same holds if only the profile of the feature is selected."""
     declared = ("OPS-003", "OPS-004", "INV-004")
     assert REGISTRY.requirements["OPS-003"].feature == "leader-election"
     assert chosen("leader-election", profiles=profiles).takes(declared)
@@ -43,7 +43,7 @@ def test_what_was_not_asked_for_does_not_run() -> None:
 
 
 def test_invariants_select_no_test_of_another_profile() -> None:
-    """A short run would else be mostly made of tests that have nothing to do with what was asked for."""
+    """Otherwise, a short run would mostly consist of tests that have nothing to do with the selection."""
     declared = ("UPD-001", "INV-004")
     assert not chosen(profiles=("core",)).takes(declared)
     assert chosen(profiles=("core",)).takes(("CORE-001", "INV-004"))
@@ -61,7 +61,7 @@ DECLARED = {
 
 
 def selected(**options: Any) -> tuple[set[str], dict[str, int]]:
-    """Return the tests that run, and the number of other tests in which an invariant would be judged."""
+    """Return the tests that run and, for each invariant, the number of other tests that could judge it."""
     tests = scope(REGISTRY, options.pop("profiles", ("core",)), options.pop("ids", ()), BOTH, (), **options).tests(
         DECLARED, SCENES
     )
@@ -69,14 +69,14 @@ def selected(**options: Any) -> tuple[set[str], dict[str, int]]:
 
 
 def test_a_profile_plays_its_own_scenes_and_judges_its_invariants_there() -> None:
-    """Most of a run would else be scenes of other profiles, which show the same invariant again."""
+    """Otherwise, most of a run would be scenes of other profiles that judge the same invariant again."""
     tests, elsewhere = selected()
     assert tests >= {"own", "own too"} and not tests & {"far", "farther"}
     assert elsewhere == {"INV-004": 1}, "the report says where it could be judged as well"
 
 
 def test_an_invariant_that_no_scene_of_its_profile_shows_selects_scenes() -> None:
-    """The invariant would else not be judged at all, and the profile would have no verdict."""
+    """Otherwise, the invariant would not be judged at all, and the profile would have no verdict."""
     assert "lonely" in selected()[0]
 
 
@@ -110,7 +110,7 @@ def test_what_does_not_hold_for_a_feature_is_not_judged_where_it_is_claimed() ->
 
 
 def test_a_violated_rule_counts_whatever_was_selected() -> None:
-    """Every test judges it, and a test of something else may show the violation."""
+    """Every test judges the rules, so a test of another requirement may reveal a violation."""
     widened = chosen(profiles=("startup",)).with_violated(REGISTRY, ["GANG-024", "INV-004", "CORE-001"])
     assert widened.judged >= {"GANG-024", "INV-004"}
     assert "CORE-001" not in widened.judged

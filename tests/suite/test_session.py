@@ -1,4 +1,4 @@
-"""Parts of the real environment that need no cluster."""
+"""Tests of the parts of the real environment that need no cluster."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_who_keeps_the_suite_from_making_a_namespace_by_admission_is_to_blame(me
         environment._namespace(Refusing(500, "InternalError", message), "n")  # type: ignore[arg-type]
     if isinstance(raised.value, Blocked):
         assert raised.value.cause == "implementation"
-        with pytest.raises(Blocked, match="the namespace n cannot be made: "):  # and no later test waits for its own
+        with pytest.raises(Blocked, match="the namespace n cannot be made: "):  # later tests do not wait
             environment._revive()
     else:
         assert environment._refusal is None
@@ -93,7 +93,7 @@ def test_an_api_server_that_makes_no_namespace_is_not_asked_for_one_in_every_tes
 
 
 def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> None:
-    """A failure stays proven beside a harness error, so none may come of the harness."""
+    """A failure stays proven despite harness errors, so the harness must not cause failures."""
 
     def reset() -> None:
         raise HarnessError("the API server failed while webhooks were installed")
@@ -128,7 +128,7 @@ DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was r
 def test_what_is_too_late_ends_the_run_without_a_verdict(
     error: HarnessError, raised: type[Exception], words: str
 ) -> None:
-    """No later test waits for its own."""
+    """Later tests do not wait again."""
 
     def start() -> None:
         raise error

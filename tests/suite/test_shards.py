@@ -1,4 +1,4 @@
-"""Shards: together they run every test exactly once, each scene on one machine, and all take about as long."""
+"""Tests of shards: together they run every test once, each scene on one machine, and they take about the same time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_shard_is_spelled_as_it_is_read() -> None:
 
 
 def test_the_costs_are_those_of_the_suite(tmp_path: Path) -> None:
-    """A scene that has no cost yet is no mistake; one that is gone is."""
+    """A scene without a cost is not a mistake; a cost without a scene is one."""
     features = ("authorizer", "coherent", "component-updates", "grove-hashes", "kai", "leader-election", "mnnvl")
     features += (
         "preemption",

@@ -1,4 +1,4 @@
-"""Several workers on one cluster: the first one starts the implementation, the others learn of it."""
+"""Tests of several workers on one cluster: the first one starts the implementation, and the others attach to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEAD = RunningImplementation(processes={"operator": Owner(os.getpid(), 1.0)})
 
 
 class Line:
-    """A line whose other end is this process: what was sent to the worker, and what it sends."""
+    """A channel to a worker that a test simulates: `sent` has the messages to the worker, `call` those from it."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -42,7 +42,7 @@ class Line:
 
 
 class Answers(Line):
-    """A line at whose other end somebody knows what runs."""
+    """A channel whose other end reports the running implementation when it is asked."""
 
     def __init__(self, *answers: RunningImplementation) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ def test_an_attached_worker_sees_a_process_that_has_ended() -> None:
 
 def test_an_attached_worker_touches_nothing() -> None:
     attached = Attached(loading.load("reference"), None, Answers(ALIVE))
-    attached.operators.reset()  # after each scene
+    attached.operators.reset()  # as after each scene
     with pytest.raises(HarnessError, match=r"controls the operator beside others: set `exclusive` of the scene"):
         attached.controls(Role.OPERATOR)
     with pytest.raises(HarnessError, match=r"changes the implementation \(without_webhooks\) beside others"):
@@ -114,6 +114,6 @@ def test_an_attached_worker_touches_nothing() -> None:
 
 
 def _answering(line: Line) -> Line:
-    """Return a line that has been answered already."""
+    """Return the channel with `send` disabled, because the answer has already arrived."""
     line.send = lambda item: None  # type: ignore[method-assign]
     return line

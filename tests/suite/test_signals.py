@@ -1,4 +1,4 @@
-"""A signal stops a run once, and never its report."""
+"""Tests that a signal stops a run once, and never stops its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def send(number: signal.Signals) -> None:
 
 @pytest.fixture(autouse=True)
 def not_ignored() -> Iterator[None]:
-    """Do not ignore the end of the terminal, as runs do if the parent of the tests does, for example `nohup`."""
+    """Reset SIGHUP, which runs ignore if the parent of the tests ignores it, as `nohup` does."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -52,7 +52,7 @@ def test_a_signal_between_lines_is_shown_like_another() -> None:
     def between_lines() -> None:
         raise KeyboardInterrupt
 
-    between_lines.__code__ = between_lines.__code__.replace(co_linetable=b"")  # as at the beginning of a `with`
+    between_lines.__code__ = between_lines.__code__.replace(co_linetable=b"")  # as at the start of a `with`
     with pytest.raises(KeyboardInterrupt) as caught:
         between_lines()
     with pytest.raises(TypeError):

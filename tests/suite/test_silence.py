@@ -1,4 +1,4 @@
-"""Waits for what an implementation does not do end before their time-out, and never before it has done what it can."""
+"""Tests that a wait ends early if the implementation has nothing left to do, and never before that."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED = AuditedRequest("mine", 403, "create", SPACE)
 
 
 class Requests:
-    """The requests of the implementation, and their times."""
+    """The requests of the implementation, at the given times."""
 
     def __init__(self, story: Story, *moments: float, request: AuditedRequest = REQUEST) -> None:
         self._log, self._moments, self._request = story.log, list(moments), request
@@ -39,7 +39,7 @@ class Requests:
 
 
 class Obedient:
-    """A driver whose processes do what they are told."""
+    """A driver whose calls all succeed."""
 
     descriptor = SimpleNamespace(roles=frozenset())
     failures, failures_at_start, logs = tuple, 0, dict
@@ -64,7 +64,7 @@ def story() -> Story:
 
 
 def waited(story: Story, requests: Requests, *, limit: float = 60, real: bool = False) -> float:
-    """Seconds for which a wait in vain lasted, of at most `limit`."""
+    """Return how many seconds a wait without success lasts, of at most `limit`."""
     case = play(story, silence=silence(story, requests))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"), limit, real=real)
@@ -80,7 +80,7 @@ def test_who_acts_every_20_seconds_is_waited_for_in_full(story: Story) -> None:
 
 
 def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: Story) -> None:
-    story.record("podcliques", "c", {}, after=0)  # it is alive
+    story.record("podcliques", "c", {}, after=0)  # a sign of life
     case = play(story, silence=silence(story, Requests(story)))
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
@@ -91,7 +91,7 @@ def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: S
 def test_a_wait_that_ends_at_once_says_for_how_long_nothing_has_happened(story: Story) -> None:
     story.record("podcliques", "c", {}, after=0)
     case = play(story, silence=silence(story, Requests(story)))
-    case.settled("something else", lambda view: None)  # until nothing more is to be expected
+    case.settled("something else", lambda view: None)  # ends when nothing more is expected
     assert story.log.now() == pytest.approx(30, abs=2)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a third thing", lambda view: Unmet("not yet"))
@@ -111,7 +111,7 @@ def test_a_wait_that_ends_while_an_operator_polls_says_that_no_request_was_new(s
 def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
     case = play(story)
     with pytest.raises(CheckFailed):
-        case.until("AA-001", "a pod", lambda view: Unmet("not yet"), 5)  # nothing was done so far
+        case.until("AA-001", "a pod", lambda view: Unmet("not yet"), 5)  # the implementation has done nothing so far
     story.log.later(story.log.now() + 2, lambda: (story.keep_pace(), story.record("podcliques", "c", {}, after=0)))
     begin = story.log.now()
     with pytest.raises(CheckFailed):
@@ -135,7 +135,7 @@ def test_an_implementation_counts_whatever_it_calls_itself(story: Story, program
 
 
 def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
-    # Each delay is twice the one before: a client that was refused for 15 s tries again 16 s later.
+    # Each delay is twice the previous one: a client that was rejected for 15 s tries again 16 s later.
     assert waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
     second = Story(Scripted())
     second.pod("a1", after=0)
@@ -175,7 +175,7 @@ ERROR = "waiting for the PodGangs of replica 0 to become Ready"
 
 
 def rewrites(story: Story, every: float, *errors: str, until: float = 150) -> None:
-    """A set whose status the implementation writes again and again, with the time and one of these errors in turn."""
+    """Let the implementation write the status of a set again and again, with the time and these errors in turn."""
     for number in range(int(until / every)):
         time = f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z"
         reported = {"status": {"lastErrors": [{"description": errors[number % len(errors)], "observedAt": time}]}}
@@ -259,7 +259,7 @@ ACTS: dict[str, Callable[[Case], object]] = {
 def test_the_implementation_has_its_time_after_each_act_of_the_test(
     story: Story, act: Callable[[Case], object]
 ) -> None:
-    story.record("podcliques", "c", {}, after=0)  # it is alive
+    story.record("podcliques", "c", {}, after=0)  # a sign of life
     case = play(story, driver=Obedient(), silence=silence(story, Requests(story)))
     case.settled("nothing", lambda view: False, 50)
     begin = story.log.now()
@@ -317,7 +317,7 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
 
 
 def logged(reads: Reads, user: str, *groups: str) -> bool:
-    """Return whether a list of pods by a user is logged: the first rule that fits decides."""
+    """Return whether a list of pods by a user is logged; the first matching rule decides."""
     for rule in audit_policy(reads)["rules"]:
         fits = "nonResourceURLs" not in rule and "resources" not in rule and "list" in rule.get("verbs", ("list",))
         fits = fits and ("users" not in rule or user in rule["users"])

@@ -1,4 +1,4 @@
-"""Waits count only the time in which the machine was well. No cluster, and no seconds."""
+"""Tests that waits count only the time in which the machine was fast enough. Needs no cluster; time is scripted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def story() -> Story:
 
 
 def slow(story: Story, until: float, **options: Any) -> Case:
-    """A case on a machine that is too slow until a moment."""
+    """Return a case on a machine that is too slow until a given time."""
 
     def lost(begin: float) -> tuple[float, list[Delay]]:
         end = min(until, story.log.now())

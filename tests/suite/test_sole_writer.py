@@ -1,4 +1,4 @@
-"""Sets and nodes of a test that somebody else than the suite writes. No cluster."""
+"""Tests that writes of other clients to the sets and nodes of a test are reported. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SCRATCH: dict[str, Any] = {
     "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}}},
 }
 PRUNED_SCRATCH: dict[str, Any] = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"metadata": {}}}}
-"""The volume as the API server stores it by the CRDs of the Go operator."""
+"""The volume as the API server stores it with the CRDs of the Go operator."""
 
 
 @pytest.mark.parametrize("stored", [{**STORED, "replicas": 1}, {**STORED, "template": {"cliques": []}}])
@@ -194,7 +194,7 @@ def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: 
     story.record("nodes", "n1", node())
     story.record("nodes", "n1", now)
     assert f"node n1: somebody else has changed its {subject}" in foreign(story, sole)
-    elsewhere = SoleWriter("pool")  # where other programs may play nodes
+    elsewhere = SoleWriter("pool")  # where other programs may simulate nodes
     elsewhere.fleet([node()])
     assert foreign(story, elsewhere) == ""
 
@@ -202,7 +202,7 @@ def test_a_node_that_somebody_else_changes(story: Story, sole: SoleWriter, now: 
 def test_a_node_that_admission_changes_while_kwok_writes_it(story: Story, sole: SoleWriter) -> None:
     sole.fleet([node()])
     story.record("nodes", "n1", node())
-    story.record("nodes", "n1", node("100"))  # the audit log has kwok-admin alone
+    story.record("nodes", "n1", node("100"))  # the audit log names only kwok-admin
     assert "node n1: somebody else has changed its allocatable" in foreign(story, sole)
 
 

@@ -1,5 +1,5 @@
-"""Checks of terminations judge their own requirement: which replicas of a scaling group are terminated with, or beside,
-a PodCliqueSet replica is that of others."""
+"""Tests that checks of terminations judge only their own requirement. Other requirements cover which replicas of a
+scaling group are terminated with a PodCliqueSet replica, or separately."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLIQUES = ("strict-0-a", "torn-0-a", "loose-0-a", "pair-0-a")
 
 
 class Recording:
-    """A recording of the scene until nothing moves, with what its checks found unequal."""
+    """A recording of the scene until it is at rest, with the comparisons that failed."""
 
     def __init__(self, story: Story) -> None:
         self.unequal, self._history = list[str](), story.history
@@ -27,7 +27,7 @@ class Recording:
         return Span(self._history, None, Step(step, self._history.mark(), None, self._history.now()))
 
     def given(self, *_: str) -> None:
-        """Take every step for reached."""
+        """Treat every step as reached."""
 
     def expect(self, description: str, right: object, actual: object) -> None:
         if right != actual:
@@ -38,7 +38,7 @@ class Recording:
 
 
 def recording(recreated: Mapping[str, int], *flagged: str) -> Recording:
-    """Recreate each clique so many times, and then let these groups report a termination in progress."""
+    """Return a recording in which cliques are recreated this often, and the `flagged` groups report a termination."""
     story = Story()
     for clique, times in {**dict.fromkeys(CLIQUES, 0), **recreated}.items():
         for _ in range(times):
@@ -52,7 +52,7 @@ def recording(recreated: Mapping[str, int], *flagged: str) -> Recording:
 
 
 def unequal(judge: Callable[[Any], None], run: Recording) -> list[str]:
-    """Return what a check finds unequal."""
+    """Return the comparisons of a check that fail."""
     judge(run)
     return run.unequal
 

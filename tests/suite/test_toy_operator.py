@@ -1,6 +1,6 @@
-"""An implementation that is only begun is judged in minutes: the toy operator of docs/examples, at time scale 1.
+"""Tests that an unfinished implementation is judged in minutes: the toy operator of docs/examples, at time scale 1.
 
-Two of the tests that its profiles select stand for all of them; the guide says how long the whole takes.
+Four requirements stand for all that the implementation's profiles select. The guide says how long a whole run takes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_a_toy_operator_is_judged_without_waiting_in_full(binary: Path, tmp_path
     assert ran.returncode == 1, ran.stdout + ran.stderr
     [path] = tmp_path.glob("*/report.yaml")
     requirements = {r["id"]: r for r in yaml.safe_load(path.read_text())["verdict"]["requirements"]}
-    # Known objects pass; an object that it does not make fails once, and blocks the checks about it.
+    # Existing objects pass; a missing object fails one requirement, and blocks the checks about the object.
     assert requirements["GANG-005"]["outcome"] == "passed", requirements["GANG-005"]["reason"]
     assert requirements["GANG-001"]["outcome"] == "failed"
     assert requirements["CORE-012"]["outcome"] == "blocked"

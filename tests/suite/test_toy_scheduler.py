@@ -1,4 +1,4 @@
-"""A gang scheduler of two processes, on one cluster: what its descriptor promises, and what is said of its failures."""
+"""Tests of a gang scheduler with two processes on one cluster: its installation, and how its failures are reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Ask = Callable[[Callable[[Client], Any]], Any]
 
 @pytest.fixture
 def ask(bare_cluster: Cluster) -> Ask:
-    """Runs a coroutine function with a client of the cluster."""
+    """A function that runs a coroutine function with a client of the cluster."""
 
     def ask(question: Callable[[Client], Any]) -> Any:
         async def main() -> Any:
@@ -177,7 +177,7 @@ DEAF = """
 
 @pytest.fixture
 def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[..., Any]:
-    """Runs tests with the toy on the cluster of this module."""
+    """A function that runs tests with the toy scheduler on the cluster of this module."""
     ask(lambda client: client.patch(NAMESPACES, None, "kube-system", DISPOSABLE))
 
     def run(name: str, tests: str, ids: int, **parameters: str) -> Any:

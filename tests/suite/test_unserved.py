@@ -1,4 +1,4 @@
-"""A kind is cleared of all objects, and one that stays served is described by what still shows it."""
+"""Tests that all objects of a kind are deleted, and that a kind which stays served is reported with its traces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_still_shows_a_kind_is_named(keeps_crd: bool, lists: bool, traces: 
 
 
 class TerminatingDomains:
-    """An API of objects that end once they are deleted and have no finalizer. Those that are `stuck` keep theirs."""
+    """An API whose objects disappear once they are deleted and have no finalizers. If `stuck`, finalizers stay."""
 
     def __init__(self, stuck: bool) -> None:
         self._finalizers: dict[str, list[str]] = {"free": [], "held": ["grove.io/domain"]}

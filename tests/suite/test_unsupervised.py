@@ -1,4 +1,4 @@
-"""A process that ends because the suite's own supervisor of it was killed is no death of the implementation's."""
+"""Tests that the implementation is not blamed for a process that ends because the suite's supervisor was killed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks of updates judge their own requirement: how many pods are replaced at a time is that of UPD-016; a replica of
-a group with outdated pods may be recreated as a whole."""
+"""Tests that checks of updates judge only their own requirement: UPD-016 covers how many pods are replaced at a time,
+and a scaling group replica with outdated pods may be recreated as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.history.story import Story
 
 
 class AllAtOnce:
-    """A recording in which all pods of a clique were replaced at once, and later had the last template."""
+    """A recording in which all pods of a clique are replaced at once, and have the last template in the end."""
 
     def __init__(self, name: str) -> None:
         self.clique, self.unequal = test_pod_replacement.clique(name), list[str]()
@@ -38,7 +38,7 @@ class AllAtOnce:
         return self._end
 
     def given(self, *_: str) -> None:
-        """Take every step for reached."""
+        """Treat every step as reached."""
 
     def expect(self, description: str, right: object, actual: object) -> None:
         if right != actual:
@@ -76,7 +76,7 @@ def test_the_end_of_an_update_is_judged_by_itself(name: str, judge: Callable[[An
     ],
 )
 def test_pods_are_judged_where_no_end_is_reported(name: str, judge: Callable[[Any], None]) -> None:
-    """UPD-007 judges whether it is reported."""
+    """UPD-007 judges whether the end of the update is reported."""
     run, requested = AllAtOnce(name), list[str]()
     run.given = lambda *steps: requested.extend(steps)  # type: ignore[method-assign]
     judge(run)
@@ -84,7 +84,7 @@ def test_pods_are_judged_where_no_end_is_reported(name: str, judge: Callable[[An
 
 
 class MarkedRecording:
-    """The recording of a story, whose steps are the moments at which they are marked."""
+    """The recording of a story. Each step is reached when it is marked."""
 
     def __init__(self, **scene: object) -> None:
         self.story, self.scene, self.unequal = Story(), SimpleNamespace(**scene), list[str]()
@@ -109,7 +109,7 @@ class MarkedRecording:
         return Span(self.history, self._steps[begin], self._steps[end])
 
     def given(self, *_: str) -> None:
-        """Take every step for reached."""
+        """Treat every step as reached."""
 
     def expect(self, description: str, right: object, actual: object) -> None:
         if right != actual:
@@ -120,7 +120,7 @@ class MarkedRecording:
 
 @pytest.mark.parametrize(("deleted", "unequal"), [("old", []), ("added", ["added pods that were replaced"])])
 def test_only_added_pods_are_judged_by_their_number(deleted: str, unequal: list[str]) -> None:
-    """UPD-005 judges how often an old pod is replaced, and from which template before the scale-out."""
+    """UPD-005 judges how often an old pod is replaced, and the templates of pods before the scale-out."""
     clique = test_pod_replacement.clique("grows")
     run: Any = MarkedRecording(added={"uid-3"})
     run.mark("change")
@@ -137,7 +137,7 @@ def test_only_added_pods_are_judged_by_their_number(deleted: str, unequal: list[
 
 @pytest.mark.parametrize(("stays", "unequal"), [("", []), ("s-0-a", ["changed cliques with the hash of before"])])
 def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str, unequal: list[str]) -> None:
-    """TMPL-007 judges whether they stay."""
+    """TMPL-007 judges whether the hashes of unchanged cliques stay."""
     cliques = ["s-0-a", "s-1-a", "s-0-q"]
     run: Any = MarkedRecording(sizes=dict.fromkeys(cliques, 1))
     for clique in cliques:
@@ -156,7 +156,7 @@ def test_hashes_of_unchanged_cliques_are_left_to_another_requirement(stays: str,
 
 
 def test_a_replica_need_not_be_terminated_during_its_update() -> None:
-    """GREP-291 has gang termination pause then."""
+    """GREP-291 says that gang termination pauses during an update."""
     run: Any = MarkedRecording()
     run.pod("a-0", "recycled-0-a", "2", hold=True)
     run.pod("a-1", "recycled-0-a", "1")
@@ -168,7 +168,7 @@ def test_a_replica_need_not_be_terminated_during_its_update() -> None:
 
 @pytest.mark.parametrize(("tag", "hold", "blocks"), [("2", True, False), ("2", False, True), ("1", False, False)])
 def test_pods_that_are_not_held_block_a_scene(tag: str, hold: bool, blocks: bool) -> None:
-    """Annotations of a template need not reach Pods (RES-115)."""
+    """The annotations of a template need not be copied to pods (RES-115)."""
     run = MarkedRecording()
     run.pod("a-0", "s-0-a", tag, hold=hold)
     env: Any = SimpleNamespace(settled=lambda description, predicate: run.history.view())
@@ -183,7 +183,7 @@ def test_every_scene_that_holds_pods_makes_sure_of_it() -> None:
 
 
 def test_two_replicas_of_a_set_may_be_updated_together() -> None:
-    """The scene goes on: what it acts on is there."""
+    """The scene goes on, because the pods on which it acts exist."""
     story = Story()
     for clique in ("in-0-web", "in-1-web"):
         for index, tag in enumerate("12"):
@@ -204,12 +204,14 @@ CHANGES_OF_A_REPLICA = {
     "again": ("+b1 +c1 change -b1 -c1 +b2 +c2 -b2 -c2 +b2 +c2", []),
     "standalone": ("+a1 +A2 change -A2 -a1 +a2 +A2", []),
 }
-"""Created and deleted pods of a replica of a group, or of a standalone clique (a, A), by template."""
+"""Created (+) and deleted (-) pods, by clique and template, and the cliques whose pods may be recreated.
+
+The cliques b and c are those of a scaling group replica; a and A are pods of a standalone clique."""
 
 
 @pytest.mark.parametrize(("steps", "permitted"), CHANGES_OF_A_REPLICA.values(), ids=CHANGES_OF_A_REPLICA)
 def test_a_replica_with_outdated_pods_may_be_recreated(steps: str, permitted: list[str]) -> None:
-    """Up-to-date pods that were created beside outdated ones of their replica may go with them."""
+    """Up-to-date pods that were created while their replica had outdated pods may be deleted with the outdated pods."""
     story = Story()
     begin = Step.now("begin", story.history)
     for step in steps.split():

@@ -1,4 +1,4 @@
-"""Checks of upgrades and of domains judge their own sentence."""
+"""Tests that checks of upgrades and of topology domains judge only their own requirement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REWRITTEN = "hashes of u rewritten", "hashes of i rewritten"
 
 
 def test_an_update_without_a_restart_is_no_restart() -> None:
-    """A reported update is that of UPG-002."""
+    """UPG-002 judges whether an update is reported."""
     recording = Recording()
     for set_name in "ui":
         recording.at(f"earlier version: {set_name} has its pods", f"earlier version: {set_name} available")
@@ -33,7 +33,7 @@ def placed(recording: Recording, cliques: list[ExpectedClique], racks: str) -> N
 
 
 def test_a_replica_over_two_racks_shares_none_with_another() -> None:
-    """TOPO-050 judges whether it is in one rack."""
+    """TOPO-050 judges whether the replica is in one rack."""
     recording = Recording()
     for rack in "ab":
         recording.story.node(f"node-{rack}", tags={test_hierarchy.KEYS["rack"]: rack})

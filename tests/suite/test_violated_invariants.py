@@ -1,4 +1,4 @@
-"""An invariant that a selected test violates counts, even if it was not selected, unless it is not claimed."""
+"""Tests that a claimed invariant which is violated in a selected test counts, even if it was not selected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DECLARED = """
 
 
 def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATED, **selected: object) -> Ran:
-    """A run of one scene, which violates an invariant of another profile on this role."""
+    """Run one scene, in which an invariant of another profile is violated; the invariant is about `role`."""
     faked.write(scene, ids=1)
     place = faked.folder / "registry" / "gang.yaml"
     document = yaml.safe_load(place.read_text())
@@ -92,7 +92,7 @@ def test_what_is_not_claimed_is_neither_printed_nor_counted(faked: Faked) -> Non
 
 @pytest.mark.parametrize("holds", [True, None])
 def test_an_invariant_of_a_scene_with_a_refused_write_is_not_judged(holds: bool | None) -> None:
-    """A refused write, such as a patch of a node, is no object that the rule is about."""
+    """The object of the rejected write, for example a node, need not be one that the rule is about."""
     broken = SceneBroken("a patch of nodes/n1 is accepted", "accepted", "403 Forbidden", 1.5)
     scene, verdicts = Scene(), {"INV-001": InvariantResult("a rule", holds, "it holds", None)}
     checks = Checks("test", ["INV-001"], lambda check: None)

@@ -1,4 +1,4 @@
-"""A run in which nothing happens any more ends without a verdict, no matter which process hangs."""
+"""Tests that a run in which nothing happens any more is ended with a harness error, whichever process hangs."""
 
 from __future__ import annotations
 

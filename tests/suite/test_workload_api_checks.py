@@ -1,7 +1,7 @@
-"""Checks of the profile workload-api that kube-scheduler never fails: the conformance tests judge a gang scheduler in
-memory, as it is and with one broken promise at a time.
+"""Tests of checks in the profile workload-api that kube-scheduler never fails: the conformance tests judge an in-memory
+gang scheduler, first as it is, and then with one broken promise at a time.
 
-What breaks on a real cluster where gates are missing is tested in test_workload_api_profile.py.
+test_workload_api_profile.py tests what breaks on a real cluster without some feature gates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.suite.scenes.scene import NotKept, Scene, SceneEnded, SceneRun,
 
 MODULES = ("gangs", "competition", "life_cycle", "preemption", "priorities", "topology", "trees")
 LIMITS = {"WAPI-060"}
-"""Limits that no scheduler has to keep, and that the scheduler in memory does not keep."""
+"""Requirements with the level MAY that the in-memory scheduler does not meet."""
 BREAKS = {
     "a gang that failed is not tried again": "WAPI-002",
     "all Pods of a gang are required": "WAPI-004",
@@ -44,14 +44,14 @@ BREAKS = {
     "gangs with a topology key evict nobody": "WAPI-043",
     "only the first domain is tried": "WAPI-044",
 }
-"""A broken promise → the requirement that must fail because of it."""
+"""A broken promise → the requirement that has to fail because of it."""
 PERMITTED = (
     ("only nodes let a gang be tried again", "WAPI-008", "passed"),
     ("all children of a tree are required", "WAPI-053", "blocked"),
     ("Pods of another priority are called unschedulable", "WAPI-020", "passed"),
     ("Pods of another priority are called unschedulable", "WAPI-021", "passed"),
 )
-"""Permitted behavior of a scheduler, a requirement that it does not break, and the outcome."""
+"""A permitted behavior of a scheduler, a requirement that the behavior does not break, and its outcome."""
 OF_THE_CONTROL_PLANE = ("WAPI-010", "WAPI-023", "WAPI-028")
 
 
@@ -97,7 +97,7 @@ def judged(test: Callable[..., None], recording: SceneRun, id: str, reaches: tup
             run.unreached()
         run.judge_reaches()
     except CheckFailed:
-        """It is among the checks."""
+        """The failure is among the recorded checks."""
     except Blocked:
         outcome = "blocked"
     return "failed" if any(check.outcome == "failed" for check in recorded) else outcome

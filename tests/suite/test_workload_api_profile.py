@@ -1,4 +1,4 @@
-"""The profile workload-api sees schedulers that do not keep its promises: Kubernetes with gates missing."""
+"""Tests that the profile workload-api detects broken promises: Kubernetes with some feature gates off."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LACKING = {
         OF_SCHEDULER,
         [1, 3, 5, 6, 7, 8, 15, 17, 20, 21, 22, 24, 27, 33, 34, 40, 42, 50, 51, 52, 53, 54],
     ),
-    # A PodGroup never goes (WL37-E21).
+    # A deleted PodGroup never disappears (WL37-E21).
     "kube-controller-manager": (("GenericWorkload",), [10]),
 }
 
 
 BROKEN_ANYWAY = {"WAPI-007"}
-"""Requirements that kube-scheduler 1.37.2 fails with all gates, too (docs/findings/kube-scheduler-workload-api.md)."""
+"""Requirements that kube-scheduler 1.37.2 fails even with all gates (docs/findings/kube-scheduler-workload-api.md)."""
 
 
 @pytest.mark.parametrize("component", LACKING)

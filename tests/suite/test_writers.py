@@ -1,4 +1,7 @@
-"""A condition or a taint excuses a deletion only if somebody wrote it who may: the audit log tells who. No cluster."""
+"""Tests that a condition or a taint excuses a deletion only if the audit log shows a permitted writer.
+
+Needs no cluster.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def story() -> Story:
 
 
 def disrupted(story: Story) -> None:
-    """A pod that serves is deleted, and says itself that it has to be."""
+    """Delete a Ready pod whose condition DisruptionTarget says that it has to be deleted."""
     conditions = [{"type": "Ready", "status": "True"}, DISRUPTED]
     document: dict[str, Any] = dict(story.history.view().get("pods", "a3") or {})
     metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}

@@ -1,3 +1,3 @@
-"""A cluster in memory with a gang scheduler of the Workload API, which breaks one promise on request. No time passes in
-it: it moves when a scene waits.
+"""An in-memory cluster with a gang scheduler for the Workload API, which breaks one promise on request. No time passes
+in the cluster; its state changes only while a scene waits.
 """

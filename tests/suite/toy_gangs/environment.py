@@ -1,4 +1,4 @@
-"""The environment of a scene on the cluster in memory."""
+"""The environment of a scene on the in-memory cluster."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ VERSIONS = {"podgroups": "v1beta1", "compositepodgroups": "v1alpha3"}
 
 
 class Environment:
-    """The environment of a scene, like `SceneEnvironment`. A wait lets the cluster move until its condition holds, or
-    nothing moves any more."""
+    """The environment of a scene, like `SceneEnvironment`. A wait runs controllers and schedulers until its condition
+    holds, or nothing changes any more."""
 
     namespace = NAMESPACE
     implementation = SimpleNamespace(scheduler_name=MAIN_SCHEDULER, is_kube_scheduler=True)
 
     def __init__(self, fault: str = "") -> None:
-        """`fault` is a promise that is broken."""
+        """`fault` names the broken promise; empty if none is broken."""
         self.world = World(fault)
         self._schedulers = [
             Scheduler(self.world, scheduler_name) for scheduler_name in (MAIN_SCHEDULER, SECOND_SCHEDULER)

@@ -1,6 +1,6 @@
-"""A gang scheduler that keeps the promises of the Workload API, or breaks the one that the cluster's `fault` names.
+"""A gang scheduler that keeps the promises of the Workload API, except the one that the cluster's `fault` names.
 
-It tries all that waits, oldest first, in each cycle; each Pod goes to the first node with room for it.
+Each cycle tries all waiting groups and pods, oldest first. A pod goes to the first node with room for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCHEDULED, EVER = "PodScheduled", "PodGroupInitiallyScheduled"
 
 
 class Room:
-    """The free GPUs of each node, if some pods are gone and others placed."""
+    """The free GPUs of each node, as if some pods were evicted and others placed."""
 
     def __init__(self, world: World, evicted: Sequence[Object] = ()) -> None:
         self.free = {name(node): int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in world.all("nodes")}
@@ -28,13 +28,13 @@ class Room:
                 self.free[pods.node(pod)] -= gpus(pod)
 
     def copy(self) -> Room:
-        """Return the same room, to try something in it."""
+        """Return a copy, for a tentative placement."""
         other = Room.__new__(Room)
         other.free = dict(self.free)
         return other
 
     def take(self, pod: Object, nodes: Sequence[Object]) -> str:
-        """Place a pod on the first of these nodes that has room; empty if none has."""
+        """Place a pod on the first of these nodes with room for it; return the node's name, empty if there is none."""
         selector = pod["spec"].get("nodeSelector", {})
         for node in nodes:
             fits = self.free[name(node)] >= gpus(pod) and all(label(node, key) == selector[key] for key in selector)
@@ -53,11 +53,11 @@ class Scheduler:
         """Groups that could not be placed, with the number of nodes at that time."""
 
     def broken(self, fault: str) -> bool:
-        """Return whether this promise is broken."""
+        """Return whether the scheduler breaks this promise."""
         return self.world.fault == fault
 
     def cycle(self) -> None:
-        """Try everything that waits, once."""
+        """Try once to place each waiting group and pod."""
         for one in [*self._roots(), *self.world.all("pods")]:
             if one["kind"] == "Pod":
                 if self._is_pending(one) and not group_of(one):
@@ -82,7 +82,7 @@ class Scheduler:
         return [child for child in every if parent(child) == name(group)]
 
     def _members(self, group: Object) -> list[Object]:
-        """Return the pods of a group and of all below it, oldest first."""
+        """Return the pods of a group and of all groups below it, oldest first."""
         if group["kind"] == "PodGroup":
             return [pod for pod in self.world.all("pods") if group_of(pod) == name(group)]
         return [pod for child in self._children(group) for pod in self._members(child)]
@@ -108,7 +108,7 @@ class Scheduler:
             self._say(pod, SCHEDULED, "False", "Unschedulable")
 
     def _place_group(self, root: Object) -> bool:
-        """Place a tree or a group without a parent. Return False if it waits."""
+        """Place a tree, or a group without a parent. Return False if it has to wait."""
         members = self._members(root)
         queue = [pod for pod in members if self._is_pending(pod)]
         if not queue or any(pods.gates(pod) for pod in members):
@@ -120,7 +120,7 @@ class Scheduler:
         if self.broken("only nodes let a gang be tried again") and self._failed.get(name(root)) == self._nodes():
             return False
         if self.broken("a gang waits for its Workload") and "workloadRef" in root["spec"]:
-            return False  # no scene makes one
+            return False  # no scene creates one
         placement = None
         if not self.broken("a gang evicts before it looks for room"):
             placement = self._placed(root, Room(self.world), self.world.all("nodes"))
@@ -137,7 +137,7 @@ class Scheduler:
         return True
 
     def _placed(self, group: Object, room: Room, nodes: Sequence[Object]) -> Placement | None:
-        """Return where the waiting pods of a group go, and take the room; None if too few of them fit."""
+        """Return the placement of a group's waiting pods, and take their room; None if too few of them fit."""
         if not (key := topology(group)):
             return self._placed_within(group, room, nodes)
         present = [pod for pod in self._members(group) if pods.bound(pod)]
@@ -180,7 +180,11 @@ class Scheduler:
     # -- agreement ---------------------------------------------------------------------------------------------------
 
     def _disagree(self, root: Object, members: list[Object], queue: list[Object]) -> bool:
-        """Refuse pods of a tree whose scheduler, priority or preemption policy differ, or that is in two domains."""
+        """Refuse the pending pods of a tree whose pods differ in scheduler, priority or preemption policy, or are in
+        two domains.
+
+        Return whether the tree was refused.
+        """
         bound = [pod for pod in members if pods.bound(pod)]
         domains = {
             label(self.world.objects["nodes"][pods.node(pod)], topology(root)) for pod in bound if topology(root)
@@ -231,8 +235,8 @@ class Scheduler:
         return not never and not forbidden.get(self.world.fault, False)
 
     def _victims(self, queue: Sequence[Object], fits: Any) -> list[Object]:
-        """Return the pods of lower priority without which the queue fits, as few and as low as possible; none if it
-        does not fit even then."""
+        """Return pods of lower priority whose eviction makes the queue fit, as few and with as low priorities as
+        possible; none if the queue does not fit even then."""
         limit = priority(queue[0])
         running = [pod for pod in self.world.all("pods") if pods.bound(pod) and priority(pod) < limit]
         units = [self._unit(pod) for pod in sorted(running, key=priority, reverse=True)]
@@ -248,7 +252,7 @@ class Scheduler:
         return victims
 
     def _unit(self, pod: Object) -> list[Object]:
-        """Return the pods that are evicted with a pod: those of the highest group that says so."""
+        """Return the bound pods of the highest group above a pod with the disruptionMode `all`, or the pod alone."""
         unit, group = [pod], self.world.objects["podgroups"].get(group_of(pod))
         while group is not None:
             if "all" in group["spec"].get("disruptionMode", {}):
@@ -275,7 +279,7 @@ class Scheduler:
             self._say(pod, SCHEDULED, "True", "")
 
     def _say(self, obj: Object, kind: str, status: str, reason: str) -> bool:
-        """Set a condition. Return whether it has changed."""
+        """Set a condition, and return whether it has changed."""
         condition = {"type": kind, "status": status, "reason": reason}
         conditions = obj.setdefault("status", {}).setdefault("conditions", [])
         if condition in conditions:

@@ -1,4 +1,4 @@
-"""The API server and the controllers of the cluster in memory, as far as scenes of the Workload API need them."""
+"""The API server and the controllers of the in-memory cluster, with the features that Workload API scenes need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class World:
     """Objects by resource and name, in order of creation. Each write is a record of the log."""
 
     def __init__(self, fault: str = "") -> None:
-        """`fault` is a promise that is broken."""
+        """`fault` names the broken promise; empty if none is broken."""
         self.fault, self.log = fault, Log()
         self.objects: dict[str, dict[str, Object]] = {resource: {} for resource in RESOURCES.values()}
         self._numbers = itertools.count(1)
@@ -42,7 +42,7 @@ class World:
         return list(self.objects[resource].values())
 
     def answer(self, obj: Mapping[str, Any]) -> Reply:
-        """Return what the API server says to a creation, with the object that would be stored."""
+        """Return the API server's reply to a creation, with the object that would be stored."""
         spec, resource = obj.get("spec", {}), RESOURCES[obj["kind"]]
         if obj["metadata"]["name"] in self.objects[resource]:
             return Reply(409, message="it exists")
@@ -51,7 +51,7 @@ class World:
         return Reply(201, self._admitted(obj))
 
     def create(self, obj: Mapping[str, Any]) -> Object:
-        """Create an object. Pods and groups get their priority, and the default class."""
+        """Create an object. Pods and groups get their priority, and the default PriorityClass."""
         created, resource = self._admitted(obj), RESOURCES[obj["kind"]]
         created["metadata"]["uid"] = f"{resource}-{next(self._numbers)}"
         if resource == "nodes":
@@ -82,7 +82,7 @@ class World:
             self._delete(resource, obj)
 
     def control(self) -> None:
-        """Remove PodGroups that were deleted, and whose last pod is gone."""
+        """Remove deleted PodGroups whose last pod is gone."""
         occupied = {group_of(pod) for pod in self.all("pods")}
         for group in self.all("podgroups"):
             if terminating(group) and name(group) not in occupied:

@@ -1,7 +1,7 @@
 """A gang scheduler of two programs: `toy_scheduler.py decide|bind KUBECONFIG PORT FAULT`.
 
 `decide` listens on PORT and writes a Placement for each pod of a gang in a queue, once all pods of the gang exist.
-`bind` ends if no process listens on PORT; else it binds pods to the nodes of their Placements.
+`bind` ends if no process listens on PORT; otherwise, it binds pods to the nodes of their Placements.
 """
 
 from __future__ import annotations
