@@ -186,7 +186,7 @@ def _levels(set_name: str) -> Levels:
 
 
 def _inherits(expected_set: ExpectedObjects, gang: ExpectedGang, parts: Mapping[str, Pack]) -> bool:
-    """Return whether a gang is a scaled one of a group without a constraint, in a set that has one."""
+    """Return whether a gang is a scaled gang of a group without a constraint, in a set that has a constraint."""
     if gang.base or SET not in parts:
         return False
     return GROUP not in parts or any(clique.template.name == "free" for clique in expected_set.of_gang(gang.name))
