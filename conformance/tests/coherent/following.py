@@ -1,4 +1,4 @@
-"""Expectations of the updates of SetUpdatedFourTimes: layouts, plans, and components that do not change."""
+"""Expectations for the updates of SetUpdatedFourTimes: layouts, plans, and components that do not change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AnyScene = TypeVar("AnyScene", bound=Scene)
 
 
 def layouts(run: Run, update: str) -> list[Layout]:
-    """Return the gangs that the map declared during one of the updates, by version of the map."""
+    """Return the layouts that the map declared during one of the updates, one per version of the map."""
     run.given(f"{update}: updated")
     return sets.layouts(run.between(f"{update}: change", f"{update}: at rest"), "s")
 
@@ -37,7 +37,7 @@ def expect_plan(
     components: Sequence[Component],
     **options: bool,
 ) -> None:
-    """Expect that the changes of a map by an update of these components follow one of the accepted plans."""
+    """Expect that the changes of a map during an update of these components follow one of the accepted plans."""
     batches, readings = [change.batch for change in changes], plan.readings(components, **options)
     texts = [str(batch) for batch in batches]
     permitted = any(plan.follows(batches, reading, components) for reading in readings)

@@ -1,4 +1,4 @@
-"""The scene of updates that are interrupted: by other changes, and by the loss of pods and of a PodGangMap."""
+"""A scene with updates that are interrupted by other changes, and by the loss of pods and of a PodGangMap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "mapless": ({"f": (2, 1)}, {"d": (2, 1)}),
     "weak": ({"f": (6, 2)}, {}),
 }
-"""Standalone cliques and scaling groups of the sets, with replicas and minAvailable."""
+"""Set → its standalone cliques and scaling groups, with replicas and minAvailable."""
 NAMES = tuple(SIZES)
 WEAK = "weak-0-f"
 
@@ -28,11 +28,11 @@ WEAK = "weak-0-f"
 class Interrupted(Scene):
     """Five sets (see SIZES), whose new pods do not become Ready until the scene releases them.
 
-    `partly`: f and g are changed, then, when f is complete and g is not, g and d. `wider`: maxUnavailable of g is
-    raised to 2 after the first sub-step. `thrice` has three replicas and is changed again when the second one is
-    updated. `mapless`: its PodGangMap is deleted after the first sub-step, unless admission protects it. `weak`: after
-    the second sub-step it loses all pods of the first new gang, which come back but are not Ready at first, and one of
-    the old version: three of six pods are Ready, and four would have to be.
+    In `partly`, f and g are changed; when f is complete and g is not, g and d are changed. In `wider`, maxUnavailable
+    of g is raised to 2 after the first sub-step. `thrice` has three replicas and is changed again while the second one
+    is being updated. In `mapless`, the PodGangMap is deleted after the first sub-step, unless admission protects it.
+    After its second sub-step, `weak` loses one pod of the old version and all pods of the first new gang, which are
+    recreated but not Ready at first. Three of its six pods are then Ready, and four would have to be.
     """
 
     def play(self, env: SceneEnvironment) -> None:
@@ -108,8 +108,8 @@ class Interrupted(Scene):
         return current == self.layout or Unmet(f"entries: {current}")
 
     def _lose(self, env: SceneEnvironment) -> None:
-        """Delete the new pods that are Ready, and one of the old version. Let the pods of the second sub-step become
-        Ready."""
+        """Delete the new pods that are Ready, and one pod of the old version. Let the pods of the second sub-step
+        become Ready."""
         members = predicates.pods_of(env.history.view(), WEAK)
         first = [pod for pod in members if sets.tag(pod) == "2" and pods.ready(pod)]
         second = {name(pod) for pod in members if sets.tag(pod) == "2"} - {name(pod) for pod in first}
@@ -130,7 +130,7 @@ def turn(view: View, set_name: str, replica: int) -> bool | Unmet:
 
 @predicate
 def rolled(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
-    """Exactly `count` pods of the changed component are of the second version, and `waiting` of them are not Ready."""
+    """Exactly `count` pods of the changed component have the second version, and `waiting` of these are not Ready."""
     cliques = ("gm",) if set_name == "partly" else ("f",)
     updated = sum(sets.tag(pod) == "2" for pod in sets.of_template(view, set_name, *cliques))
     if updated != count:
@@ -140,6 +140,6 @@ def rolled(view: View, set_name: str, count: int, waiting: int) -> bool | Unmet:
 
 @predicate
 def old_pods(view: View, count: int) -> bool | Unmet:
-    """Exactly `count` pods of the set `weak` are of its first version."""
+    """Exactly `count` pods of the set `weak` have its first version."""
     number = sum(sets.tag(pod) == "1" for pod in predicates.pods_of(view, WEAK))
     return number == count or Unmet(f"{number} pods of {WEAK} are of the first version, not {count}")

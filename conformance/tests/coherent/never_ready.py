@@ -1,4 +1,4 @@
-"""The scene of a version that never becomes Ready, with requests and losses of pods during its update."""
+"""A scene with a version that never becomes Ready. During its update, changes are requested and pods are lost."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ SCALED = {
     "scaling group out of scope": (GROUPS, "s-{updated}-d", 3),
     "the set": (SETS, "s", 3),
 }
-"""Changes of replicas that are requested during the update: resource, name, replicas. Either replica of the set may be
-updated first."""
+"""Changes of replicas that are requested during the update: resource, name and replicas. Either replica of the set may
+be updated first."""
 
 
 class NeverReady(Scene):
-    """A set with two replicas, f4/2 p4/2 d2/1. Pods of the new version of f and p never become Ready. Meanwhile changes
-    of replicas are requested, and pods are lost: one of the old version, one of a new gang, one of d. Then a third
-    version becomes Ready, and the set is scaled. Beside it `tight` with f3/2 and terminationDelay 2s, two of whose pods
-    are replaced by pods that are never Ready: the update runs on, and one Ready pod is less than the minimum."""
+    """A set with two replicas, f4/2 p4/2 d2/1 (replicas/minAvailable). Pods of the new version of f and p never become
+    Ready. During the update, changes of replicas are requested, and three pods are lost: one of the old version, one of
+    a new gang and one of d. Then a third version becomes Ready, and the set is scaled. A second set, `tight`, has f3/2
+    and terminationDelay 2s. Two of its pods are replaced by pods that never become Ready, so its update does not end,
+    and it has one Ready pod fewer than its minimum."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -49,7 +50,7 @@ class NeverReady(Scene):
         env.mark("change")
         before = sets.change(env, self.workload, "f", "pl", "pw", tag="2", hold=True)
         sets.change(env, tight, "f", tag="2", hold=True)
-        # Two pods of f, and two replicas of p with two pods each: the minimum of the first anchor.
+        # Two pods of f, and two replicas of p with two pods each, which are the minimum of the first anchor.
         first_sub_steps = all_of(sets.pods_not_ready("s", 6, "2"), sets.pods_not_ready("tight", 2, "2"))
         env.wait_for("first sub-step", first_sub_steps, SECONDS)
         new = [pod for pod in sets.of_set(env.history.view(), "s") if sets.tag(pod) == "2"]
@@ -92,7 +93,7 @@ class NeverReady(Scene):
         self.harmless = replies[2 * count :]
 
     def _lose(self, env: SceneEnvironment) -> None:
-        """Delete a pod of an old gang, one of the new gang, and one of a component that does not change."""
+        """Delete a pod of an old gang, a pod of the new gang, and a pod of a component that does not change."""
         env.wait_for("pods of both versions", lambda view: all(_by_tag(view, self.front).values()), 30)
         view = env.history.view()
         self.old, self.new = (members[0] for members in _by_tag(view, self.front).values())
@@ -106,14 +107,14 @@ class NeverReady(Scene):
 
 
 def _harmless(env: SceneEnvironment) -> list[Request]:
-    """Return changes that leave replicas as they are: an annotation, and another terminationDelay."""
+    """Return requests for changes that leave replicas as they are: an annotation, and another terminationDelay."""
     note = {"metadata": {"annotations": {"example.com/look": "1"}}}
     delay = {"spec": {"template": {"terminationDelay": "3s"}}}
     return [env.dry_run.patch(SETS, "s", patch) for patch in (note, delay)]
 
 
 def _by_tag(view: View, clique: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the pods of a clique by version, the first and the second one."""
+    """Return version → pods of a clique, for the first and the second version."""
     members = predicates.pods_of(view, clique)
     return {version: [pod for pod in members if sets.tag(pod) == version] for version in ("1", "2")}
 
@@ -124,7 +125,7 @@ def _reason(view: View) -> bool | Unmet:
 
 @predicate
 def _recreated(view: View, lost_pod: object, clique: str, size: int) -> bool | Unmet:
-    """The clique has `size` pods in the gang of the lost pod, which is not one of them."""
+    """The clique has `size` pods in the lost pod's gang, and the lost pod is not one of them."""
     members = predicates.pods_of(view, clique)
     same_gang = [pod for pod in members if label(pod, labels.GANG) == label(lost_pod, labels.GANG)]
     done = len(same_gang) == size and uid(lost_pod) not in {uid(pod) for pod in members}

@@ -1,4 +1,4 @@
-"""Scenes of coherent updates that several modules judge."""
+"""Scenes of coherent updates that several test modules judge. Sizes such as f5/2 are replicas/minAvailable."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CHANGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ONLY_FRONT: (("f",), ("f",)),
     ONE_MEMBER: (("pl",), ("p",)),
 }
-"""Updates of the scene: the templates that they change, and the components in their scope."""
+"""Update of the scene → the templates that it changes, and the components in its scope."""
 
 
 class SetUpdatedFourTimes(Scene):
-    """A coherent set, f5/2 p4/1 d3/1, and nothing scarce. All components are changed, then the scaling groups, then the
-    standalone clique, then one clique of a scaling group. Then the standalone clique is scaled out."""
+    """A coherent set, f5/2 p4/1 d3/1, with ample capacity. All components are changed, then the scaling groups, then
+    the standalone clique, then one clique of a scaling group. Then the standalone clique is scaled out."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -61,8 +61,9 @@ SHAPES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "skewed": ({"f": (2, 1)}, {"g": (12, 2)}),
     "loose": ({"f": (7, 2, 3)}, {"g": (2, 1)}),
 }
-"""Standalone cliques and scaling groups of the sets of the next scene: replicas, minAvailable, and maxUnavailable where
-it is more. Only the budget of `loose` would permit a sub-step before the Pods of the previous one are Ready."""
+"""Set of the next scene → its standalone cliques and scaling groups: replicas, minAvailable, and maxUnavailable where
+it exceeds minAvailable. Only the maxUnavailable of `loose` would permit a sub-step before the Pods of the previous one
+are Ready."""
 
 
 CONSTRAINED, ORDERED, SINGLE = "constrained", "ordered", "single"
@@ -70,10 +71,10 @@ LEVELS = {"zone": "topology.kubernetes.io/zone", "host": "kubernetes.io/hostname
 
 
 class SetsOfEveryShape(Scene):
-    """A set for each shape that a plan can have (see SHAPES), one whose cliques start in order, one with a priority
-    class and, where they are supported, topology constraints, and one with the gang layout SingleAnchor, where that is
-    supported. All are changed at once, and nothing is scarce; new pods of the first clique of the ordered set do not
-    become Ready for two seconds."""
+    """A set for each shape that a plan can have (see SHAPES), a set whose cliques start in order, a set with a priority
+    class and (if supported) topology constraints, and (if supported) a set with the gang layout SingleAnchor. All sets
+    are changed at the same time, with ample capacity. New pods of the first clique of the ordered set do not become
+    Ready for two seconds."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -128,8 +129,9 @@ def _change_all(env: SceneEnvironment, workload: Object, tag: str = "2", hold: s
 
 
 class OperatorKilled(Scene):
-    """A set with two replicas, f2/1 p2/1, and nothing scarce. It is changed while the operator is down or, if admission
-    then accepts nothing, right before the operator is killed. The operator is killed twice more while it updates."""
+    """A set with two replicas, f2/1 p2/1, with ample capacity. It is changed while the operator is down or, if
+    admission accepts nothing at that time, right before the operator is killed. The operator is killed twice more
+    during the update."""
 
     exclusive = Exclusive.ROLES
 
@@ -152,7 +154,7 @@ class OperatorKilled(Scene):
         env.mark("end")
 
     def _change(self, env: SceneEnvironment) -> str:
-        with env.roles.unrest():  # the operator may be down for long
+        with env.roles.unrest():  # the operator may be down for a long time
             return self._change_while_down(env)
 
     def _change_while_down(self, env: SceneEnvironment) -> str:
@@ -170,9 +172,9 @@ class OperatorKilled(Scene):
 
 
 class ScaledAfterAnUpdate(Scene):
-    """A set f4/2 p4/1, whose gangs an update has formed: scaled out, in, and in to the minimum. Then p gets a second
-    replica, and f loses the pods of all anchors but one. In the end the replica of the set is terminated: three of its
-    four pods of f have failed for longer than terminationDelay."""
+    """A set f4/2 p4/1, whose gangs an update has formed. It is scaled out, scaled in, and scaled in to its minimum.
+    Then p gets a second replica, and f loses the pods of all anchors but one. Finally the replica of the set is
+    terminated, because three of its four pods of f have failed for longer than terminationDelay."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -192,7 +194,7 @@ class ScaledAfterAnUpdate(Scene):
         self._scale(env, "two replicas", p=2)
         self._fail(env)
         self._scale(env, "pods removed", f=2)
-        self._scale(env, "pods of the template", f=4)  # cliques that are recreated have as many
+        self._scale(env, "pods of the template", f=4)  # recreated cliques have this many pods
         disruption.delay(env, ["s"], "2s")
         self.first = sets.uids(sets.of_set(env.history.view(), "s"))
         disruption.become(env, "s-0-f", disruption.CRASHED, 3)
@@ -202,7 +204,7 @@ class ScaledAfterAnUpdate(Scene):
         env.mark("end")
 
     def _fail(self, env: SceneEnvironment) -> None:
-        """Let all pods of f fail that are in the gang of its newest pod."""
+        """Make all pods of f fail that are in the gang of the newest pod of f."""
         members = predicates.pods_of(env.history.view(), "s-0-f")
         gang = label(max(members, key=lambda pod: text(pod, "metadata", "creationTimestamp")), labels.GANG)
         failed = [pod for pod in members if label(pod, labels.GANG) == gang]
@@ -213,7 +215,7 @@ class ScaledAfterAnUpdate(Scene):
         self.unready = {uid(pod) for pod in failed}
 
     def _scale(self, env: SceneEnvironment, step: str, **sizes: int) -> None:
-        """Scale one component, through the scale subresource, and wait until everything is Ready."""
+        """Scale one component through the scale subresource, and wait until everything is Ready."""
         for component, size in sizes.items():
             kind = CLIQUES if component == "f" else sets.GROUPS
             env.patch(kind, f"s-0-{component}", {"spec": {"replicas": size}}, subresource="scale")
@@ -233,7 +235,7 @@ def _pods_of_f(view: View, size: int) -> bool | Unmet:
 
 
 class ReplicasOfASet(Scene):
-    """A set with three replicas that is scaled in to one, and then deleted."""
+    """A set with three replicas that is scaled in to one replica, and then deleted."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)

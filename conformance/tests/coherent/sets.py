@@ -1,8 +1,8 @@
 """The sets of this profile, and helpers to change them and to wait for them.
 
-Sets are written as sizes: `cliques={"f": (5, 2)}` is a standalone clique with five pods, two of which are its minimum;
-`groups={"p": (4, 1)}` a scaling group with four replicas. A third number is maxUnavailable. The group p has the cliques
-pl and pw, any other group has one clique.
+Sets are defined by sizes. `cliques={"f": (5, 2)}` is a standalone clique with five pods and minAvailable 2;
+`groups={"p": (4, 1)}` is a scaling group with four replicas and minAvailable 1. A third number is maxUnavailable. The
+group p has the cliques pl and pw, and any other group has one clique.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def coherent(
     delay: str = "4h0m0s",
     **template: Any,
 ) -> Object:
-    """Return a set of these sizes, which is not created yet."""
+    """Return the manifest of a set with these sizes."""
     clique_templates = [_clique(clique, *sizes) for clique, sizes in (cliques or {}).items()]
     clique_templates += [_clique(clique, 1, 1) for group in groups or {} for clique in members(group)]
     group_configs = [
@@ -72,7 +72,7 @@ def coherent(
 
 
 def components(workload: Object, only: Collection[str] | None = None) -> list[Component]:
-    """Return the components of a set for the planner; with `only`, those with these names."""
+    """Return the components of a set for the planner; with `only`, just those with these names."""
     template = workload["spec"]["template"]
     groups = template.get("podCliqueScalingGroups", [])
     grouped = {clique for group in groups for clique in group["cliqueNames"]}
@@ -119,8 +119,8 @@ def _clique(clique_name: str, size: int, min_available: int, *budget: int) -> Ob
 def change(
     env: SceneEnvironment, workload: Object, *cliques: str, tag: str, hold: bool | Collection[str] = False
 ) -> str:
-    """Give the pods of these cliques another image. With `hold`, new pods do not become Ready until they are released:
-    all of them, or those of some cliques. Return the generation hash of the set before the change."""
+    """Give the pods of these cliques another image. With `hold`, new pods of all cliques, or of some, do not become
+    Ready until they are released. Return the generation hash of the set before the change."""
     before = updates.generation(env.history.view().get(SETS, name(workload)))
     for clique in workload["spec"]["template"]["cliques"]:
         if clique["name"] in cliques:
@@ -137,7 +137,7 @@ def change(
 
 
 def switch(env: SceneEnvironment, set_name: str, strategy: str) -> None:
-    """Change the strategy of a set. OnDelete does not use rollingUpdate, and may be refused with it."""
+    """Change the strategy of a set. rollingUpdate is removed for OnDelete, which does not use it and may reject it."""
     patch: Object = {"updateStrategy": {"type": strategy}}
     template = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
     entries = [*template["cliques"], *template.get("podCliqueScalingGroups", [])]
@@ -159,13 +159,13 @@ def _is_held(pod: Mapping[str, Any]) -> bool:
 
 @predicate
 def waiting(view: View, set_name: str) -> bool | Unmet:
-    """A bound pod of a set is held."""
+    """A set has a bound pod that is held."""
     return any(pods.bound(pod) and _is_held(pod) for pod in of_set(view, set_name)) or Unmet("no pod is held")
 
 
 def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
     """Let the held pods of sets become Ready, including those of later sub-steps, until the updates have ended.
-    `before` has the generation of each set before its update."""
+    `before` has the generation hash of each set before its update."""
 
     def running(view: View) -> list[str]:
         return [set_name for set_name, generation in before.items() if updated(set_name, generation)(view) is not True]
@@ -189,7 +189,7 @@ def release_all(env: SceneEnvironment, before: Mapping[str, str]) -> None:
 
 
 def map_of(view: View, set_name: str, replica: int = 0) -> Document | None:
-    """Return the PodGangMap of a replica, by its contents and not by its name."""
+    """Return the PodGangMap of a replica, identified by its contents and not by its name."""
     for gang_map in view.list(MAPS):
         if gang_maps.set_of(gang_map) == set_name and shapes.replica(gang_map) == replica:
             return gang_map
@@ -197,12 +197,12 @@ def map_of(view: View, set_name: str, replica: int = 0) -> Document | None:
 
 
 def layout(view: View, set_name: str, replica: int = 0) -> Layout:
-    """Return the gangs that the map of a replica declares."""
+    """Return the layout that the map of a replica declares."""
     return shapes.entries(map_of(view, set_name, replica))
 
 
 def layouts(span: Span, set_name: str, replica: int = 0) -> list[Layout]:
-    """Return the gangs that each version of a map declares, from the beginning of a span on."""
+    """Return the layout at the start of a span, and the layout that each later version of the map declares."""
     versions = [
         record.object
         for record in span.records(MAPS)
@@ -222,22 +222,22 @@ def of_set(view: View, set_name: str) -> list[Mapping[str, Any]]:
 
 
 def of_template(view: View, set_name: str, *cliques: str) -> list[Mapping[str, Any]]:
-    """Return the pods of a set that are created from these templates."""
+    """Return the pods of a set that were created from these templates."""
     return [pod for pod in of_set(view, set_name) if template_of(pod) in cliques]
 
 
 def template_of(pod: Document) -> str:
-    """Return the template of a pod's clique. Templates of this profile have no hyphen in their names."""
+    """Return the name of the template of a pod's clique. Template names of this profile contain no hyphen."""
     return label(pod, labels.CLIQUE).rpartition("-")[2]
 
 
 def uids(pod_objects: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the cliques of pods by UID."""
+    """Return UID → PodClique for these pods."""
     return {uid(pod): label(pod, labels.CLIQUE) for pod in pod_objects}
 
 
 def tags(view: View, set_name: str) -> dict[str, list[str]]:
-    """Return the distinct image tags of pods by clique template."""
+    """Return clique template → distinct image tags of its pods."""
     tags_by_template: dict[str, set[str]] = {}
     for pod in of_set(view, set_name):
         tags_by_template.setdefault(template_of(pod), set()).add(tag(pod))
@@ -250,7 +250,7 @@ def tag(pod: Mapping[str, Any]) -> str:
 
 
 def member_index(view: View) -> dict[str, str]:
-    """Return `group/index` of each member clique, by the labels of cliques."""
+    """Return member clique → `group/index`, read from the labels of the cliques."""
     index_by_clique = {}
     for clique in view.list(CLIQUES):
         if group := label(clique, labels.GROUP):
@@ -260,7 +260,7 @@ def member_index(view: View) -> dict[str, str]:
 
 
 def gangs(view: View, set_name: str) -> dict[str, Document]:
-    """Return the PodGangs of a set by the key of their entry."""
+    """Return entry key → PodGang, for the PodGangs of a set."""
     index_by_clique = member_index(view)
     own_gangs = [gang for gang in view.list(GANGS) if label(gang, labels.PART_OF) == set_name]
     return {shapes.key_of(gang, index_by_clique): gang for gang in own_gangs}
@@ -278,7 +278,7 @@ def deployed(view: View, set_name: str, replicas: int = 1) -> bool | Unmet:
 
 
 def complete(view: View, set_name: str) -> bool | Unmet:
-    """Every clique of the set has its pods, all Ready, and every gang of its maps has been Ready."""
+    """Every clique of the set has all its pods, all of them Ready, and every gang of its maps has been Ready."""
     for clique in view.list(CLIQUES):
         if label(clique, labels.PART_OF) == set_name:
             clique_pods = predicates.pods_of(view, name(clique))
@@ -295,7 +295,7 @@ def complete(view: View, set_name: str) -> bool | Unmet:
 
 @predicate
 def updated(view: View, set_name: str, before: str) -> bool | Unmet:
-    """The update that followed a generation has ended, and everything is Ready."""
+    """The set has a generation other than `before`, its update has ended, and everything is Ready."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
@@ -306,7 +306,7 @@ def updated(view: View, set_name: str, before: str) -> bool | Unmet:
 
 @predicate
 def pods_not_ready(view: View, set_name: str, count: int, image_tag: str) -> bool | Unmet:
-    """Exactly `count` bound pods of a set have an image of this tag and are not Ready."""
+    """Exactly `count` bound pods of a set have an image with this tag and are not Ready."""
     of_tag = [pod for pod in of_set(view, set_name) if tag(pod) == image_tag]
     not_ready = sum(pods.bound(pod) and not pods.ready(pod) for pod in of_tag)
     return not_ready == count or Unmet(f"{not_ready} of {count} pods of image {image_tag} wait to become Ready")
@@ -314,7 +314,7 @@ def pods_not_ready(view: View, set_name: str, count: int, image_tag: str) -> boo
 
 @predicate
 def lost(view: View, initial_uids: Collection[str], count: int) -> bool:
-    """More than `count` of the initial pods are deleted, or being deleted."""
+    """More than `count` of the initial pods are deleted or being deleted."""
     present = {uid(pod) for clique in view.names(CLIQUES) for pod in predicates.pods_of(view, clique)}
     return len(set(initial_uids) - present) > count
 
@@ -344,7 +344,7 @@ def only_gangs_of_entries(view: View, set_name: str) -> bool | Unmet:
 
 @predicate
 def recreated(view: View, set_name: str, initial_uids: Mapping[str, str]) -> bool | Unmet:
-    """None of the initial pods is left, and everything is Ready."""
+    """None of the initial pods exists any more, and everything is Ready."""
     remaining = uids(of_set(view, set_name)).keys() & initial_uids.keys()
     if remaining:
         return Unmet(f"{len(remaining)} of {len(initial_uids)} pods are left")
@@ -359,7 +359,7 @@ def reported_ready(view: View, clique: str, count: int) -> bool | Unmet:
 
 
 def cliques_of(entry: Entry, prefix: str) -> list[str]:
-    """Return the full names of the cliques of which an entry holds pods."""
+    """Return the full names of the PodCliques whose pods an entry holds."""
     standalone = [f"{prefix}-{clique}" for clique, size in entry.cliques.items() if size]
     grouped = [
         f"{prefix}-{group}-{index}-{member}"

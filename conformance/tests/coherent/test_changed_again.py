@@ -1,4 +1,5 @@
-"""Changes in the middle of a coherent update: a change that is reverted, and a version that replaces a broken one."""
+"""Tests of changes in the middle of a coherent update: a change that is reverted, and a version that replaces a broken
+one."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from conformance.tests.coherent.sets import SECONDS, SETS
 
 
 class ChangedAgain(Scene):
-    """Three sets. `back` has d4/1; its change is reverted when three of four replicas are updated. `sick` has f3/1, and
-    no pod of its first version is ever Ready. `twice` has two replicas, f2/1 d2/1, and is changed again as soon as its
-    update has replaced a pod; its pods become Ready as usual."""
+    """Three sets, whose sizes are replicas/minAvailable. `back` has d4/1; its change is reverted when three of four
+    replicas are updated. `sick` has f3/1, and no pod of its first version is ever Ready. `twice` has two replicas with
+    f2/1 and d2/1; it is changed again as soon as its update has replaced a pod, and its pods become Ready as usual."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -51,7 +52,8 @@ class ChangedAgain(Scene):
         self.first = initial_generation
 
     def _change_twice(self, env: SceneEnvironment, workload: Object) -> str:
-        """Change the set, and change it again during the update to the first change. Return the generation between."""
+        """Change the set, and change it again during the update to the first change. Return the generation hash between
+        the two changes."""
         initial_uids = sets.uids(sets.of_set(env.history.view(), "twice"))
         sets.change(env, workload, "f", "dm", tag="2")
         env.settle("twice: update has begun", sets.lost(initial_uids, 0), 60)
@@ -62,14 +64,14 @@ class ChangedAgain(Scene):
 
 @predicate
 def updated(view: View, count: int) -> bool | Unmet:
-    """Exactly `count` pods of the set `back` are of its second version, Ready or not."""
+    """Exactly `count` pods of the set `back` have its second version, Ready or not."""
     number = sum(sets.tag(pod) == "2" for pod in sets.of_set(view, "back"))
     return number == count or Unmet(f"{number} of {count} pods are of the second version")
 
 
 @requirement("COHR-065", reaches="back: ended")
 def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
-    """Three of four replicas have been updated, the last of which is not Ready."""
+    """Three of four replicas have been updated, and the last of these is not Ready."""
     run.given("third replica")
     view = run.at("end")
     run.expect("images", {"dm": ["1"]}, sets.tags(view, "back"))
@@ -81,14 +83,14 @@ def test_a_change_that_is_taken_back(run: Recorded[ChangedAgain]) -> None:
 
 @requirement("COHR-069", reaches="sick: updated")
 def test_a_version_that_never_was_ready_is_replaced(run: Recorded[ChangedAgain]) -> None:
-    """The first version has no Ready pod when the set is changed."""
+    """No pod of the first version is Ready when the set is changed."""
     run.given("deployed")
     run.expect("images", {"f": ["2"]}, sets.tags(run.at("end"), "sick"))
 
 
 @requirement("COHR-064", reaches="twice: ended")
 def test_the_last_version_is_rolled_out(run: Recorded[ChangedAgain]) -> None:
-    """Both versions become Ready."""
+    """The pods of both versions become Ready."""
     run.given("deployed", "twice: update has begun")
     run.expect("images", {"dm": ["3"], "f": ["3"]}, sets.tags(run.at("end"), "twice"))
 

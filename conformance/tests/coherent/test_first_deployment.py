@@ -1,4 +1,4 @@
-"""The first deployment of a set with the strategy Coherent, and its deletion."""
+"""Tests of the first deployment of a set with the strategy Coherent, and of its deletion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_each_replica_has_a_map(run: Recorded[ReplicasOfASet]) -> None:
 
 @requirement("COHR-011")
 def test_the_first_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The number of entries that declare the further gangs is not specified."""
+    """It is not specified how many entries declare the gangs other than the anchor."""
     run.given("deployed")
     run.expect("gangs in the map", FIRST, shape(sets.layout(run.at("at rest"), "s")))
 
@@ -59,7 +59,7 @@ def test_anchors_are_marked(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-014")
 def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The generation hash is that of the entry."""
+    """The generation hash of a gang is that of its entry."""
     run.given("deployed")
     view = run.at("at rest")
     expected = {entry.key: ("0", entry.generation) for entry in sets.layout(view, "s")}
@@ -72,7 +72,7 @@ def test_gangs_say_of_what_they_are(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-015")
 def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """After the first deployment, and after an update. References to other pods are left to GANG-002."""
+    """Pods are judged after the first deployment and after an update. References to pods are covered by GANG-002."""
     run.given("deployed")
     for step in ("at rest", "all: at rest"):
         view = run.at(step)
@@ -85,22 +85,22 @@ def test_pods_name_their_gang(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-018")
 def test_gangs_are_scheduled_before_they_are_ready(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """Both conditions may come with one write."""
+    """Both conditions may be set in one write."""
     run.unbroken()
     run.given("deployed")
 
 
 BIG = "20"
-"""CPUs of a pod that does not fit on a tiny node."""
+"""The CPUs that a pod requests which does not fit on a tiny node."""
 ALIKE, BLOCKED = "s-0", "s-0-0"
 """Sets whose names are prefixes of the names of another set's gangs."""
 
 
 class AnchorWithoutRoom(Scene):
-    """A coherent set `s` (f1/1 d3/1, as replicas/minAvailable). The pod of f fits on no node at first, so the anchor
-    does not fit; pods of d do. Two more sets have names that are prefixes of names of gangs. `s-0-0` is created first;
-    its only pod does not fit. `s-0` (f1/1 d2/1) is created next; all its pods fit. Then nodes for the anchors are
-    added."""
+    """A coherent set `s`, f1/1 d3/1 (replicas/minAvailable). At first the pod of f fits on no node, so the anchor does
+    not fit; the pods of d do. Two more sets have names that are prefixes of the names of gangs. `s-0-0` is created
+    first, and its only pod does not fit. `s-0` (f1/1 d2/1) is created next, and all its pods fit. Then nodes for the
+    anchors are added."""
 
     def play(self, env: SceneEnvironment) -> None:
         def pods_exist(counts: Mapping[str, int]) -> Predicate:
@@ -121,7 +121,7 @@ class AnchorWithoutRoom(Scene):
 
 
 def _without_room(workload: Object) -> Object:
-    """Return the set, whose first clique now requests more CPUs than a tiny node has."""
+    """Return the set with a first clique whose pods request more CPUs than a tiny node has."""
     container = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
     container["resources"] = {"requests": {"cpu": BIG}}
     return workload
@@ -129,7 +129,7 @@ def _without_room(workload: Object) -> Object:
 
 @requirement("COHR-020", reaches="all bound")
 def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom]) -> None:
-    """The pod of the anchor fits on no node at first; those of the dependent gangs would fit."""
+    """At first the pod of the anchor fits on no node. The pods of the dependent gangs would fit."""
     run.given("all pods created")
     run.always("nothing else is bound before the anchor", _anchor_first)
     gated = [name(pod) for pod in sets.of_set(run.at("all bound"), "s") if pods.gated(pod)]
@@ -138,7 +138,7 @@ def test_dependent_gangs_wait_for_their_anchor(run: Recorded[AnchorWithoutRoom])
 
 @requirement("COHR-096", reaches=f"{ALIKE}: deployed")
 def test_anchors_of_other_sets_do_not_count(run: Recorded[AnchorWithoutRoom]) -> None:
-    """Anchors of two other sets are not scheduled."""
+    """The anchors of two other sets are not scheduled."""
     run.given("all pods created", "sets without room unbound")
     bound = len(_bound(run.at("room for the anchor"), ALIKE))
     run.expect(f"bound pods of {ALIKE} while two anchors have no room", 3, bound)
@@ -155,7 +155,7 @@ def test_maps_follow_the_replicas_of_the_set(run: Recorded[ReplicasOfASet]) -> N
 
 @requirement("COHR-087", reaches="deleted")
 def test_everything_is_deleted_with_the_set(run: Recorded[ReplicasOfASet]) -> None:
-    """PodGangMaps, PodGangs and pods may go in any order."""
+    """PodGangMaps, PodGangs and pods may be deleted in any order."""
     run.given("scaled in")
 
 
@@ -178,5 +178,5 @@ def _anchor_first(view: View) -> bool:
 
 
 def _bound(view: View, set_name: str = "s") -> list[str]:
-    """Return the cliques of the bound pods of a set, one for each pod."""
+    """Return the PodClique of each bound pod of a set."""
     return [label(pod, labels.CLIQUE) for pod in sets.of_set(view, set_name) if pods.bound(pod)]

@@ -1,4 +1,4 @@
-"""Coherent updates that are interrupted by other changes, or by the loss of pods or of the PodGangMap."""
+"""Tests of coherent updates that are interrupted by other changes, or by the loss of pods or of the PodGangMap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-073")
 def test_what_is_complete_is_not_replaced_again(run: Recorded[Interrupted]) -> None:
-    """The clique f is complete when the group g is changed again, and d with it."""
+    """The clique f is complete when the group g is changed again, together with d."""
     run.given("second sub-steps", "partly: ended")
     current = sets.uids(sets.of_template(run.at("end"), "partly", "f"))
     run.expect("pods of f", run.scene.complete, current)
@@ -33,7 +33,7 @@ def test_what_is_complete_leaves_the_scope(run: Recorded[Interrupted]) -> None:
 
 @requirement("COHR-049")
 def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
-    """The budget is raised from one to two after the first sub-step."""
+    """maxUnavailable is raised from one to two after the first sub-step."""
     run.given("first sub-steps", "wider: ended")
     steps = change.changes(sets.layouts(run.between("change", "end"), "wider"))
     run.expect("gangs of further replicas by sub-step", [0, 2, 1], [len(step.tails) for step in steps])
@@ -41,7 +41,7 @@ def test_a_raised_budget_applies_at_once(run: Recorded[Interrupted]) -> None:
 
 @requirement("COHR-075", reaches="thrice: ended")
 def test_replicas_that_were_complete_are_updated_again(run: Recorded[Interrupted]) -> None:
-    """The second of three replicas is being updated when the change comes."""
+    """The second of three replicas is being updated when the set is changed again."""
     run.given("thrice: second replica")
     view = run.at("end")
     images = {

@@ -1,4 +1,4 @@
-"""A coherent update during which the operator is killed."""
+"""Tests of a coherent update during which the operator is killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-070", reaches="updated")
 def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None:
-    """The operator is killed three times; as many pods are created as existed before."""
+    """The operator is killed three times, and as many pods are created as existed before."""
     run.given("deployed")
     created = {record.uid for record in run.between("change", "end").records("pods")} - run.scene.first.keys()
     run.expect("pods that were created", len(run.scene.first), len(created))
@@ -23,8 +23,8 @@ def test_the_update_is_completed_as_usual(run: Recorded[OperatorKilled]) -> None
 
 @requirement("COHR-072", reaches="updated")
 def test_a_change_while_the_operator_is_down(run: Recorded[OperatorKilled]) -> None:
-    """The set is changed right before the kill where admission then accepts nothing. A start that was written before
-    the new generation hash may be lost with the operator."""
+    """If admission accepts nothing while the operator is down, the set is changed right before the kill. A start of the
+    update that was written before the new generation hash may be lost with the operator."""
     run.given("deployed")
     before = updates.generation(run.at("change").get(SETS, "s"))
     states = [record.object for record in run.between("change", "end").records(SETS, "s")]

@@ -1,4 +1,4 @@
-"""An update to a version that never becomes Ready: it waits, blocks scaling, and can be fixed."""
+"""Tests of an update to a version that never becomes Ready. The update waits, blocks scaling, and can be fixed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from conformance.tests.coherent.sets import SETS
 
 @requirement("COHR-060")
 def test_the_update_waits(run: Recorded[NeverReady]) -> None:
-    """maxUnavailable has its default, which is minAvailable. Entries that hold only d are not judged: an update of
-    other components may give them the new generation at once."""
+    """maxUnavailable has its default, which is minAvailable. Entries that hold only d are not judged, because an update
+    of other components may give them the new generation immediately."""
     run.given("deployed")
     first_sub_step = _lost_at_most(6, run.scene.first)
     run.always("no more than the first sub-step is replaced", first_sub_step, after="change", until="stuck")
@@ -54,7 +54,7 @@ def test_gangs_are_not_terminated(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-050")
 def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """Including those of a component out of scope."""
+    """Cliques and groups of a component out of scope are judged as well."""
     run.given("first sub-step")
     for description, reply in _of_children(run.scene.refused, "{updated}").items():
         run.expect(f"{description} is scaled", "refused", "refused" if reply.refused else str(reply))
@@ -62,7 +62,7 @@ def test_children_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-113")
 def test_children_of_other_replicas_cannot_be_scaled(run: Recorded[NeverReady]) -> None:
-    """The update of these replicas has not begun."""
+    """The update of these replicas has not started."""
     run.given("first sub-step")
     for description, reply in _of_children(run.scene.refused, "{other}").items():
         run.expect(f"{description} is scaled", "refused", "refused" if reply.refused else str(reply))
@@ -86,7 +86,7 @@ def test_the_scale_subresource_is_no_way_around(run: Recorded[NeverReady]) -> No
 
 @requirement("COHR-053")
 def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
-    """An annotation, and another terminationDelay where admission accepts it before the update."""
+    """The changes are an annotation and, if admission accepts it before the update, another terminationDelay."""
     run.given("first sub-step")
     pairs = zip(run.scene.harmless_at_rest, run.scene.harmless, strict=True)
     replies = [reply for before, reply in pairs if before.accepted]
@@ -108,7 +108,7 @@ def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
 
 @requirement("COHR-104")
 def test_the_refusal_names_the_field(run: Recorded[NeverReady]) -> None:
-    """The field has to be in the message."""
+    """The field must be in the message."""
     run.given("first sub-step")
     messages = {
         description: reply.message
@@ -166,7 +166,7 @@ def test_a_lost_pod_of_an_old_gang_is_not_recreated(run: Recorded[NeverReady]) -
 
 @requirement("COHR-068", reaches="lost pod of another component recreated")
 def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady]) -> None:
-    """The update is stuck meanwhile."""
+    """The update is stuck at that time."""
     run.given("first sub-step")
     images = {uid(pod): sets.tag(pod) for pod in predicates.pods_of(run.at("pods lost"), run.scene.out_of_scope)}
     run.expect("images", ["1"], sorted(images.values()))
@@ -174,7 +174,8 @@ def test_a_lost_pod_of_another_component_is_recreated(run: Recorded[NeverReady])
 
 @requirement("COHR-071")
 def test_replicas_are_updated_one_at_a_time(run: Recorded[NeverReady]) -> None:
-    """The second replica waits while the first one is stuck, and until that one is updated to the third version."""
+    """The second replica waits while the first one is stuck, and until the first one is updated to the third
+    version."""
     run.given("first sub-step")
     uids_of_other = {pod for pod, clique in run.scene.first.items() if not clique.startswith(f"s-{run.scene.turn}-")}
     run.always("no pod of the other replica is replaced", _lost_at_most(0, uids_of_other), after="change", until="fix")
@@ -196,8 +197,8 @@ test_invariants = invariants(
 
 
 def _of_children(replies: Mapping[str, Reply], replica: str = "") -> dict[str, Reply]:
-    """Return the replies to changes of PodCliques and PodCliqueScalingGroups, of all replicas of the set, or of
-    `{updated}` or `{other}`."""
+    """Return the replies to changes of PodCliques and PodCliqueScalingGroups. With `replica` (`{updated}` or
+    `{other}`), only those of that replica of the set are returned."""
     children = {key for key, (kind, target, _) in SCALED.items() if kind != SETS and replica in target}
     return {description: reply for description, reply in replies.items() if description in children}
 
@@ -214,6 +215,6 @@ def _at_least(view: View, clique: str, minimum: int) -> bool | Unmet:
 
 @predicate
 def _lost_at_most(view: View, maximum: int, initial_uids: Collection[str]) -> bool | Unmet:
-    """At most `maximum` of the initial pods of the set no longer exist."""
+    """At most `maximum` of these initial pods of the set no longer exist."""
     lost = set(initial_uids) - sets.uids(sets.of_set(view, "s")).keys()
     return len(lost) <= maximum or Unmet(f"{len(lost)} of {len(initial_uids)} pods are gone")

@@ -1,4 +1,4 @@
-"""Coherent updates of some of the components of a set: the other components do not change."""
+"""Tests of coherent updates of some components of a set. The other components do not change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from conformance.tests.coherent.scenes import ONE_MEMBER, ONLY_FRONT, ONLY_GROUP
 
 @requirement("COHR-040")
 def test_a_standalone_clique_alone(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """With the merged text, each step has an anchor; with the newest text, one anchor holds all pods."""
+    """According to the merged text, each step has an anchor; according to the newest text, one anchor holds all
+    pods."""
     before = {entry.key for entry in layouts(run, ONLY_FRONT)[0]}
     entries = [entry for entry in layouts(run, ONLY_FRONT)[-1] if entry.cliques]
     run.expect("old entries that hold pods of f", [], [entry.key for entry in entries if entry.key in before])
@@ -21,7 +22,7 @@ def test_a_standalone_clique_alone(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-041")
 def test_scaling_groups_alone(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The gang of the pods of f loses its replicas of scaling groups."""
+    """The gang that holds the pods of f loses its replicas of scaling groups."""
     run.given(f"{ONLY_GROUPS}: updated")
     expect_unchanged(run, ONLY_GROUPS, "f")
     view = run.at(f"{ONLY_GROUPS}: at rest")

@@ -1,4 +1,4 @@
-"""Updated gangs do not wait for gangs that were removed."""
+"""Tests that updated gangs do not wait for gangs that have been removed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from conformance.tests.coherent import sets
 from conformance.tests.coherent.sets import GROUPS, SECONDS
 
 FIRST, LAST = "s-0-p-0-pl", "s-0-p-2-pl"
-"""Cliques of the first and of the last replica of p."""
+"""Cliques of the first and the last replica of p."""
 
 
 class GangsOfAnUpdateRemoved(Scene):
-    """A set with a scaling group p3/1 alone. Its last replica is not Ready when an update begins, and may be updated
-    first: the gangs of the other replicas are then created later, and may wait for its gang. Then p is scaled in by one
-    replica, and a pod of the first replica is lost."""
+    """A set with only a scaling group, p3/1 (replicas/minAvailable). Its last replica is not Ready when an update
+    starts, and may be updated first. The gangs of the other replicas are then created later and may wait for its gang.
+    Then p is scaled in by one replica, and a pod of the first replica is lost."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -45,7 +45,7 @@ class GangsOfAnUpdateRemoved(Scene):
 
 @predicate
 def replaced(view: View, clique: str, lost_pod: Mapping[str, Any]) -> bool | Unmet:
-    """The only pod of a clique is Ready, and is not the lost one."""
+    """The only pod of a clique is Ready and is not the lost pod."""
     members = predicates.pods_of(view, clique)
     done = len(members) == 1 and pods.ready(members[0]) and uid(members[0]) != uid(lost_pod)
     return done or Unmet(f"pods of {clique}: {[name(pod) for pod in members]}")
@@ -53,7 +53,7 @@ def replaced(view: View, clique: str, lost_pod: Mapping[str, Any]) -> bool | Unm
 
 @requirement("COHR-088", reaches="lost pod replaced")
 def test_a_lost_pod_is_recreated_in_its_gang(run: Recorded[GangsOfAnUpdateRemoved]) -> None:
-    """A gang that was created before the gang of the pod no longer exists."""
+    """A gang that was created before the pod's gang no longer exists."""
     run.given("at rest")
     gangs = [
         {label(pod, labels.GANG) for pod in predicates.pods_of(run.at(step), FIRST)}

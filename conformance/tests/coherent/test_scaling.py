@@ -1,4 +1,4 @@
-"""Scaling of a set whose gangs a coherent update has formed."""
+"""Tests of scaling a set whose gangs a coherent update has formed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ F, P = Key("clique", "f"), Key("group", "p")
 
 
 def change_of_gangs(run: Run, before: str, step: str) -> LayoutChange:
-    """Return the change of the gangs by a scale."""
+    """Return the change of the gangs caused by a scale."""
     run.given(step)
     views = run.at(before), run.at(f"{step}: at rest")
     return LayoutChange(sets.layout(views[0], "s"), sets.layout(views[1], "s"))
 
 
 def permitted_change(run: Run, before: str, step: str, f: int, p: int) -> LayoutChange:
-    """Return the change of the gangs by a scale, and expect that it was permitted."""
+    """Return the change of the gangs caused by a scale, and expect that it was permitted."""
     change = change_of_gangs(run, before, step)
     run.expect(f"{step}: what must not be done", [], steady.problems(change, {F: f, P: p}))
     return change
 
 
 def gangs_by_pod(view: View) -> dict[str, str]:
-    """Return the gangs of pods by the UIDs of the pods."""
+    """Return pod UID → gang that the pod names."""
     return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, "s")}
 
 
@@ -48,7 +48,7 @@ def test_added_replicas_get_gangs_of_their_own(run: Recorded[ScaledAfterAnUpdate
 
 @requirement("COHR-081")
 def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """All anchors hold pods of f, so that the newest anchor is also the newest gang with pods of f."""
+    """All anchors hold pods of f, so the newest anchor is also the newest gang with pods of f."""
     change = permitted_change(run, "replicas added: at rest", "pods added", 6, 6)
     run.expect("new gangs", [], [entry.content() for entry in (*change.opened, *change.tails)])
     run.expect("pods that joined a gang", [2], [added.get(F, 0) for added in change.grown.values()])
@@ -56,7 +56,7 @@ def test_added_pods_join_the_newest_gang(run: Recorded[ScaledAfterAnUpdate]) -> 
 
 @requirement("COHR-108")
 def test_added_pods_join_a_gang_that_holds_their_clique(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The last update changed a scaling group only: the newest anchor holds no pods of f."""
+    """The last update changed only a scaling group, so the newest anchor holds no pods of f."""
     run.given("pods added")
     before, after = (sets.layout(run.at(step), "s") for step in (f"{ONE_MEMBER}: at rest", "end"))
     change = LayoutChange(before, after)
@@ -85,7 +85,7 @@ def test_the_highest_replicas_are_removed(run: Recorded[ScaledAfterAnUpdate]) ->
 
 @requirement("COHR-083")
 def test_pods_that_are_not_ready_are_removed_first(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """All pods of f in its newest gang have failed, and f is scaled in by as many."""
+    """All pods of f in its newest gang have failed, and f is scaled in by that number."""
     run.given("pods not Ready", "pods removed: number of pods")
     remaining = [
         name(pod) for pod in sets.of_set(run.at("pods removed: number of pods"), "s") if uid(pod) in run.scene.unready
@@ -104,7 +104,7 @@ def test_empty_gangs_are_deleted(run: Recorded[ScaledAfterAnUpdate]) -> None:
 
 @requirement("COHR-085")
 def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """Anchors hold pods of f beside replicas of p."""
+    """Anchors hold both pods of f and replicas of p."""
     run.given("least replicas")
     before, after = run.at("one replica added again: at rest"), run.at("least replicas: at rest")
     front = sets.uids(sets.of_template(before, "s", "f"))
@@ -113,8 +113,8 @@ def test_partners_of_a_removed_replica_stay(run: Recorded[ScaledAfterAnUpdate]) 
 
 @requirement("COHR-089", reaches="terminated and recovered")
 def test_a_terminated_replica_keeps_its_gangs(run: Recorded[ScaledAfterAnUpdate]) -> None:
-    """Gangs are compared by their contents: the keys of entries are free. One pod of an anchor is bound before the
-    first pod of any gang whose entry depends on anchors."""
+    """Gangs are compared by their contents, because the keys of entries are not specified. One pod of an anchor must be
+    bound before the first pod of any gang whose entry depends on anchors."""
     run.given("pods of the template", "terminated")
     before, after = (sets.layout(run.at(step), "s") for step in ("pods of the template: at rest", "end"))
     run.expect("entries", shape(before), shape(after))

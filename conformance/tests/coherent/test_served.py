@@ -1,4 +1,4 @@
-"""Kinds that are served for coherent updates, and admission of their fields. Nothing is stored."""
+"""Tests of the kinds that are served for coherent updates, and of the admission of their fields. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRATEGIES = (COHERENT, ROLLING, ON_DELETE)
 
 MEMBER = "rollingUpdate of a member"
 PATHS = {"clique": f"cliques[0].{BUDGET}", "group": f"[0].{BUDGET}"}
-"""The end of the path of the budgets of cliques and scaling groups."""
+"""The ends of the field paths of maxUnavailable for cliques and scaling groups."""
 WRONG: dict[str, tuple[str, dict[str, dict[str, int]], str]] = {
     "maxUnavailable 0 of a clique": (COHERENT, {"clique": {"maxUnavailable": 0}}, f"cliques[0].{BUDGET}"),
     "maxUnavailable -1 of a clique": (COHERENT, {"clique": {"maxUnavailable": -1}}, f"cliques[0].{BUDGET}"),
@@ -29,12 +29,12 @@ WRONG: dict[str, tuple[str, dict[str, dict[str, int]], str]] = {
     MEMBER: (COHERENT, {"member": {"maxUnavailable": 2}}, "cliques[1].rollingUpdate"),
     "a strategy that does not exist": ("Coherently", {}, "updateStrategy.type"),
 }
-"""Sets that are rejected: strategy, budgets, and the end of the field's path."""
+"""Rejected sets: their strategy, their rollingUpdate fields, and the end of the field's path."""
 
 
 class AskedAboutCoherentUpdates(Scene):
-    """The CustomResourceDefinitions, and dry-run requests: sets f3/2 p3/2 with and without maxUnavailable, with fields
-    that are wrong, and a PodGangMap with two entries of one key."""
+    """The CustomResourceDefinitions, and dry-run requests: sets f3/2 p3/2 (replicas/minAvailable) with and without
+    maxUnavailable, sets with wrong fields, and a PodGangMap with two entries that have the same key."""
 
     def play(self, env: SceneEnvironment) -> None:
         crds = env.dry_run.all([env.dry_run.get(CRDS, crd_name) for crd_name in (served.MAPS, served.SETS)])
@@ -76,7 +76,7 @@ def _set(env: SceneEnvironment, strategy: str, **budgets: Mapping[str, Any]) -> 
 
 
 def _field(crd: Object) -> str:
-    """Return the field that should be the key of entries, for a CRD that declares none."""
+    """Return the field that should be the key of entries, for a CRD that does not declare a key."""
     schema = at(crd, "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "entries")
     return "epoch" if at(schema, "items", "properties", "epoch") is not None else "name"
 
@@ -90,7 +90,7 @@ def _map(key: str, keys: tuple[str, ...]) -> Object:
 
 @requirement("COHR-001")
 def test_maps_are_served(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The set of required fields is not specified."""
+    """It is not specified which fields are required."""
     crd = run.scene.maps
     names = (text(crd, "spec", "names", "kind"), text(crd, "spec", "group"), text(crd, "spec", "scope"))
     run.expect("kind, group, scope", ("PodGangMap", "grove.io", "Namespaced"), names)
@@ -105,8 +105,8 @@ def test_maps_are_served(run: Recorded[AskedAboutCoherentUpdates]) -> None:
 
 @requirement("COHR-002")
 def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Where the same map is refused with two different keys, the API server refuses all maps of users, so that the
-    test is blocked."""
+    """If the same map is rejected even with two different keys, the API server rejects all maps of users, so the test
+    is blocked."""
     if not run.scene.two_keys.accepted:
         reason = f"a PodGangMap with two entries of different keys is refused: {run.scene.two_keys}"
         raise Blocked(reason, "circumstances")
@@ -115,28 +115,28 @@ def test_keys_of_entries_are_unique(run: Recorded[AskedAboutCoherentUpdates]) ->
 
 @requirement("COHR-003")
 def test_templates_have_a_budget(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Read from the schema."""
+    """The field is read from the schema."""
     run.expect("rollingUpdate.maxUnavailable is in the schema", True, run.scene.served.budget)
 
 
 @requirement("COHR-004")
 def test_a_budget_below_the_minimum_is_refused(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Judged for a clique and for a scaling group."""
+    """This is judged for a clique and for a scaling group."""
     for part, (reply, _) in run.scene.low.items():
         run.expect(f"{part}: maxUnavailable 1, minAvailable 2", "refused", "refused" if reply.refused else str(reply))
 
 
 @requirement("COHR-005")
 def test_a_budget_of_a_member_is_refused(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """Judged for all three strategies."""
+    """This is judged for all three strategies."""
     refused = {strategy: reply.refused for strategy, reply in zip(STRATEGIES, run.scene.members, strict=True)}
     run.expect("refused", dict.fromkeys(STRATEGIES, True), refused)
 
 
 @requirement("COHR-103")
 def test_rejections_name_the_field(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The path has to be in the message. Whether low budgets and those of members are rejected is left to COHR-004 and
-    COHR-005."""
+    """The path must be in the message. Whether a low maxUnavailable, or one of a member, is rejected is covered by
+    COHR-004 and COHR-005."""
     for title, reply in run.scene.wrong.items():
         if title != MEMBER:
             run.expect(title, "refused", "refused" if reply.refused else str(reply))
@@ -148,7 +148,7 @@ def test_rejections_name_the_field(run: Recorded[AskedAboutCoherentUpdates]) -> 
 
 @requirement("COHR-006")
 def test_the_default_of_a_coherent_set(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The set has minAvailable 2 of the clique f and of the group p. The member pl has no default with any strategy."""
+    """minAvailable is 2 for the clique f and the group p. The member pl has no default with any strategy."""
     run.expect("f, pl, p", (2, None, 2), _budgets(run.scene.unset[COHERENT].object))
     accepted = {strategy: reply.object for strategy, reply in run.scene.unset.items() if reply.accepted}
     members = {strategy: member for strategy, obj in accepted.items() if (member := _budgets(obj)[1]) is not None}
@@ -157,8 +157,8 @@ def test_the_default_of_a_coherent_set(run: Recorded[AskedAboutCoherentUpdates])
 
 @requirement("COHR-007")
 def test_defaults_of_other_strategies(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """With RollingRecreate, 1 and no default are both permitted for any component. A set that is refused, for example
-    because of a default of 1 with minAvailable 2, has no default."""
+    """With RollingRecreate, any component may have the default 1 or no default. A set that is rejected, for example
+    because a default of 1 is below minAvailable 2, has no default."""
     permitted = {ON_DELETE: (None,), ROLLING: (None, 1)}
     accepted = {strategy: reply for strategy in permitted if (reply := run.scene.unset[strategy]).accepted}
     if not accepted:
@@ -171,7 +171,7 @@ def test_defaults_of_other_strategies(run: Recorded[AskedAboutCoherentUpdates]) 
 
 @requirement("COHR-008")
 def test_other_strategies_permit_a_low_budget(run: Recorded[AskedAboutCoherentUpdates]) -> None:
-    """The merged text refuses such a budget with any strategy, but has 1 as the default."""
+    """The merged text rejects such a value with any strategy, but uses 1 as the default."""
     replies = {part: str(other) for part, (_, other) in run.scene.low.items()}
     run.expect("maxUnavailable 1, minAvailable 2", dict.fromkeys(replies, "accepted"), replies)
 

@@ -1,4 +1,5 @@
-"""Coherent updates of sets of other shapes: without groups, without standalone cliques, with nothing to spare."""
+"""Tests of coherent updates of sets with other shapes: without groups, without standalone cliques, or with no pods
+above the minimum."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from conformance.tests.coherent.scenes import CONSTRAINED, ORDERED, SINGLE, Sets
 
 
 def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]:
-    """Expect that the set of one shape was updated by the plan. Return the changes of its map, one for each write."""
+    """Expect that the set of this shape was updated according to the plan. Return the changes of its map, one per
+    write."""
     run.given("deployed", f"{set_name}: updated")
     changes = change.changes(sets.layouts(run.between("change", "end"), set_name))
     expect_plan(run, set_name, changes, sets.components(run.scene.workloads[set_name]))
@@ -28,10 +30,11 @@ def shaped(run: Recorded[SetsOfEveryShape], set_name: str) -> list[LayoutChange]
 
 @requirement("COHR-043")
 def test_standalone_cliques_only(run: Recorded[SetsOfEveryShape]) -> None:
-    """The two texts have different plans here."""
+    """The two texts have different plans for this shape."""
     shaped(run, "alone")
     observed = shape(sets.layout(run.at("end"), "alone"))
-    # With the older texts, each step opens an anchor; with the newest one, one anchor takes all pods in (GM-154).
+    # According to the older texts, each step opens an anchor; according to the newest one, one anchor takes in all pods
+    # (GM-154).
     run.expect("gangs in the end", observed if observed == ["anchor {f2}"] * 3 else ["anchor {f6}"], observed)
 
 
@@ -47,7 +50,7 @@ def test_scaling_groups_only(run: Recorded[SetsOfEveryShape]) -> None:
 
 @requirement("COHR-045")
 def test_everything_is_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
-    """No pods of the old version remain beside the anchor."""
+    """No pods of the old version remain alongside the anchor."""
     shaped(run, "whole")
     run.expect("gangs in the end", ["anchor {f2, g[0,1]}"], shape(sets.layout(run.at("end"), "whole")))
 
@@ -64,7 +67,7 @@ def test_what_is_left_follows_after_the_last_step(run: Recorded[SetsOfEveryShape
 
 @requirement("COHR-047")
 def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShape]) -> None:
-    """Two steps have four further replicas of g each, and maxUnavailable is two."""
+    """In each of the two steps there are four replicas of g above the minimum, and maxUnavailable is two."""
     run.given("deployed", "skewed: updated")
     changes = change.changes(sets.layouts(run.between("change", "end"), "skewed"))
     budgets = {component.key: component.unavailable for component in sets.components(run.scene.workloads["skewed"])}
@@ -75,7 +78,8 @@ def test_further_replicas_follow_within_the_budget(run: Recorded[SetsOfEveryShap
 
 @requirement("COHR-048")
 def test_pods_that_start_in_order(run: Recorded[SetsOfEveryShape]) -> None:
-    """The scene keeps the new pods of f from becoming Ready for a while. Pods of d must not become Ready meanwhile."""
+    """The scene keeps the new pods of f from becoming Ready for a while. During that time, no pod of d may become
+    Ready."""
     run.given(f"{ORDERED}: pods of f wait")
     known_waits.require(sets.of_set(run.at(f"{ORDERED}: f released"), ORDERED), template_names=())
     span = run.between("change", f"{ORDERED}: f released")
@@ -94,7 +98,8 @@ def test_what_an_update_waits_for_is_in_flight(run: Recorded[SetsOfEveryShape]) 
 
 @requirement("COHR-019")
 def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShape]) -> None:
-    """Whether the constraint of the set also applies to further replicas of its scaling groups is not specified."""
+    """It is not specified whether the constraint of the set also applies to the other replicas of its scaling
+    groups."""
     run.given("deployed", f"{CONSTRAINED}: updated")
     gangs = sets.gangs(run.at("end"), CONSTRAINED).values()
     constraints = {
@@ -107,7 +112,7 @@ def test_new_gangs_are_constrained_as_the_old_ones(run: Recorded[SetsOfEveryShap
 
 @requirement("COHR-046")
 def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
-    """The budget of f is above its minimum."""
+    """maxUnavailable of f is above its minimum."""
     shaped(run, "loose")
     entries = [entry for entry in sets.layout(run.at("end"), "loose") if not entry.empty]
     anchors = sorted(entry.sizes() for entry in entries if entry.anchor)
@@ -117,7 +122,7 @@ def test_a_budget_above_the_minimum(run: Recorded[SetsOfEveryShape]) -> None:
 
 @requirement("COHR-097")
 def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
-    """The same set without that layout has one anchor for each step."""
+    """Without that layout, the same set would have one anchor per step."""
     run.given("deployed", f"{SINGLE}: updated")
     changes = change.changes(sets.layouts(run.between("change", "end"), SINGLE))
     expect_plan(run, SINGLE, changes, sets.components(run.scene.workloads[SINGLE]), single_anchor=True)
@@ -126,7 +131,7 @@ def test_one_anchor_only(run: Recorded[SetsOfEveryShape]) -> None:
 
 
 def _new_and_ready(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod is Ready, of the new version, and of the group d of the ordered set."""
+    """Return whether a pod of the group d of the ordered set is Ready and of the new version."""
     of_d = label(pod, labels.PART_OF) == ORDERED and sets.template_of(pod) == "dm"
     return of_d and sets.tag(pod) == "2" and pods.ready(pod)
 

@@ -1,4 +1,4 @@
-"""Switches of the strategy, and PodGangMaps that are deleted or edited."""
+"""Tests of switching the strategy, and of PodGangMaps that are deleted or edited."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ OTHER_SIZES: dict[str, tuple[sets.Sizes, sets.Sizes]] = {
     "stored": ({"f": (2, 2)}, {}),
 }
 LATER = ("joins", "part", "stored")
-"""Sets that are not Coherent at first."""
+"""Sets whose strategy is not Coherent at first."""
 NAMES = (*LATER, "asks", "lost", "edited", "a", "a-0")
 
 
 class StrategiesAndMaps(Scene):
-    """Eight sets, most of them f2/1 d3/1. `joins` is switched to Coherent, scaled and then changed, of `part` only one
-    of two scaling groups is changed after the switch; `asks` is switched to OnDelete and then changed. A switch of
-    `stored`, with RollingRecreate and a maxUnavailable below minAvailable, is requested. The PodGangMap of `lost` is
-    deleted, that of `edited` edited, unless admission protects them. The name of `a` is a prefix of that of `a-0`; the
-    cliques of `a` are put in another order."""
+    """Eight sets, most of them f2/1 d3/1 (replicas/minAvailable). `joins` is switched to Coherent, scaled, and then
+    changed. In `part`, only one of two scaling groups is changed after the switch. `asks` is switched to OnDelete and
+    then changed. For `stored`, which has RollingRecreate and a maxUnavailable below minAvailable, a switch is requested
+    as a dry run. The PodGangMap of `lost` is deleted and that of `edited` is edited, unless admission protects the
+    maps. The name of `a` is a prefix of the name of `a-0`, and the cliques of `a` are reordered."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -44,7 +44,7 @@ class StrategiesAndMaps(Scene):
         workloads["stored"]["spec"]["template"]["cliques"][0]["rollingUpdate"] = {"maxUnavailable": 1}
         [reply] = env.dry_run.all([env.dry_run.create(workloads["stored"])])
         self.stored = reply.accepted
-        """Whether such a set can be created: not if admission checks maxUnavailable with any strategy."""
+        """Whether such a set can be created. It cannot if admission checks maxUnavailable with any strategy."""
         if not self.stored:
             del workloads["stored"]
         for workload in workloads.values():
@@ -79,8 +79,8 @@ class StrategiesAndMaps(Scene):
         env.mark("end")
 
     def _ask(self, env: SceneEnvironment, workloads: Mapping[str, Object]) -> None:
-        """Request a switch of `stored`, without and with a sufficient maxUnavailable. Put the cliques of `a` in another
-        order, if that is accepted."""
+        """Request a switch of `stored`, both without and with a sufficient maxUnavailable. Reorder the cliques of `a`
+        if that is accepted."""
         strategy = {"updateStrategy": {"type": COHERENT}}
         order = {"spec": {"template": {"cliques": workloads["a"]["spec"]["template"]["cliques"][::-1]}}}
         if self.stored:
@@ -98,7 +98,7 @@ class StrategiesAndMaps(Scene):
             env.patch(SETS, "a", order)
 
     def _spoil(self, env: SceneEnvironment) -> None:
-        """Delete one map, and remove the last entry that is not empty from another one."""
+        """Delete one map, and remove the last entry that is not empty from another map."""
         view = env.history.view()
         self.layouts = {set_name: shape(sets.layout(view, set_name)) for set_name in ("lost", "edited")}
         for set_name in ("lost", "edited"):
@@ -120,7 +120,7 @@ class StrategiesAndMaps(Scene):
 
 @requirement("COHR-090")
 def test_a_switch_deletes_nothing(run: Recorded[StrategiesAndMaps]) -> None:
-    """Judged for a switch to Coherent, and for one from Coherent to OnDelete."""
+    """A switch to Coherent, and a switch from Coherent to OnDelete, are judged."""
     run.given("deployed")
     view = run.at("switched")
     for set_name in ("joins", "asks"):
@@ -141,7 +141,7 @@ def test_a_set_that_joins_keeps_its_gangs(run: Recorded[StrategiesAndMaps]) -> N
 
 @requirement("COHR-092", reaches="joins: updated")
 def test_the_first_update_after_a_switch(run: Recorded[StrategiesAndMaps]) -> None:
-    """All components are changed, after the set was scaled."""
+    """All components are changed after the set was scaled."""
     run.given("deployed")
     changes = change.changes(sets.layouts(run.between("joins: change", "end"), "joins"))
     expect_plan(run, "joins", changes, sets.components(run.scene.workload))
@@ -160,7 +160,7 @@ def test_the_first_partial_update_makes_new_gangs(run: Recorded[StrategiesAndMap
 
 @requirement("COHR-009")
 def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[StrategiesAndMaps]) -> None:
-    """Where admission checks maxUnavailable with any strategy, there is no such set."""
+    """If admission checks maxUnavailable with any strategy, no such set exists."""
     run.given("deployed")
     if not run.scene.stored:
         run.expect("such a set", False, run.scene.stored)
@@ -172,7 +172,7 @@ def test_a_stored_set_with_too_low_a_budget_is_not_switched(run: Recorded[Strate
 
 @requirement("COHR-106")
 def test_nobody_joins_without_being_asked(run: Recorded[StrategiesAndMaps]) -> None:
-    """One write removes the strategy, another one changes annotations."""
+    """One write removes the strategy, and another write changes annotations."""
     run.given("deployed")
     strategies = [text(reply.object, "spec", "updateStrategy", "type") for reply in run.scene.unset]
     run.expect("writes that make the set Coherent", [], [strategy for strategy in strategies if strategy == COHERENT])
@@ -202,7 +202,7 @@ def test_scaling_of_a_set_that_has_joined(run: Recorded[StrategiesAndMaps]) -> N
 
 @requirement("COHR-100")
 def test_another_order_of_cliques(run: Recorded[StrategiesAndMaps]) -> None:
-    """An update that the change starts, if any, has ended by then."""
+    """If the change starts an update, that update has ended by then."""
     run.given("deployed")
     run.same("pods and their gangs", run.scene.first["a"], _gangs_by_pod(run.at("end"), "a"))
     run.expect("an update runs", False, updates.running(run.at("end").get(SETS, "a")))
@@ -219,7 +219,7 @@ def test_on_delete_rolls_nothing(run: Recorded[StrategiesAndMaps]) -> None:
 
 @requirement("COHR-094", reaches="lost: map restored")
 def test_a_deleted_map_is_restored(run: Recorded[StrategiesAndMaps]) -> None:
-    """The map is not deleted where admission protects it."""
+    """If admission protects the map, it is not deleted."""
     run.given("deployed")
     view = run.at("switched")
     run.expect("gangs in the map", run.scene.layouts["lost"], shape(sets.layout(view, "lost")))
@@ -237,7 +237,7 @@ test_invariants = invariants(StrategiesAndMaps, "INV-018", "INV-020", "INV-021",
 
 
 def _gangs_by_pod(view: View, set_name: str) -> dict[str, str]:
-    """Return the gangs of the pods of a set, by the UIDs of the pods."""
+    """Return pod UID → gang, for the pods of a set."""
     return {uid(pod): label(pod, labels.GANG) for pod in sets.of_set(view, set_name)}
 
 

@@ -1,4 +1,4 @@
-"""Switches of the strategy from and to Coherent in the middle of an update."""
+"""Tests of switching the strategy from or to Coherent in the middle of an update."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ SWITCHES = {
     "leaves": (COHERENT, ROLLING),
     "freezes": (COHERENT, ON_DELETE),
 }
-"""Set → its strategy when an update begins, and the one that it is switched to."""
+"""Set → its strategy when an update starts, and the strategy to which it is switched."""
 ENDING = ("joins", "half", "leaves")
 THAWS = "thaws"
 """A set that is switched from OnDelete to Coherent."""
 
 
 class SwitchedMeanwhile(Scene):
-    """Sets of a clique and a scaling group. All are changed, and new pods are held (they do not become Ready): each set
-    is switched to another strategy when its first new pods exist. Then they become Ready.
+    """Sets with a clique and a scaling group. All of them are changed, and new pods are held, so they do not become
+    Ready. Each set is switched to another strategy when its first new pods exist. Then the pods become Ready.
 
     In `joins`, the scaling group is scaled before the switch, and the pod of the added replica becomes Ready. In
-    `half`, only pods of the clique are held, so that the scaling group may have been updated before the switch. In
-    `leaves`, the first sub-step leaves fewer pods of the clique in their old PodGang than its minAvailable. In
-    `thaws`, one pod of the old template was deleted, and its replacement is Ready."""
+    `half`, only pods of the clique are held, so the scaling group may be updated before the switch. In `leaves`, the
+    first sub-step leaves fewer pods of the clique in their old PodGang than its minAvailable. In `thaws`, one pod of
+    the old template was deleted, and its replacement is Ready.
+    """
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -73,8 +74,8 @@ class SwitchedMeanwhile(Scene):
         env.mark("end")
 
     def _add_replica(self, env: SceneEnvironment, set_name: str) -> None:
-        """Scale the scaling group of a set out, and let the pod of the replica that is added become Ready. An operator
-        may refuse to scale during an update: then the group keeps its size."""
+        """Scale out the scaling group of a set, and let the pod of the added replica become Ready. An operator may
+        refuse to scale during an update, in which case the group keeps its size."""
         clique, patch = f"{set_name}-0-d-2-dm", {"spec": {"replicas": 3}}
         [reply] = env.dry_run.all([env.dry_run.patch(GROUPS, f"{set_name}-0-d", patch)])
         if not reply.accepted:
@@ -88,7 +89,8 @@ class SwitchedMeanwhile(Scene):
         """Change the set, and delete one of its pods."""
         before = sets.change(env, workload, "f", "dm", tag="2")
         env.wait_for("thaws: end reported", _closed(THAWS, before), 60)
-        # The end may be reported before the PodCliques have the new template: the pod would be replaced by an old one.
+        # The end may be reported before the PodCliques have the new template. In that case the deleted pod would be
+        # replaced by a pod of the old template.
         env.wait_for("thaws: template in place", _has_template(f"{THAWS}-0-f", "2"), 60)
         env.delete("pods", name(sets.of_template(env.history.view(), THAWS, "f")[0]))
         env.wait_for("thaws: pod replaced", all_of(_replaced(THAWS), sets.deployed(THAWS)), SECONDS)
@@ -98,7 +100,8 @@ class SwitchedMeanwhile(Scene):
 
 @requirement("COHR-110", reaches=tuple(f"{set_name}: ended" for set_name in ENDING))
 def test_an_update_ends_under_the_next_strategy(run: Recorded[SwitchedMeanwhile]) -> None:
-    """Judged for switches from RollingRecreate to Coherent and back. In the end all pods become Ready."""
+    """Switches from RollingRecreate to Coherent, and from Coherent to RollingRecreate, are judged. In the end all pods
+    become Ready."""
     run.given("deployed", "new pods")
     for set_name in ENDING:
         run.expect(f"{set_name}: images", {"dm": ["2"], "f": ["2"]}, sets.tags(run.at("end"), set_name))
@@ -106,7 +109,7 @@ def test_an_update_ends_under_the_next_strategy(run: Recorded[SwitchedMeanwhile]
 
 @requirement("COHR-111", reaches="freezes: end reported")
 def test_a_switch_from_coherent_to_on_delete_ends_the_update(run: Recorded[SwitchedMeanwhile]) -> None:
-    """The switch happens in the first sub-step."""
+    """The strategy is switched during the first sub-step."""
     run.given("deployed", "new pods")
     span = run.between("freezes: closed", "end")
     deleted = [record.name for record in replay.deleted(span) if record.name.startswith("freezes-")]
@@ -115,7 +118,7 @@ def test_a_switch_from_coherent_to_on_delete_ends_the_update(run: Recorded[Switc
 
 @requirement("COHR-090")
 def test_a_switch_from_on_delete_deletes_nothing(run: Recorded[SwitchedMeanwhile]) -> None:
-    """When the set is switched to Coherent, one pod has the new template, and all other pods have the old one."""
+    """When the set is switched to Coherent, one pod has the new template, and all other pods have the old template."""
     run.given("deployed", "thaws: pod replaced")
     view = run.at("end")
     run.same("pods", run.scene.mixed, sets.uids(sets.of_set(view, THAWS)))
@@ -127,7 +130,7 @@ test_invariants = invariants(SwitchedMeanwhile, "INV-018", "INV-020", "INV-021",
 
 @predicate
 def _closed(view: View, set_name: str, before: str) -> bool | Unmet:
-    """An update has begun, and is reported to have ended."""
+    """An update has started and is reported to have ended."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
@@ -151,14 +154,14 @@ def _replaced(view: View, set_name: str) -> bool | Unmet:
 
 @predicate
 def _group_updated(view: View, set_name: str) -> bool | Unmet:
-    """All pods of the scaling group have the new template, and are Ready."""
+    """All pods of the scaling group have the new template and are Ready."""
     members, images = sets.of_template(view, set_name, "dm"), sets.tags(view, set_name).get("dm")
     return (images == ["2"] and all(map(pods.ready, members))) or Unmet(f"images of dm: {images}")
 
 
 @predicate
 def _bound(view: View, clique: str, *, ready: bool = False) -> bool | Unmet:
-    """A pod of a PodClique is bound to a node and, with `ready`, is Ready."""
+    """A pod of a PodClique is bound and, with `ready`, is also Ready."""
     members = pods_of(view, clique)
     fulfilled = any(pods.ready(pod) if ready else pods.bound(pod) for pod in members)
     return fulfilled or Unmet(f"{clique} has {len(members)} pods, none of them is {'Ready' if ready else 'bound'}")

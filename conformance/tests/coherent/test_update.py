@@ -1,4 +1,4 @@
-"""A coherent update of a set in which nothing fails: its sub-steps, its reported progress, and its results."""
+"""Tests of a coherent update of a set in which nothing fails: its sub-steps, its reported progress, and its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_updates_follow_the_plan(run: Recorded[SetUpdatedFourTimes], update: str
 @requirement("COHR-031")
 @pytest.mark.parametrize("update", CHANGES)
 def test_each_write_is_permitted(run: Recorded[SetUpdatedFourTimes], update: str) -> None:
-    """The sub-steps themselves are left to COHR-030."""
+    """The sub-steps themselves are covered by COHR-030."""
     versions, new_generation = layouts(run, update), generation(run, update)
     old_keys = [entry.key for entry in versions[0]]
     violations = {
@@ -59,7 +59,7 @@ def test_nothing_old_is_left(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-033")
 def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """The set has one replica; the updates have different scopes."""
+    """The set has one replica, and the updates have different scopes."""
     for update, (_, components) in CHANGES.items():
         run.given(f"{update}: updated")
         span = run.between(f"{update}: change", f"{update}: at rest")
@@ -78,7 +78,7 @@ def test_the_progress_of_the_set(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-034")
 def test_what_is_in_flight(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """A gang may be named by its entry, by its epoch or by its own name."""
+    """The set's progress may identify a gang by its entry, by its epoch or by its own name."""
     versions, new_generation = layouts(run, ALL), generation(run, ALL)
     new = {entry.key for layout in versions for entry in layout if entry.generation == new_generation}
     span = run.between(f"{ALL}: change", f"{ALL}: at rest")
@@ -108,7 +108,7 @@ def test_gangs_keep_their_generation(run: Recorded[SetUpdatedFourTimes]) -> None
 
 @requirement("COHR-036", reaches=f"{ALL}: updated")
 def test_each_pod_is_replaced_once(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """All components are in scope, so that as many pods are created as existed before."""
+    """All components are in scope, so as many pods are created as existed before."""
     before = sets.uids(sets.of_set(run.at(f"{ALL}: change"), "s"))
     after = sets.uids(sets.of_set(run.at(f"{ALL}: at rest"), "s"))
     records = run.between(f"{ALL}: change", f"{ALL}: at rest").records("pods")
@@ -155,7 +155,7 @@ def test_emptied_groups_vanish(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-021")
 def test_names_of_new_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
-    """Names are compared over all four updates."""
+    """The names are compared across all four updates."""
     run.given(f"{ONE_MEMBER}: updated")
     records = run.until(f"{ONE_MEMBER}: at rest").records(GANGS)
     owners: dict[str, set[str]] = {}
@@ -168,7 +168,7 @@ def test_names_of_new_gangs(run: Recorded[SetUpdatedFourTimes]) -> None:
 
 @requirement("COHR-109")
 def test_a_sub_step_waits_until_the_one_before_is_ready(run: Recorded[SetUpdatedFourTimes | SetsOfEveryShape]) -> None:
-    """The budget of one of the sets would permit the next sub-step before."""
+    """The maxUnavailable of one of the sets would permit an earlier start of the next sub-step."""
     run.invariant()
 
 
