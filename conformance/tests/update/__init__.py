@@ -1,1 +1,1 @@
-"""Profile update: a changed template reaches the pods, with as little disruption as possible."""
+"""The profile `update`: a changed template reaches the pods, with as little disruption as possible."""

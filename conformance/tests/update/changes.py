@@ -1,7 +1,7 @@
-"""Changes of templates and conditions to wait for, for the scenes of this profile.
+"""Changes of templates and predicates to wait for, for the scenes of this profile.
 
-Pods of a changed template can be held: bound, started, and not Ready until the scene releases them. So each step of an
-update can be looked at, on any machine.
+Pods of a changed template can be held: they are bound and started, but not Ready until the scene releases them. Each
+step of an update can therefore be observed on any machine.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Pod = Mapping[str, Any]
 
 
 def template(workload: Object, clique: str) -> Object:
-    """Return the template of a clique of a workload."""
+    """Return the template of a clique in a workload."""
     matches: list[Object] = [entry for entry in workload["spec"]["template"]["cliques"] if entry["name"] == clique]
     return matches[0]
 
 
 def image(workload: Object, *cliques: str, tag: str) -> None:
-    """Give the pods of these cliques another image, in the workload."""
+    """Set another image tag for the pods of these cliques, in the workload."""
     for clique in cliques:
         container = template(workload, clique)["spec"]["podSpec"]["containers"][0]
         container["image"] = f"{container['image'].rpartition(':')[0]}:{tag}"
@@ -57,7 +57,7 @@ def apply(env: SceneEnvironment, workload: Object) -> None:
 
 
 def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> str:
-    """Change the image of these cliques, and return the generation hash that the set had before."""
+    """Change the image of these cliques, and return the generation hash that the set had before the change."""
     before = updates.generation(env.history.view().get(SETS, name(workload)))
     image(workload, *cliques, tag=tag)
     apply(env, workload)
@@ -65,7 +65,8 @@ def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> 
 
 
 def strategy(env: SceneEnvironment, set_name: str, kind: str) -> None:
-    """Change the update strategy of a set. OnDelete has no use for rollingUpdate, and may be refused with it."""
+    """Change the update strategy of a set. rollingUpdate is removed for OnDelete, which does not use it and may reject
+    it."""
     changed: Object = {"updateStrategy": {"type": kind}}
     stored = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
     parts = [*stored["cliques"], *stored.get("podCliqueScalingGroups", [])]
@@ -75,8 +76,8 @@ def strategy(env: SceneEnvironment, set_name: str, kind: str) -> None:
 
 
 def require_held(env: SceneEnvironment, *cliques: str) -> None:
-    """Raise Blocked if the first pods of the second template are not held: that annotations of a template are copied to
-    Pods is a SHOULD (RES-115)."""
+    """Raise Blocked if the first pods of the second template are not held. Copying the annotations of a template to
+    Pods is only a SHOULD (RES-115)."""
 
     def new(view: View) -> list[Pod]:
         return [pod for clique in cliques for pod in predicates.pods_of(view, clique) if tag(pod) == "2"]
@@ -87,14 +88,14 @@ def require_held(env: SceneEnvironment, *cliques: str) -> None:
 
 
 def release(env: SceneEnvironment, clique: str, but: Iterable[str] = ()) -> None:
-    """Let the held pods of a clique become Ready, apart from those with these uids."""
+    """Let the held pods of a clique become Ready, except those with these UIDs."""
     for pod in held_pods(env.history.view(), clique):
         if uid(pod) not in but:
             env.patch("pods", name(pod), {"metadata": {"annotations": {HELD: None}}}, missing_ok=True)
 
 
 def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str], end: Predicate) -> None:
-    """Let held pods of these cliques become Ready whenever there are any, until `end` holds."""
+    """Let held pods of these cliques become Ready as they appear, until `end` holds."""
     names, released = list(cliques), set[str]()
 
     def waiting(view: View) -> list[Pod]:
@@ -117,7 +118,7 @@ def release_until(env: SceneEnvironment, description: str, cliques: Iterable[str
 
 
 def held_pods(view: View, clique: str) -> list[Pod]:
-    """Return the pods of a clique that wait for the scene to release them."""
+    """Return the bound pods of a clique that wait for the scene to release them."""
     return [
         pod
         for pod in predicates.pods_of(view, clique)
@@ -126,7 +127,7 @@ def held_pods(view: View, clique: str) -> list[Pod]:
 
 
 def uids(view: View, clique: str) -> set[str]:
-    """Return the uids of the pods of a clique."""
+    """Return the UIDs of the pods of a clique."""
     return {uid(pod) for pod in predicates.pods_of(view, clique)}
 
 
@@ -141,17 +142,17 @@ def tag(pod: Pod) -> str:
 
 
 def images(view: View, clique: str) -> list[str]:
-    """Return the tags of the images of a clique's pods, sorted."""
+    """Return the image tags of a clique's pods, sorted."""
     return sorted(tag(pod) for pod in predicates.pods_of(view, clique))
 
 
 def uids_where(view: View, clique: str, condition: Callable[[Pod], bool]) -> set[str]:
-    """Return the uids of the pods of a clique for which a condition holds."""
+    """Return the UIDs of the pods of a clique for which the condition holds."""
     return {uid(pod) for pod in predicates.pods_of(view, clique) if condition(pod)}
 
 
 def created_with_another_tag(span: Span, clique: str, expected_tag: str) -> list[str]:
-    """Return the pods of a clique that were created during a part of a history with another tag than the expected
+    """Return the pods of a clique that were created during a span of a history with another image tag than the expected
     one."""
     created = [record for record in span.records("pods") if record.kind == ADDED and replay.owner(record) == clique]
     return [record.name for record in created if tag(record.object) != expected_tag]
@@ -162,7 +163,7 @@ def created_with_another_tag(span: Span, clique: str, expected_tag: str) -> list
 
 @predicate
 def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
-    """One of a clique's two pods is of that template, and held; the other one is Ready."""
+    """A clique has two pods, exactly one of which is held, and that pod has this template."""
     tags = [tag(pod) for pod in held_pods(view, clique)]
     two = len(predicates.pods_of(view, clique)) == 2
     return (tags == [of] and two) or Unmet(f"{clique}: held pods are of {tags}")
@@ -170,7 +171,7 @@ def one_held(view: View, clique: str, of: str = "2") -> bool | Unmet:
 
 @predicate
 def begun(view: View, set_name: str, before: str) -> bool | Unmet:
-    """A set reports another generation than before, and an update that has started."""
+    """A set reports a generation other than `before`, and an update that has started."""
     pcs = view.get(SETS, set_name)
     if updates.generation(pcs) in ("", before):
         return Unmet(f"{set_name} still has the generation of before")
@@ -179,7 +180,7 @@ def begun(view: View, set_name: str, before: str) -> bool | Unmet:
 
 @predicate
 def done(view: View, set_name: str, before: str) -> bool | Unmet:
-    """A set reports the end of the update that followed a generation, and that all its replicas are updated."""
+    """A set reports a generation other than `before`, the end of its update, and that all its replicas are updated."""
     if not (answer := begun(set_name, before)(view)):
         return answer
     pcs = view.get(SETS, set_name)
@@ -191,7 +192,7 @@ def done(view: View, set_name: str, before: str) -> bool | Unmet:
 
 @predicate
 def rest_reported(view: View, set_name: str) -> bool | Unmet:
-    """After the end of an update, a set names no replica as being updated, and its counters are at their totals."""
+    """After the end of an update, a set reports no replica as being updated, and its counters equal their totals."""
     pcs = view.get(SETS, set_name)
     counts = updates.counts(pcs)
     behind = [counter for counter, total in updates.COUNTERS if counts[counter] != counts[total]]
@@ -200,13 +201,13 @@ def rest_reported(view: View, set_name: str) -> bool | Unmet:
 
 @predicate
 def parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
-    """A set and these of its cliques and groups, by resource and name, report an update that has ended."""
+    """A set and these of its cliques and groups (resource and name) report an update that has ended."""
     unfinished = [part for kind, part in ((SETS, set_name), *parts) if not updates.ended(view.get(kind, part))]
     return not unfinished or Unmet(f"no update has started and ended at {', '.join(unfinished)}")
 
 
 def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
-    """Each of these pods (uids) of a clique is deleted, or being deleted."""
+    """Each of these pods (UIDs) of a clique is deleted or being deleted."""
     before = set(pod_uids)
 
     def check(view: View) -> bool | Unmet:
@@ -217,7 +218,7 @@ def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
 
 
 def replaced(clique: str, before: Iterable[str], counts: Collection[int], total: int) -> Predicate:
-    """One of `counts` of these pods (uids) of a clique are deleted, and the clique has `total` bound pods."""
+    """The number of these pods (UIDs) that are deleted is one of `counts`, and the clique has `total` bound pods."""
     former_uids = set(before)
 
     def check(view: View) -> bool | Unmet:

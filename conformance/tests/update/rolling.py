@@ -1,4 +1,5 @@
-"""The scene of three updates with RollingRecreate in a row, and the functions by which its tests read each of them."""
+"""A scene with three successive updates with RollingRecreate, and the functions with which its tests read each of
+them."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 REPLICAS, SECONDS = 2, 150
 CLIQUES_ALONE = [f"s-{index}-{clique}" for index in range(REPLICAS) for clique in ("a", "q")]
 MEMBERS = {"g": {"b", "c"}, "h": {"d"}}
-"""The cliques of each scaling group."""
+"""Scaling group → its cliques."""
 SIZES_OF_GROUPS = {f"s-{index}-{group}": size for index in range(REPLICAS) for group, size in (("g", 2), ("h", 1))}
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of these cliques to an image, and how often the operator is killed while it is rolled out."""
+    """A change of these cliques to an image, and how often the operator is killed during its rollout."""
 
     cliques: tuple[str, ...]
     tag: str
@@ -43,8 +44,9 @@ CHANGES = {
 
 
 class SetUpdatedThreeTimes(Scene):
-    """A set with two replicas, and nothing scarce. First a standalone clique is changed, of which a pod was replaced
-    before, then a clique of the group g, then all cliques: the operator is killed twice while that is rolled out."""
+    """A set with two replicas, and ample capacity. First a standalone clique is changed, one of whose pods was replaced
+    before. Then a clique of the group g is changed. Then all cliques are changed, and the operator is killed twice
+    during that rollout."""
 
     exclusive = Exclusive.ROLES
 
@@ -81,14 +83,14 @@ class SetUpdatedThreeTimes(Scene):
 
 @dataclass(frozen=True)
 class Update:
-    """One of the updates, as it was recorded."""
+    """One of the updates, as recorded."""
 
     run: Recorded[SetUpdatedThreeTimes]
     change: str
 
     @property
     def span(self) -> Span:
-        """Return the part of the history from the change until everything is at rest."""
+        """Return the span of the history from the change until everything is at rest."""
         return self.run.between(f"{self.change}: change", f"{self.change}: at rest")
 
     @property
@@ -97,7 +99,7 @@ class Update:
         return updates.generation(self.span.begin().get(SETS, "s"))
 
     def of_set(self) -> list[Record]:
-        """Return the states of the set that are of the new generation."""
+        """Return the states of the set that have the new generation hash."""
         before = self.generation
         return [record for record in self.span.records(SETS, "s") if updates.generation(record.object) != before]
 
@@ -106,17 +108,17 @@ class Update:
         return next((record for record in self.of_set() if updates.ended(record.object)), None)
 
     def named(self, resource: str, part: str) -> set[str | int]:
-        """Return the pods or replicas that a clique or a group has named as selected, now or before."""
+        """Return the pods or replicas that a clique or a group has reported as selected, at any time in the update."""
         return {selected for record in self.span.records(resource, part) for selected in updates.named(record.object)}
 
 
 def replica(clique: str) -> str:
-    """Return the replica of the set that a clique belongs to."""
+    """Return the index of the set replica to which a clique belongs."""
     return clique.partition("-")[2].partition("-")[0]
 
 
 def replica_of_group(clique: str) -> str:
-    """Return the replica of the group g that a clique belongs to, empty for any other."""
+    """Return the replica of the group g to which a clique belongs; empty for any other clique."""
     return clique.rpartition("-")[0] if clique.startswith(tuple(f"s-{index}-g-" for index in range(REPLICAS))) else ""
 
 
@@ -129,7 +131,7 @@ def hashes(view: View, cliques: Iterable[str]) -> dict[str, str]:
 
 
 def agreed(view: View) -> bool:
-    """Cliques and groups report the end of the update completely; the tests judge each report by itself."""
+    """All cliques and groups report the end of the update completely. Separate tests judge each of these reports."""
     counts = [updates.counts(view.get(GROUPS, group)) for group in SIZES_OF_GROUPS]
     complete = all(count["updatedPodCliquesCount"] == count["totalPodCliquesCount"] for count in counts)
     sound = set(breaches(view).values()) == {"False"}
@@ -138,17 +140,17 @@ def agreed(view: View) -> bool:
 
 
 def updated_replicas(view: View) -> dict[str, int | None]:
-    """Return the updatedReplicas of each group."""
+    """Return group → its updatedReplicas."""
     return {group: number(view.get(GROUPS, group), "status", "updatedReplicas") for group in SIZES_OF_GROUPS}
 
 
 def breaches(view: View) -> Mapping[str, str]:
-    """Return the status of MinAvailableBreached of each standalone clique."""
+    """Return standalone clique → its status of MinAvailableBreached."""
     return {clique: condition_is(view.get(CLIQUES, clique), BREACHED) for clique in CLIQUES_ALONE}
 
 
 def concerned(change: str) -> list[str]:
-    """Return the standalone cliques and groups that one of the changes is about."""
+    """Return the standalone cliques and groups that one of the changes affects."""
     cliques = CHANGES[change].cliques
     standalone = [part for part in CLIQUES_ALONE if part.rpartition("-")[2] in cliques]
     return standalone + [part for part in SIZES_OF_GROUPS if MEMBERS[part.rpartition("-")[2]] & set(cliques)]
@@ -161,7 +163,7 @@ def selecting(view: View) -> list[str]:
 
 
 def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
-    """Return the reports of standalone cliques and groups that do not fit an update that has ended."""
+    """Return the reports of standalone cliques and groups that are inconsistent with an update that has ended."""
     wrong, generation = [], updates.generation(view.get(SETS, "s"))
     for kind, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
         current = view.get(kind, part)
@@ -178,5 +180,5 @@ def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)
 
 @predicate
 def _deleted(view: View, first: Collection[str], count: int) -> bool:
-    """More of these pods (uids) than that are deleted, or being deleted."""
+    """More than `count` of these pods (UIDs) are deleted or being deleted."""
     return len(set(first) - set(incarnations.uids(view, "pods").values())) > count

@@ -1,4 +1,4 @@
-"""The scene about the start of updates: changes that start one, changes that start none, and OnDelete."""
+"""A scene about the start of updates: changes that start an update, changes that do not, and OnDelete."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS, SETS
 
 STARTING = ("labels", "annotations", "priority", "image")
-"""Names of sets, by the part of their template that is changed."""
+"""The names of sets, according to the part of their template that is changed."""
 WAITING = ("o", "p")
-"""Names of sets with OnDelete; the first one has two replicas."""
+"""The names of the sets with OnDelete. The first of them has two replicas."""
 MEMBERS = ("a", "q", "g-0-b", "g-0-c", "h-0-d")
 CLIQUES_OF_O = [f"o-{index}-{member}" for index in (0, 1) for member in MEMBERS]
 PARTS_OF_O = [
@@ -26,12 +26,14 @@ PARTS_OF_O = [
 ]
 """Resource and name of each standalone clique and scaling group of the set with two replicas."""
 CHANGED_PARTS_OF_O = [(kind, part) for kind, part in PARTS_OF_O if part.endswith(("-a", "-g"))]
-"""The standalone cliques and groups that the change under OnDelete affects. UPD-056 judges the status of the rest."""
+"""The standalone cliques and groups that the change under OnDelete affects. The status of the other ones is covered by
+UPD-056."""
 
 
 class ChangesOfAllKinds(Scene):
-    """Sets of which each gets another kind of change, and nothing scarce. Two of them have the strategy OnDelete: pods
-    of the one are deleted by hand after the change, then both are switched to RollingRecreate and changed again."""
+    """Several sets, each with another kind of change, and ample capacity. Two of the sets have the strategy OnDelete.
+    After the change, the scene deletes pods of one of these two sets. Then both sets are switched to RollingRecreate
+    and changed again."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -62,7 +64,7 @@ class ChangesOfAllKinds(Scene):
         self._back_to_rolling(env, waiting)
 
     def _delete_pods(self, env: SceneEnvironment) -> None:
-        """Delete a pod of a standalone clique and one of a member, then all other old pods of the clique."""
+        """Delete a pod of a standalone clique and a pod of a member, then all other old pods of the clique."""
         complete = pods_are({"o-0-a": 3, "o-1-g-0-c": 2, "o-0-g-0-c": 2}, ready=True)
         env.wait_for("OnDelete: cliques have their pods", complete)
         [lost, *remaining] = disruption.by_index(env, "o-0-a")
@@ -103,7 +105,7 @@ class ChangesOfAllKinds(Scene):
 
 
 def misplaced(view: View) -> list[str]:
-    """Return the cliques under OnDelete without the template that they should have."""
+    """Return the cliques under OnDelete that do not have the template that they should have."""
     wrong = []
     for clique in CLIQUES_OF_O:
         current, letter = view.get(CLIQUES, clique) or {}, clique.rpartition("-")[2]

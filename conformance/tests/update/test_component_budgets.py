@@ -1,4 +1,5 @@
-"""The number of members of a component that an update with the strategy RollingRecreate takes down at a time."""
+"""Tests of how many members of a component are unavailable at a time during an update with the strategy
+RollingRecreate."""
 
 from __future__ import annotations
 
@@ -16,14 +17,16 @@ from conformance.tests.update import changes
 PODS, POD_BUDGET = 6, 3
 REPLICAS, REPLICA_BUDGET = 5, 2
 CLIQUE, GROUP, WHOLE = "c", "g", "w"
-"""Sets: one whose standalone clique is updated, one whose scaling group is, and one whose clique needs all its pods."""
+"""The names of the sets: in the first, a standalone clique is updated; in the second, a scaling group; and in the
+third, a clique that needs all its pods."""
 MEMBERS = tuple(f"{GROUP}-0-g-{index}-{clique}" for index in range(REPLICAS) for clique in "bc")
 
 
 class ComponentsWithBudgets(Scene):
-    """One node with room for all pods. The clique of `c` has six pods and a budget of three, the scaling group of `g`
-    five replicas and a budget of two; the clique of `w` is like that of `c`, and needs all its pods: `w` is left out
-    where admission refuses it. All are changed at once. New pods become Ready only when they are released."""
+    """One node with room for all pods. The clique of `c` has six pods and maxUnavailable 3. The scaling group of `g`
+    has five replicas and maxUnavailable 2. The clique of `w` is like that of `c`, but needs all its pods; `w` is left
+    out if admission rejects it. All sets are changed at the same time. New pods become Ready only when they are
+    released."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -81,13 +84,13 @@ def _ready(view: View, clique: str) -> int:
 
 @predicate
 def _waiting(view: View, clique: str, count: int) -> bool | Unmet:
-    """So many new pods of a clique wait to become Ready."""
+    """Exactly `count` new pods of a clique wait to become Ready."""
     waiting = len(changes.held_pods(view, clique))
     return waiting == count or Unmet(f"{waiting} of {count} new pods of {clique} wait to become Ready")
 
 
 def _unavailable_replicas(view: View) -> int:
-    """Return how many replicas of the group are not complete and Ready; none before the group exists."""
+    """Return the number of replicas of the group that are not complete and Ready; 0 before the group exists."""
     if view.get(changes.GROUPS, f"{GROUP}-0-g") is None:
         return 0
     ready: Mapping[str, int] = {clique: _ready(view, clique) for clique in MEMBERS}
@@ -96,26 +99,26 @@ def _unavailable_replicas(view: View) -> int:
 
 @predicate
 def _replicas_waiting(view: View, count: int) -> bool | Unmet:
-    """The new pods of so many replicas of the group wait to become Ready."""
+    """The new pods of exactly `count` replicas of the group wait to become Ready."""
     waiting = sum(bool(changes.held_pods(view, f"{GROUP}-0-g-{index}-b")) for index in range(REPLICAS))
     return waiting == count or Unmet(f"new pods of {waiting} replicas wait to become Ready, not of {count}")
 
 
 @requirement("UPD-047", reaches=f"{CLIQUE}: update ended")
 def test_a_clique_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWithBudgets]) -> None:
-    """The new pods are held, so that all that may be unavailable is so for a while."""
+    """The new pods are held, so that everything that may be unavailable is unavailable for a while."""
     _within_budget(run, f"{CLIQUE}-0-a")
 
 
 @requirement("UPD-060", reaches=f"{WHOLE}: update ended")
 def test_a_clique_that_needs_all_its_pods_is_updated(run: Recorded[ComponentsWithBudgets]) -> None:
-    """The minAvailable of the clique is more than its maxUnavailable leaves."""
+    """The minAvailable of the clique exceeds the number of pods that maxUnavailable leaves available."""
     run.given(f"{WHOLE}: accepted")
     _within_budget(run, f"{WHOLE}-0-a")
 
 
 def _within_budget(run: Recorded[ComponentsWithBudgets], clique: str) -> None:
-    """No more pods of a clique than its budget are unavailable at any moment of the update."""
+    """Expect that no more pods of a clique than maxUnavailable are unavailable at any time during the update."""
 
     def within(view: View) -> bool | Unmet:
         unavailable = PODS - _ready(view, clique) if view.get(changes.CLIQUES, clique) else 0
@@ -126,7 +129,7 @@ def _within_budget(run: Recorded[ComponentsWithBudgets], clique: str) -> None:
 
 @requirement("UPD-048", reaches=f"{GROUP}: update ended")
 def test_a_group_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWithBudgets]) -> None:
-    """A replica is unavailable where one of its pods is not Ready."""
+    """A replica is unavailable if one of its pods is not Ready."""
 
     def within(view: View) -> bool | Unmet:
         unavailable = _unavailable_replicas(view)
@@ -139,7 +142,7 @@ def test_a_group_has_at_most_its_budget_unavailable(run: Recorded[ComponentsWith
 
 @requirement("UPD-049", reaches=(f"{CLIQUE}: budget used", f"{GROUP}: budget used"))
 def test_an_update_uses_its_budget(run: Recorded[ComponentsWithBudgets]) -> None:
-    """The new pods are not released before the budgets are used."""
+    """The new pods are not released before maxUnavailable is used up."""
 
 
 test_invariants = invariants(ComponentsWithBudgets, "INV-001", "INV-004", "INV-005", "INV-009")

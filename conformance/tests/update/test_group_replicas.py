@@ -1,4 +1,4 @@
-"""The replicas of a scaling group that an update recreates, and their order."""
+"""Tests of which replicas of a scaling group an update recreates, and in which order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, GROUPS
 
 GROUPED = {"sick": 3, "grows": 2, "shrinks": 3, "again": 3}
-"""Replicas of the group of each set. The last one of `sick` is not available; `grows` and `shrinks` are scaled, and
-`again` is changed again, while their first or second replica is recreated."""
+"""Set → the replicas of its group. The last replica of `sick` is not available. While their first or second replica is
+being recreated, `grows` and `shrinks` are scaled, and `again` is changed again."""
 
 
 class GroupsInDifferentStates(Scene):
-    """A set with one scaling group for each state that an update can meet (see GROUPED), all changed at once, with
-    nothing scarce. New pods become Ready only when they are released, apart from those of `sick`."""
+    """A set with one scaling group for each state that an update can encounter (see GROUPED). All sets are changed at
+    the same time, with ample capacity. New pods become Ready only when they are released, except those of `sick`."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -80,7 +80,7 @@ class GroupsInDifferentStates(Scene):
 
 @requirement("UPD-025")
 def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[GroupsInDifferentStates]) -> None:
-    """An available replica may go at the same time, and the API server writes its deletion first or second."""
+    """An available replica may be deleted at the same time, and the API server may write either deletion first."""
     run.given("sets available", "all pods of the groups Ready", "one pod not Ready")
     order = replay.deleted_parts(run.between("change", "end"), _of_group("sick"))
     before = _before(order, "sick-0-g-2")
@@ -91,7 +91,8 @@ def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[Group
 
 @requirement("UPD-026", reaches="grows: added replicas exist")
 def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentStates]) -> None:
-    """Two replicas are added: of each, the pods are created once. How often old replicas are recreated is UPD-005."""
+    """Two replicas are added, and the pods of each of them are created once. How often old replicas are recreated is
+    covered by UPD-005."""
     run.given("first replicas recreated")
     created = replay.created(run.between("change", "end"))
     one_each = {f"grows-0-g-{j}-{clique}": 1 for j in (2, 3) for clique in "bc"}
@@ -105,22 +106,22 @@ def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentSta
 
 @requirement("UPD-027", reaches="shrinks: update ended")
 def test_the_update_of_a_group_that_is_scaled_in_ends(run: Recorded[GroupsInDifferentStates]) -> None:
-    """The replica that is being recreated is removed, unless it is the first one, which stays."""
+    """The replica that is being recreated is removed, unless it is the first replica, which stays."""
     run.given("first replicas recreated", "shrinks: second replica recreated", "shrinks: recreated replica deleted")
     _have_template(run, "shrinks", range(1), "2")
 
 
 @requirement("UPD-028")
 def test_a_change_during_the_update_of_a_group_restarts_it(run: Recorded[GroupsInDifferentStates]) -> None:
-    """The second change comes while the pods of the first recreated replica are held."""
+    """The set is changed again while the pods of the first recreated replica are held."""
     run.given("first replicas recreated")
     _have_template(run, "again", range(3), "3")
 
 
 @requirement("UPD-028")
 def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[GroupsInDifferentStates]) -> None:
-    """The first replica may or may not count as the selected one (CHG-RU-60), so the second may be recreated beside
-    it."""
+    """The first replica may or may not count as the selected one (CHG-RU-60), so the second replica may be recreated at
+    the same time."""
     recreated = replay.sequence(run.between("change", "restarted update at rest"), _of_group("again"))
     run.expect("third replicas that were recreated before the selected one is available", [], recreated[2:])
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
@@ -133,7 +134,8 @@ test_invariants = invariants(GroupsInDifferentStates, "INV-001", "INV-004", "INV
 
 @predicate
 def _waits(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
-    """So many of these cliques, one of each replica, or more have a pod of that template; all held pods are of it."""
+    """At least `recreated` of these cliques, one per replica, have a pod of this template, and all held pods are of
+    this template."""
     held_tags = [changes.tag(pod) for clique in cliques for pod in changes.held_pods(view, clique)]
     new = sum(tag in changes.images(view, clique) for clique in cliques)
     return (set(held_tags) == {tag} and new >= recreated) or Unmet(
@@ -142,16 +144,17 @@ def _waits(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 
 
 
 def _of_group(set_name: str) -> replay.Part:
-    """Return a function from a clique to the replica of the group of a set that it belongs to."""
+    """Return a function from a clique to the replica of the set's group to which the clique belongs."""
     return lambda clique: clique.rpartition("-")[0] if clique.startswith(f"{set_name}-0-g-") else ""
 
 
 def _before(order: list[str], replica: str) -> list[str]:
-    """The replicas that come before another one, which may be missing."""
+    """Return the replicas that come before this one, which may be missing."""
     return order[: order.index(replica)] if replica in order else order
 
 
 def _have_template(run: Recorded[GroupsInDifferentStates], set_name: str, replicas: Iterable[int], tag: str) -> None:
-    """In the end the pods of the changed clique have this template, in each of these replicas of the group."""
+    """Expect that, in the end, the pods of the changed clique have this template in each of these replicas of the
+    group."""
     expected, view = {f"{set_name}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")
     run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})

@@ -1,4 +1,5 @@
-"""Updates while the garbage collector deletes no pods: nothing but the operator itself makes room for new ones."""
+"""Tests of updates while the garbage collector deletes no pods, so that only the operator itself makes room for new
+pods."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ SIZES = {
 }
 ATTEMPTS = 300
 HELD_SECONDS = 20.0
-"""The longest time for which the garbage collector is held."""
+"""The maximum time for which the garbage collector is held."""
 
 
 class CollectorIsHeld(Scene):
-    """A set whose scaling group is changed, with nothing scarce. A policy of the API server keeps the garbage collector
-    from deleting pods of the namespace until the update has ended or, if it waits for the garbage collector, until time
-    is up. Where that is another user than usual, nothing is held, and the scene shows less."""
+    """A set whose scaling group is changed, with ample capacity. A policy of the API server keeps the garbage collector
+    from deleting pods of the namespace until the update has ended or, if the update waits for the garbage collector,
+    until the time limit. If the garbage collector runs as another user than usual, it is not held, and the scene shows
+    less."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -59,8 +61,8 @@ test_invariants = invariants(CollectorIsHeld, "INV-001", "INV-004", "INV-005", "
 
 
 def _policy(namespace: str) -> tuple[Object, Object]:
-    """A policy that rejects deletions of pods by the garbage collector, and its binding, both named like the
-    namespace."""
+    """Return a policy that rejects deletions of pods by the garbage collector, and its binding. Both have the name of
+    the namespace."""
     api, metadata = "admissionregistration.k8s.io/v1", {"name": namespace}
     in_namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}
@@ -80,7 +82,8 @@ def _a_pod(view: View) -> str | Unmet:
 
 
 def _wait_for_policy(env: SceneEnvironment, pod: str) -> None:
-    """Wait until a deletion by the garbage collector is rejected; the API server takes a second to heed a policy."""
+    """Wait until deletions by the garbage collector are rejected. The API server takes about a second to apply a
+    policy."""
     probe = env.dry_run.delete("pods", pod, user=COLLECTOR)
     for _ in range(ATTEMPTS):
         if env.dry_run.ask(probe).refused:

@@ -1,4 +1,4 @@
-"""Updates with the strategy OnDelete, which wait for somebody to delete pods, and the switch back to
+"""Tests of updates with the strategy OnDelete, which wait until another client deletes pods, and of switching back to
 RollingRecreate."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conformance.tests.update.starts import CLIQUES_OF_O, PARTS_OF_O, WAITING, C
 
 @requirement("UPD-038", reaches="OnDelete: end reported")
 def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKinds]) -> None:
-    """The first state of each object with the update already has its end."""
+    """The first state in which an object reports the update already reports its end."""
     span = run.until("OnDelete: end reported")
     of_set = span.records(SETS, "o")
     records = [*of_set, *(record for kind, part in PARTS_OF_O for record in span.records(kind, part))]
@@ -34,14 +34,14 @@ def test_on_delete_deletes_no_pod(run: Recorded[ChangesOfAllKinds]) -> None:
 
 @requirement("UPD-039")
 def test_on_delete_updates_all_cliques_at_once(run: Recorded[ChangesOfAllKinds]) -> None:
-    """The cliques of both replicas are judged, members of scaling groups among them."""
+    """The cliques of both replicas are judged, including members of scaling groups."""
     run.given("OnDelete: all pods Ready")
     run.expect("cliques without their template", [], misplaced(run.at("changes at rest")))
 
 
 @requirement("UPD-040", reaches="OnDelete: deleted pods replaced")
 def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) -> None:
-    """A pod of a standalone clique and one of a member are deleted by hand."""
+    """The scene deletes a pod of a standalone clique and a pod of a member."""
     run.given("OnDelete: cliques have their pods", "OnDelete: replacements counted as Ready")
     before, view = run.at("OnDelete: cliques have their pods"), run.at("OnDelete: one pod replaced")
     run.expect("templates of the clique's pods", ["1", "1", "2"], changes.images(view, "o-0-a"))
@@ -54,13 +54,13 @@ def test_on_delete_replaces_deleted_pods_only(run: Recorded[ChangesOfAllKinds]) 
 
 @requirement("UPD-041", reaches=("OnDelete: one pod counted as updated", "OnDelete: all pods counted as updated"))
 def test_on_delete_counts_updated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
-    """One of three pods of a clique was deleted by hand, and then the others."""
+    """The scene deletes one of a clique's three pods, and later the other two."""
     run.given("OnDelete: all pods of the clique replaced")
 
 
 @requirement("UPD-059", reaches="OnDelete: clique and set counted as updated")
 def test_on_delete_counts_updated_cliques(run: Recorded[ChangesOfAllKinds]) -> None:
-    """A clique counts as updated where its status has the hashes that its progress names."""
+    """A clique counts as updated if its status has the hashes that its progress names."""
     clique = run.at("OnDelete: one pod replaced").get(CLIQUES, "o-0-a")
     run.expect("the clique counts as updated", False, updates.reached(clique) == updates.targets(clique))
     run.given("OnDelete: all pods of the clique replaced")
@@ -75,7 +75,7 @@ def test_a_switch_to_rolling_recreate_deletes_no_pod(run: Recorded[ChangesOfAllK
 
 @requirement("UPD-042")
 def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKinds]) -> None:
-    """The change is about another clique than the change before."""
+    """This change affects another clique than the previous change."""
     view = run.at("end")
     expected = {f"o-{index}-a": ["2"] * 3 for index in (0, 1)}
     expected |= {f"o-{index}-{rest}": tags for index in (0, 1) for rest, tags in (("q", ["3"]), ("g-0-c", ["2", "2"]))}
@@ -86,4 +86,4 @@ def test_the_next_change_replaces_all_outdated_pods(run: Recorded[ChangesOfAllKi
 
 @requirement("UPD-043", reaches="RollingRecreate: update of the other set ended")
 def test_a_group_changed_under_on_delete_blocks_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
-    """The pods of the clique are outdated when another clique of its set is changed."""
+    """The pods of one clique are outdated when another clique of its set is changed."""

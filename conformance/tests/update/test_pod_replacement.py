@@ -1,4 +1,4 @@
-"""The pods of a standalone clique that an update replaces, and their order."""
+"""Tests of which pods of a standalone clique an update replaces, and in which order."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ SIZES = {
     "fits": 2,
     "broken": 2,
 }
-"""Pods of the clique of each set. Two pods of `down`, `sick` and `ill` are not Ready, two of `crashed` have failed
-before; `shrinks` and `grows` are scaled, `again`, `back` and `twice` are changed twice, the new pods of `fits` fit on
-no node, those of `broken` have no image."""
+"""Set → the number of pods of its clique. Two pods each of `down`, `sick` and `ill` are not Ready, and two pods of
+`crashed` have failed before. `shrinks` and `grows` are scaled. `again`, `back` and `twice` are changed twice. The new
+pods of `fits` fit on no node, and the new pods of `broken` have an image that cannot be pulled."""
 MINIMUMS = {"sick": 3}
 SIZES_IN_THE_END = {**SIZES, "shrinks": 1, "grows": 4}
 EITHER = (1, 2)
-"""The numbers of three Ready pods that may be replaced after a second change, before a new pod becomes Ready. An
-unready pod of the first change is replaced at once (CHG-RU-21), and whether the next Ready pod waits for its successor
-is open: the selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The third waits in
-any case."""
+"""How many of three Ready pods may be replaced after a second change, before a new pod becomes Ready. An unready pod of
+the first change is replaced immediately (CHG-RU-21). It is not specified whether the next Ready pod waits for the
+successor of that pod: the selection is cleared (CHG-RU-60), but Ready pods are replaced one at a time (CHG-RU-23). The
+third Ready pod waits in any case."""
 TWO_OR_THREE = (2, 3)
-"""How many pods of `ill` may be replaced at once: its two unready ones and, unless these count against maxUnavailable,
-a Ready one."""
+"""How many pods of `ill` may be replaced immediately: its two unready pods and, unless these count against
+maxUnavailable, one Ready pod."""
 FIRST = {"down": (2,), "sick": (1, 2), "ill": TWO_OR_THREE, "twice": EITHER}
-"""How many pods are replaced at once; one pod of each other set. The unready ones of `sick` may follow each other:
-that they are replaced at once is UPD-014."""
+"""Set → how many pods may be replaced immediately; one pod in each other set. The unready pods of `sick` may be
+replaced one after the other here, because UPD-014 covers that they are replaced at the same time."""
 NEXT = {"sick": (2, 3), "ill": (3, 4), "crashed": (2,), "shrinks": (2,), "twice": (2, 3)}
-"""How many pods are replaced once the successors of the first ones are Ready."""
+"""Set → how many pods may be replaced when the successors of the first ones are Ready."""
 LAST = {"again": "3", "twice": "3", "broken": "3", "back": "1"}
-"""The template that each set has in the end; all others have the second one."""
+"""Set → the template that it has in the end. All other sets have the second template."""
 LATE_LABEL = "conformance.grove.io/late"
 """A label that the pods of one set require of their node, and that no node has at first."""
 
@@ -60,8 +60,9 @@ def clique(set_name: str) -> str:
 
 
 class CliquesInDifferentStates(Scene):
-    """A set with one standalone clique for each state that an update can meet (see SIZES), all changed at once. New
-    pods become Ready only when they are released; a node for the set `fits` appears last."""
+    """A set with one standalone clique for each state that an update can encounter (see SIZES). All sets are changed at
+    the same time. New pods become Ready only when they are released. A node for the set `fits` becomes available
+    last."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -109,7 +110,7 @@ class CliquesInDifferentStates(Scene):
         env.mark("end")
 
     def _release_next_pods(self, env: SceneEnvironment) -> None:
-        """Make pods Ready that are not the successor of a Ready pod, and scale two cliques."""
+        """Let pods become Ready that are not the successor of a Ready pod, and scale two cliques."""
         first = self.first
         scale(env, CLIQUES, clique("grows"), 4)
         env.settle("grows: added pods exist", changes.replaced(clique("grows"), first["grows"], (1,), 4), 60)
@@ -129,7 +130,8 @@ class CliquesInDifferentStates(Scene):
         env.mark("next pods replaced")
 
     def _change_again(self, env: SceneEnvironment, sets: dict[str, Object]) -> None:
-        """Apply a third template, the first one again, and one that is not broken."""
+        """Apply a third template to one set, the first template again to another, and a template that is not broken to
+        a third set."""
         changes.image(sets["again"], "web", tag="3")
         sets["back"] = _workload(env, "back")
         changes.template(sets["broken"], "web").pop("annotations")
@@ -149,7 +151,7 @@ Run = Recorded[CliquesInDifferentStates]
 
 @requirement("UPD-055")
 def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
-    """Of `down`, all pods are replaced at this moment, and none of the new ones is Ready."""
+    """At this time all pods of `down` have been replaced, and none of the new pods is Ready."""
     view = run.at("first pods replaced")
     early = [set_name for set_name in SIZES if updates.ended(view.get(SETS, set_name))]
     run.expect("sets that report the end while pods are not Ready", [], early)
@@ -157,7 +159,7 @@ def test_no_set_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesI
 
 @requirement("UPD-055")
 def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The same is judged of cliques."""
+    """The pods are judged at the same time as for sets, when no new pod of `down` is Ready."""
     view = run.at("first pods replaced")
     generations = {set_name: updates.generation(view.get(SETS, set_name)) for set_name in SIZES}
     early = [
@@ -168,7 +170,7 @@ def test_no_clique_reports_the_end_before_its_pods_are_ready(run: Recorded[Cliqu
 
 @requirement("UPD-014", reaches=("down: first pods replaced", "sick: first pods replaced", "ill: first pods replaced"))
 def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentStates]) -> None:
-    """Their containers have not started, and those of their successors are held."""
+    """The containers of these pods have not started, and their successors are held."""
     run.given("two pods not Ready")
     for set_name in ("down", "ill"):
         _replaced_at_first(run, set_name)
@@ -179,7 +181,7 @@ def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentState
 
 @requirement("UPD-014")
 def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The Ready pods follow, each once."""
+    """The Ready pods follow, and each is replaced once."""
     run.given("ill: next pod replaced")
     _updated(run, "ill")
     _created(run, "ill", 4)
@@ -195,7 +197,7 @@ def test_pods_that_failed_before_are_replaced_one_at_a_time(run: Recorded[Clique
 
 @requirement("UPD-016")
 def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDifferentStates]) -> None:
-    """Of `sick` replacements of other pods are Ready then, of `grows` pods that were added by scaling."""
+    """At that time, replacements of other pods of `sick` are Ready, and pods of `grows` that were added by scaling."""
     run.given("all pods Ready")
     _replaced_next(run, "sick")
     _replaced(run, "grows", "next pods replaced", "grows: added pods Ready", (1,))
@@ -212,7 +214,7 @@ def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDiffe
 
 @requirement("UPD-018")
 def test_a_successor_without_a_node_pauses_the_update(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The node that takes new pods appears last."""
+    """The node that takes the new pods becomes available last."""
     _replaced_at_first(run, "fits")
     _updated(run, "fits")
 
@@ -226,7 +228,7 @@ def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDi
 
 @requirement("UPD-020")
 def test_added_pods_have_the_new_template(run: Recorded[CliquesInDifferentStates]) -> None:
-    """Two pods are added while the successor of a first one is not Ready."""
+    """Two pods are added while the successor of the first replaced pod is not Ready."""
     old = changes.created_with_another_tag(run.between("first pods replaced", "end"), clique("grows"), "2")
     run.expect("pods that were created with another template", [], old)
     run.given("grows: first pods replaced", "grows: added pods exist", "grows: update ended")
@@ -244,8 +246,7 @@ def test_a_broken_template_is_fixed_by_another_one(run: Recorded[CliquesInDiffer
 
 @requirement("UPD-022")
 def test_a_change_during_an_update_restarts_it(run: Recorded[CliquesInDifferentStates]) -> None:
-    """A pod of the second template, which is not Ready, does not count as one of the Ready ones, and may stay until it
-    is."""
+    """A pod of the second template that is not Ready does not count as a Ready pod, and may stay until it is Ready."""
     _replaced_at_first(run, "again")
     _replaced(run, "again", "third template at rest", "again: pods of the third template exist", EITHER)
     _updated(run, "again")
@@ -253,19 +254,19 @@ def test_a_change_during_an_update_restarts_it(run: Recorded[CliquesInDifferentS
 
 @requirement("UPD-022")
 def test_two_changes_replace_ready_pods_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The second change comes before a pod of the first one is Ready."""
+    """The set is changed again before a pod of the first change is Ready."""
     _replaced_at_first(run, "twice")
 
 
 @requirement("UPD-023")
 def test_the_last_of_two_changes_applies(run: Recorded[CliquesInDifferentStates]) -> None:
-    """The operator has observed the first one when the second one comes."""
+    """The operator has observed the first change when the second change is made."""
     _updated(run, "twice")
 
 
 @requirement("UPD-024")
 def test_a_reverted_template_keeps_the_pods_that_have_it(run: Recorded[CliquesInDifferentStates]) -> None:
-    """One of three pods has the second template then."""
+    """At that time, one of three pods has the second template."""
     run.given("back: first pods replaced")
     _updated(run, "back")
     first = run.scene.first["back"] & changes.uids(run.at("next pods replaced"), clique("back"))
@@ -275,7 +276,8 @@ def test_a_reverted_template_keeps_the_pods_that_have_it(run: Recorded[CliquesIn
 
 @requirement("UPD-046")
 def test_no_clique_reports_the_end_before_its_pods_are_replaced(run: Recorded[CliquesInDifferentStates]) -> None:
-    """All old pods of `down` are deleted at once, so that the end could be mistaken for their deletion."""
+    """All old pods of `down` are deleted at the same time, so their deletion could be mistaken for the end of the
+    update."""
     run.given("two pods not Ready", "first pods replaced")
     early: dict[str, list[str]] = {}
     for set_name in ("down", "sick", "ill", "crashed"):
@@ -303,7 +305,8 @@ def _workload(env: SceneEnvironment, set_name: str) -> Object:
 
 
 def _second_template(env: SceneEnvironment, workload: Object, set_name: str) -> None:
-    """Keep the new pods of a set from becoming Ready: without a node, without an image, or held by the scene."""
+    """Keep the new pods of a set from becoming Ready: for lack of a node, for lack of an image, or because they are
+    held."""
     if set_name == "fits":
         spec = changes.template(workload, "web")["spec"]["podSpec"]
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), LATE_LABEL: "yes"}
@@ -314,7 +317,7 @@ def _second_template(env: SceneEnvironment, workload: Object, set_name: str) -> 
 
 
 def _oldest_new(env: SceneEnvironment, set_name: str, first: Uids) -> set[str]:
-    """Return the oldest of the pods that are not the first ones: the one created before any was added."""
+    """Return the oldest pod that is not one of the first pods. It was created before any pod was added."""
     new = changes.uids(env.history.view(), clique(set_name)) - first[set_name]
     order = [record.uid for record in env.history.records("pods")]
     return set(sorted(new, key=order.index)[:1])
@@ -322,14 +325,14 @@ def _oldest_new(env: SceneEnvironment, set_name: str, first: Uids) -> set[str]:
 
 @predicate
 def _ready(view: View, clique: str, uids: set[str]) -> bool | Unmet:
-    """These pods (uids) of a clique are Ready."""
+    """These pods (UIDs) of a clique are Ready."""
     unready = uids - changes.uids_where(view, clique, pods.ready)
     return not unready or Unmet(f"{len(unready)} of {len(uids)} pods of {clique} are missing or not Ready")
 
 
 @predicate
 def _ended(view: View, set_name: str) -> bool | Unmet:
-    """An update that restores the first template has ended: its generation is the one of before."""
+    """An update that restores the first template has ended. Its generation is the same as before the first change."""
     pcs = view.get(SETS, set_name)
     return updates.ended(pcs) or Unmet(f"the update of {set_name} has not ended: {dict(updates.progress(pcs))}")
 
@@ -349,25 +352,25 @@ def _lost(view: View, set_name: str, first: Uids) -> set[str]:
 
 
 def _unready(view: View, set_name: str, first: Uids) -> list[changes.Pod]:
-    """Return the old pods of a set that exist and are not Ready."""
+    """Return the old pods of a set that still exist and are not Ready."""
     return [
         pod for pod in predicates.pods_of(view, clique(set_name)) if uid(pod) in first[set_name] and not pods.ready(pod)
     ]
 
 
 def _replaced_at_first(run: Run, set_name: str) -> None:
-    """No more pods of a set are replaced than may be at once."""
+    """Expect that no more pods of a set are replaced than may be replaced immediately."""
     _replaced(run, set_name, "first pods replaced", f"{set_name}: first pods replaced", FIRST.get(set_name, (1,)))
 
 
 def _replaced_next(run: Run, set_name: str) -> None:
-    """No more pods of a set are replaced than may be once the first successors are Ready."""
+    """Expect that no more pods of a set are replaced than may be replaced when the first successors are Ready."""
     _replaced(run, set_name, "next pods replaced", f"{set_name}: next pod replaced", NEXT[set_name])
 
 
 def _replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
-    """The number of replaced pods of a set at a step is one of those allowed. That none is lacking is a premise, which
-    an earlier step `awaited`."""
+    """Expect that the number of replaced pods of a set at a step is one of `allowed`. Unless it is above
+    all of these, the test is blocked if the earlier step `awaited` was not reached."""
     expected, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), set_name, run.scene.first))
     if count <= max(allowed):
         run.given(awaited)
@@ -375,11 +378,11 @@ def _replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[i
 
 
 def _updated(run: Run, set_name: str) -> None:
-    """All pods of a set have the last template in the end. UPD-007 judges the report of the end."""
+    """Expect that all pods of a set have the last template in the end. UPD-007 covers the report of the end."""
     tags = [LAST.get(set_name, "2")] * SIZES_IN_THE_END[set_name]
     run.expect(f"templates of the pods of {set_name}", tags, changes.images(run.at("end"), clique(set_name)))
 
 
 def _created(run: Run, set_name: str, count: int) -> None:
-    """So many pods of a set were created since the change."""
+    """Expect that this number of pods of a set was created since the change."""
     run.expect(f"new pods of {set_name}", count, replay.created(run.between("change", "end")).get(clique(set_name)))

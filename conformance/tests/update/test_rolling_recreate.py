@@ -1,4 +1,4 @@
-"""The order in which RollingRecreate replaces pods and replicas, each of them once."""
+"""Tests of the order in which RollingRecreate replaces pods and replicas, each of them once."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from conformance.tests.update.rolling import (
 )
 
 STANDALONE = [f"s-{index}-a" for index in range(REPLICAS)]
-"""The standalone cliques that the first change is about."""
+"""The standalone cliques that the first change affects."""
 REPLICAS_OF_GROUPS = [f"s-{index}-g-{j}" for index in range(REPLICAS) for j in range(2)]
-"""The replicas of the groups that the second change is about."""
+"""The scaling group replicas that the second change affects."""
 REPLACED = {
     "standalone": STANDALONE,
     "member": [f"{group_replica}-{clique}" for group_replica in REPLICAS_OF_GROUPS for clique in "bc"],
 }
-"""The cliques whose pods a change replaces; the last change replaces all."""
+"""Change → the cliques whose pods it replaces. The last change replaces all pods."""
 
 
 @requirement("UPD-001")
 def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """A replica that is being updated lacks Ready pods, since they are deleted before they are replaced."""
+    """A replica that is being updated lacks Ready pods, because pods are deleted before they are replaced."""
     span = Update(run, "standalone").span
     run.expect("moments at which two replicas lacked Ready pods", [], replay.together(span, run.scene.sizes, replica))
     order = [replica(replay.owner(record)) for record in replay.deleted(span)]
@@ -46,14 +46,14 @@ def test_replicas_of_a_set_are_updated_one_at_a_time(run: Recorded[SetUpdatedThr
 
 @requirement("UPD-053")
 def test_replicas_of_a_set_are_updated_in_order(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """No replica is unplaced or breached, which would come first (UPD-029, UPD-030)."""
+    """No replica is unplaced or breached; such a replica would come first (UPD-029, UPD-030)."""
     order = [replica(replay.owner(record)) for record in replay.deleted(Update(run, "standalone").span)]
     run.expect("replicas of the deleted pods, in order", sorted(order), order)
 
 
 @requirement("UPD-053")
 def test_replicas_of_a_group_are_recreated_in_order(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """The groups of several replicas of the set may come in any order here."""
+    """The groups of different set replicas may be updated in any order in this test."""
     order = replay.sequence(Update(run, "member").span, replica_of_group)
     for index in range(REPLICAS):
         of_replica = [group_replica for group_replica in order if group_replica.startswith(f"s-{index}-")]
@@ -69,14 +69,14 @@ def test_pods_of_a_standalone_clique_are_replaced_one_at_a_time(run: Recorded[Se
 @requirement("UPD-003")
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_has_not_changed_keeps_its_pods(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The last change is about all cliques, and leaves nothing to judge but that there are no others."""
+    """The last change affects all cliques, so this test can only find that there are no others."""
     span, replaced = Update(run, change).span, REPLACED.get(change, list(run.scene.sizes))
     run.expect("cliques with new pods that must keep theirs", [], sorted(set(replay.created(span)) - set(replaced)))
 
 
 @requirement("UPD-004")
 def test_replicas_of_a_group_are_recreated_one_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """One of the two cliques of the group has changed. Groups of two replicas of the set may lack pods together."""
+    """One of the two cliques of the group has changed. Groups of two set replicas may lack pods at the same time."""
     span = Update(run, "member").span
     for index in range(REPLICAS):
         together = replay.together(span, run.scene.sizes, _of_group(f"s-{index}-g"))
@@ -88,13 +88,13 @@ def test_replicas_of_a_group_are_recreated_one_at_a_time(run: Recorded[SetUpdate
 @requirement("UPD-005")
 @pytest.mark.parametrize("change", REPLACED)
 def test_each_pod_is_replaced_once_in_its_place(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """As many pods are created as there were: so no pod of the new template was replaced."""
+    """As many pods are created as there were before, so no pod of the new template was replaced."""
     _replaced_once(run, change, {})
 
 
 @requirement("UPD-012")
 def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """The pod with the lower index was deleted and recreated before the change, so that it is the younger one."""
+    """The pod with the lower index was deleted and recreated before the change, so it is the younger pod."""
     run.given("deleted pod replaced", "replacement counted as Ready")
     lost = [
         record for record in replay.deleted(Update(run, "standalone").span) if replay.owner(record) == STANDALONE[0]
@@ -105,8 +105,8 @@ def test_the_oldest_ready_pod_is_replaced_first(run: Recorded[SetUpdatedThreeTim
 
 @requirement("UPD-013", reaches="all: update ended")
 def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """The operator is killed twice, at random moments of the update. If a kill comes between the cliques of a replica
-    of a group, the replica has outdated Pods beside new ones, and may be recreated as a whole."""
+    """The operator is killed twice, at random times during the update. If it is killed between the cliques of a scaling
+    group replica, the replica has both outdated and new Pods, and may be recreated as a whole."""
     span = Update(run, "all").span
     redone = replay.recreated_beside_outdated(span, replica_of_group, _outdated)
     _replaced_once(run, "all", Counter(map(replay.owner, redone)))
@@ -114,7 +114,7 @@ def test_a_killed_operator_replaces_nothing_twice(run: Recorded[SetUpdatedThreeT
 
 @requirement("UPD-013")
 def test_a_killed_operator_replaces_no_more_at_a_time(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """The same rules hold as without a kill: see UPD-002 and UPD-004."""
+    """The same rules hold as without a kill (UPD-002 and UPD-004)."""
     update, sizes = Update(run, "all"), run.scene.sizes
     for index in range(REPLICAS):
         together = replay.together(update.span, sizes, _of_group(f"s-{index}-g"))
@@ -126,12 +126,13 @@ test_invariants = invariants(SetUpdatedThreeTimes, "INV-001", "INV-004", "INV-00
 
 
 def _outdated(record: Record) -> bool:
-    """Return whether a pod is not of the last change."""
+    """Return whether a pod does not have the template of the last change."""
     return changes.tag(record.object) != CHANGES["all"].tag
 
 
 def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Mapping[str, int]) -> None:
-    """Each pod that a change is about was replaced once, in its place, apart from permitted repetitions by clique."""
+    """Expect that each pod that a change affects was replaced once, with the same index. `redone` is the number of
+    permitted repetitions per clique."""
     span, sizes = Update(run, change).span, run.scene.sizes
     expected = {clique: sizes[clique] for clique in REPLACED.get(change, sizes)}
     created, view = replay.created(span), span.view()
@@ -148,11 +149,11 @@ def _replaced_once(run: Recorded[SetUpdatedThreeTimes], change: str, redone: Map
 
 
 def _lacked_more_than_one(update: Update) -> dict[str, int]:
-    """Return the standalone cliques of two pods that lacked more than one of them at some time of an update."""
+    """Return the standalone cliques of two pods that lacked more than one pod at some time during an update."""
     sizes = {clique: size for clique, size in update.run.scene.sizes.items() if clique.endswith("-a")}
     return {clique: count for clique, count in replay.lacking(update.span, sizes).items() if count > 1}
 
 
 def _of_group(group: str) -> replay.Part:
-    """Return the replica of one group that a clique belongs to."""
+    """Return a function from a clique to the replica of this group to which the clique belongs."""
     return lambda clique: replica_of_group(clique) if clique.startswith(f"{group}-") else ""

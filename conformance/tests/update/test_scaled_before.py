@@ -1,4 +1,5 @@
-"""Cliques and scaling groups that are scaled immediately before a change, and a set that is scaled in after one."""
+"""Tests of cliques and scaling groups that are scaled immediately before a change, and of a set that is scaled in after
+one."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ SCALED: Mapping[str, tuple[str, str, int]] = {
     "group-out": (GROUPS, "g", 3),
     "group-in": (GROUPS, "g", 1),
 }
-"""Sets, each with what is scaled immediately before the change, and to how many replicas."""
+"""Set → the resource and part that are scaled immediately before the change, and the new number of replicas."""
 SHRINKS = "set-in"
-"""A set of two replicas that loses one after its update."""
+"""A set with two replicas that loses one of them after its update."""
 VALUES: Mapping[str, object] = {
     "alone": 3,
     "aloneMinAvailable": 1,
@@ -37,8 +38,8 @@ Sizes = Mapping[str, int]
 
 
 class ScaledBeforeAChange(Scene):
-    """One node with room for all pods, and a set for each thing that is scaled (see SCALED). At once after it, all
-    cliques of the set are changed. Another set is scaled in once its update has ended."""
+    """One node with room for all pods, and a set for each kind of scaling (see SCALED). Immediately after the scaling,
+    all cliques of the set are changed. Another set is scaled in when its update has ended."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -76,7 +77,7 @@ class ScaledBeforeAChange(Scene):
 @requirement("UPD-007", reaches="{set_name}: update ended")
 @pytest.mark.parametrize("set_name", SCALED)
 def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """When the change comes, pods that were added may have the old template, and pods that are removed may still
+    """When the set is changed, pods that were added may have the old template, and pods that are removed may still
     exist."""
     run.given("sets available", "all pods Ready")
     pcs = run.at("updated").get(SETS, set_name)
@@ -89,7 +90,7 @@ def test_an_update_after_a_scaling_ends(run: Recorded[ScaledBeforeAChange], set_
 @requirement("UPD-009")
 @pytest.mark.parametrize("set_name", SCALED)
 def test_all_pods_of_a_scaled_part_are_updated(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """Pods that were added immediately before the change are updated, too."""
+    """Pods that were added immediately before the change are updated as well."""
     run.given(f"{set_name}: update ended")
     view = run.at("updated")
     tags = {clique: sorted(set(changes.images(view, clique))) for clique in _sizes_in_the_end(set_name)}
@@ -101,8 +102,8 @@ def test_all_pods_of_a_scaled_part_are_updated(run: Recorded[ScaledBeforeAChange
 @requirement("UPD-005")
 @pytest.mark.parametrize("set_name", ["clique-out", "group-out"])
 def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """A Pod that has the new template is not replaced, whenever it was created. A replica of a group that is created
-    partly with the old template may be recreated as a whole."""
+    """A Pod that has the new template is not replaced, whenever it was created. A scaling group replica that was
+    created partly with the old template may be recreated as a whole."""
     run.given(f"{set_name}: update ended")
     span = run.between("changes", "updated")
     permitted = {record.uid for record in replay.recreated_beside_outdated(span, _replica_of_group, _outdated)}
@@ -113,19 +114,20 @@ def test_what_was_added_is_updated_once(run: Recorded[ScaledBeforeAChange], set_
 @requirement("RES-032", reaches="{set_name}: all pods Ready")
 @pytest.mark.parametrize("set_name", [set_name for set_name in SCALED if SCALED[set_name][0] == GROUPS])
 def test_an_update_keeps_groups_as_scaled(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """The template that is changed says another number."""
+    """The changed template has another number of replicas."""
     _keeps_replicas(run, set_name)
 
 
 @requirement("RES-097", reaches="{set_name}: all pods Ready")
 @pytest.mark.parametrize("set_name", [set_name for set_name in SCALED if SCALED[set_name][0] == CLIQUES])
 def test_an_update_keeps_cliques_as_scaled(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """The template that is changed says another number."""
+    """The changed template has another number of replicas."""
     _keeps_replicas(run, set_name)
 
 
 def _keeps_replicas(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
-    """A clique or scaling group has the replicas after the update to which it was scaled before."""
+    """Expect that, after the update, a clique or scaling group has the replicas to which it was scaled before the
+    update."""
     run.given(f"{set_name}: update ended")
     kind, part, replicas = SCALED[set_name]
     run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{set_name}-0-{part}"), "spec", "replicas"))
@@ -133,7 +135,7 @@ def _keeps_replicas(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
 
 @requirement("UPD-037")
 def test_a_scale_in_after_an_update_starts_none(run: Recorded[ScaledBeforeAChange]) -> None:
-    """The update stays the same, and has ended."""
+    """The reported update stays the same and has ended."""
     run.given(f"{SHRINKS}: update ended", "second replica gone")
     span = run.between("updated", "scaled in after the update")
     before, after = (view.get(SETS, SHRINKS) for view in (span.begin(), span.view()))
@@ -149,7 +151,8 @@ test_invariants = invariants(ScaledBeforeAChange, "INV-001", "INV-004", "INV-005
 
 
 def _sizes(set_name: str, standalone: int, groups: int) -> dict[str, int]:
-    """Return the pods by clique of a set with so many pods of the standalone clique, and replicas of the group."""
+    """Return clique → number of pods, for a set with `standalone` pods of the standalone clique and `groups` replicas
+    of the group."""
     sizes: dict[str, int] = {}
     for index in range(2 if set_name == SHRINKS else 1):
         sizes[f"{set_name}-{index}-a"] = standalone
@@ -162,7 +165,7 @@ def _outdated(record: Record) -> bool:
 
 
 def _replica_of_group(clique: str) -> str:
-    """Return the replica of a group that a clique belongs to, empty for a standalone one."""
+    """Return the scaling group replica to which a clique belongs; empty for a standalone clique."""
     return clique.rpartition("-")[0] if "-0-g-" in clique else ""
 
 

@@ -1,4 +1,4 @@
-"""The replicas of a set that an update changes, and their order."""
+"""Tests of which replicas of a set an update changes, and in which order."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from conformance.tests.update import changes
 from conformance.tests.update.changes import CLIQUES, SETS
 
 REPLICAS = {"placed": 2, "sound": 3, "out": 2, "in": 2, "twice": 2, "freezes": 1}
-"""Replicas of each set. A third one of `placed` fits on no node, the second one of `sound` is breached; `out` and `in`
-are scaled, `twice` is changed twice, `freezes` is switched to OnDelete, each while an update is under way."""
+"""Set → its replicas. A third replica of `placed` fits on no node, and the second replica of `sound` is breached. While
+an update is running, `out` and `in` are scaled, `twice` is changed again, and `freezes` is switched to OnDelete."""
 RECYCLED = "recycled"
-"""A set whose replica is terminated while it is updated."""
+"""A set whose replica is terminated while it is being updated."""
 
 
 class SetsInDifferentStates(Scene):
-    """A set for each state that the update of replicas can meet (see REPLICAS), all changed at once, while no node
-    takes new pods of `placed`. New pods become Ready only when they are released, apart from those of `placed` and
-    `sound`."""
+    """A set for each state that an update of replicas can encounter (see REPLICAS). All sets are changed at the same
+    time, while no node takes new pods of `placed`. New pods become Ready only when they are released, except those of
+    `placed` and `sound`."""
 
     def play(self, env: SceneEnvironment) -> None:
         nodes = env.nodes("tiny", 1)
@@ -91,7 +91,8 @@ class SetsInDifferentStates(Scene):
         env.mark("end")
 
     def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
-        """Let the update come to the second replicas of two sets, then scale one of them in and change the other."""
+        """Let the update reach the second replicas of two sets. Then scale one of these sets in and change the
+        other."""
         second = {set_name: changes.one_held(f"{set_name}-1-web") for set_name in ("in", "twice")}
         every = all_of(*second.values())
         changes.release_until(env, "pods of the second replicas replaced", ["in-0-web", "twice-0-web"], every)
@@ -105,7 +106,8 @@ class SetsInDifferentStates(Scene):
 
 @requirement("UPD-029", reaches="placed: turn of the replica without a node")
 def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
-    """No node takes the new pods of the replica at first, so that others could be updated meanwhile."""
+    """At first no node takes the new pods of the replica, so an operator could update other replicas in the
+    meantime."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
     run.given("placed: pod without a node replaced")
     lost = replay.sequence(run.between("change", "placed: at rest"), _of("placed"))
@@ -116,14 +118,14 @@ def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDiffe
 
 @requirement("UPD-030", reaches="sound: turn of the breached replica")
 def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
-    """The pods of the replica run and are not Ready, and terminationDelay is long."""
+    """The pods of the replica are running but not Ready, and terminationDelay is long."""
     run.given("sound: replica breached", "sound: update ended")
     run.expect("first turn of sound", [1], _turns(run, "sound")[:1])
 
 
 @requirement("UPD-031")
 def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStates]) -> None:
-    """The replica is added while the first replica is updated."""
+    """A replica is added while the first replica is being updated."""
     run.given("out: first pod replaced")
     span = run.between("change", "end")
     run.expect("pods created with another template", [], changes.created_with_another_tag(span, "out-2-web", "2"))
@@ -143,7 +145,7 @@ def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[S
 
 @requirement("UPD-033")
 def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDifferentStates]) -> None:
-    """The change comes while the second replica lacks a pod."""
+    """The set is changed again while the second replica lacks a pod."""
     run.given("twice: first pod replaced", "twice: pod of the second replica replaced")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
     both = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
@@ -154,7 +156,7 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
 
 @requirement("UPD-034")
 def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates]) -> None:
-    """The pod of the other clique is not Ready for longer than terminationDelay; the new pods are held."""
+    """The pod of the other clique is not Ready for longer than terminationDelay, and the new pods are held."""
     run.given("recycled: first pod replaced")
     view = run.at("recycled: at rest")
     if "1" in changes.images(view, "recycled-0-a"):
@@ -166,7 +168,7 @@ def test_a_terminated_replica_is_not_updated(run: Recorded[SetsInDifferentStates
 
 @requirement("UPD-035", reaches="freezes: update closed")
 def test_a_switch_to_on_delete_ends_the_update(run: Recorded[SetsInDifferentStates]) -> None:
-    """One of two pods has the new template then."""
+    """At that time, one of two pods has the new template."""
     run.given("freezes: first pod replaced", "freezes: pods Ready")
     images = changes.images(run.at("end"), "freezes-0-web")
     run.expect("templates of the pods after the switch", ["1", "2"], images)
@@ -183,7 +185,8 @@ def _workload(env: SceneEnvironment, set_name: str, replicas: int) -> Object:
 
 
 def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
-    """One of these pods (uids) of a clique is deleted, or being deleted. Whether all are at once is UPD-014."""
+    """At least one of these pods (UIDs) of a clique is deleted or being deleted. Whether all of them are deleted at the
+    same time is covered by UPD-014."""
     deletions = [changes.deleted(clique, [pod_uid]) for pod_uid in pod_uids]
 
     def check(view: View) -> bool | Unmet:
@@ -193,8 +196,8 @@ def _any_deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
 
 
 def _one_held(set_name: str, replicas: int) -> Predicate:
-    """One of two pods of a replica of a set is of the new template, and held. How many replicas are updated at a time
-    is UPD-001."""
+    """One of the two pods of a replica of a set has the new template and is held. How many replicas are updated at a
+    time is covered by UPD-001."""
     cliques = [f"{set_name}-{index}-web" for index in range(replicas)]
 
     def check(view: View) -> bool | Unmet:
@@ -207,13 +210,13 @@ def _one_held(set_name: str, replicas: int) -> Predicate:
 
 @predicate
 def _turn(view: View, set_name: str, index: int) -> bool | Unmet:
-    """It is the turn of a replica of a set."""
+    """A replica of a set is being updated."""
     turns = updates.turns(view.get(SETS, set_name))
     return index in turns or Unmet(f"{set_name}: the turn is {turns}, not {index}")
 
 
 def _closed(view: View) -> bool | Unmet:
-    """The update that OnDelete found unfinished has ended, and breaches are reported again."""
+    """The update that was unfinished at the switch to OnDelete has ended, and breaches are reported again."""
     parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
     unfinished = [part for part, current in parts.items() if not updates.ended(current)]
     if condition_is(view.get(CLIQUES, "freezes-0-web"), disruption.BREACHED) in ("", "Unknown"):
@@ -222,12 +225,12 @@ def _closed(view: View) -> bool | Unmet:
 
 
 def _of(set_name: str) -> replay.Part:
-    """Return a function from a clique to the index of the replica of a set that it belongs to."""
+    """Return a function from a clique to the index of the set replica to which the clique belongs."""
     return lambda clique: clique.split("-")[1] if clique.startswith(f"{set_name}-") else ""
 
 
 def _turns(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | None]:
-    """Return the replicas of a set that had their turn, in order."""
+    """Return the replicas of a set that were being updated, in order."""
     turns: list[int | None] = []
     for record in run.between("change", "end").records(SETS, set_name):
         turns += [index for index in updates.turns(record.object) if index not in turns[-1:]]
@@ -235,6 +238,6 @@ def _turns(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | No
 
 
 def _have_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
-    """In the end both pods of these cliques have this template."""
+    """Expect that, in the end, both pods of each of these cliques have this template."""
     expected, view = {clique: [tag] * 2 for clique in cliques}, run.at("end")
     run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})

@@ -1,4 +1,4 @@
-"""Recovery from a lost node under OnDelete, and a strategy that is switched back and forth."""
+"""Tests of recovery from a lost node under OnDelete, and of a strategy that is switched back and forth."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ SIZES = {
 }
 CLIQUE = "o-0-a"
 CHANGED = [(CLIQUES, CLIQUE)]
-"""Resource and name of the objects that the affinity is about. UPD-056 judges the reports of others."""
+"""Resource and name of the objects that the affinity change affects. Reports of other objects are covered by
+UPD-056."""
 HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 
 class StrategySwitchedTwice(Scene):
-    """Two nodes, and a set with OnDelete. A clique gets a node affinity that excludes one of the nodes, and its pods
-    there are deleted. Then the strategy becomes RollingRecreate, and a clique is changed; and OnDelete again, and
-    another one is changed."""
+    """Two nodes, and a set with OnDelete. A clique gets a node affinity that excludes one of the nodes, and its pods on
+    that node are deleted. Then the strategy is switched to RollingRecreate, and a clique is changed. Then it is
+    switched back to OnDelete, and other cliques are changed."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 2)
@@ -79,13 +80,13 @@ class StrategySwitchedTwice(Scene):
 
 @requirement("UPD-038", reaches="affinity: end reported")
 def test_an_affinity_deletes_no_pod(run: Recorded[StrategySwitchedTwice]) -> None:
-    """Pods on a node that the new affinity excludes stay, too."""
+    """Pods on a node that the new affinity excludes stay as well."""
     _nothing_deleted(run, "affinity")
 
 
 @requirement("UPD-040", reaches="affinity: deleted pods replaced")
 def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]) -> None:
-    """An administrator moves a few pods away from a failing node in this way."""
+    """This is how an administrator moves a few pods away from a failing node."""
     run.given("all pods Ready", "affinity: end reported")
     before, after = run.at("affinity: at rest"), run.at("affinity: replaced")
     expected = {name(pod): [run.scene.excluded] for pod in _new(before, after)}
@@ -100,7 +101,7 @@ def test_replacements_have_the_new_affinity(run: Recorded[StrategySwitchedTwice]
 
 @requirement("SCHED-088")
 def test_replacements_run_elsewhere(run: Recorded[StrategySwitchedTwice]) -> None:
-    """The node that the affinity excludes has room for them."""
+    """The excluded node has room for them."""
     run.given("affinity: deleted pods replaced")
     after = run.at("affinity: replaced")
     pods = [pod for pod in predicates.pods_of(after, CLIQUE) if run.scene.excluded in _excluded(pod)]

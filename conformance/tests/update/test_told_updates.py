@@ -1,4 +1,4 @@
-"""The condition UpdateInProgress during an update that goes on, stands still, and ends."""
+"""Tests of the condition UpdateInProgress during an update that progresses, makes no progress, and ends."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ BEGUN, STUCK, MOVED, ENDED = "update told", "standstill told", "movement told", 
 
 
 class UpdateThatStandsStill(Scene):
-    """One node with room for all pods. The clique of a set, with three pods, a minimum and a budget of one and three,
-    and four seconds in which its update has to move, is changed; its scaling group is not. New pods become Ready only
-    when they are released: none at first, then one, then all."""
+    """One node with room for all pods. A set's clique with three pods, minAvailable 1, maxUnavailable 3 and
+    progressDeadline 4s is changed, and the set's scaling group is not. New pods become Ready only when they are
+    released: none at first, then one, then all."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -72,7 +72,7 @@ def _reported(view: View, statuses: dict[str, str]) -> bool | Unmet:
 
 @predicate
 def _stuck(view: View, kind: str) -> bool | Unmet:
-    """The condition of this object is Unknown, or its update has ended, which UPD-052 judges."""
+    """The condition of this object is Unknown, or its update has ended, which is covered by UPD-052."""
     current = view.get(kind, NAMES[kind])
     status = condition_is(current, CONDITION) or "absent"
     return status == "Unknown" or updates.ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")
@@ -86,19 +86,19 @@ def _moving(view: View, kind: str) -> bool | Unmet:
 
 
 def _pods_wait(view: View) -> bool | Unmet:
-    """At least one new pod waits to become Ready: an operator need not use its whole budget."""
+    """At least one new pod waits to become Ready. An operator need not use all of maxUnavailable."""
     return bool(changes.held_pods(view, CLIQUE)) or Unmet("no new pod waits to become Ready")
 
 
 def _one_ready(view: View) -> bool | Unmet:
-    """One pod of the new template is Ready."""
+    """Exactly one pod of the new template is Ready."""
     ready = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2" and pods.ready(pod)]
     return len(ready) == 1 or Unmet(f"{len(ready)} new pods are Ready")
 
 
 @requirement("UPD-050", reaches=(BEGUN, ENDED))
 def test_a_condition_says_whether_an_update_runs(run: Recorded[UpdateThatStandsStill]) -> None:
-    """The scaling group is not updated: it may report the end of the update or lack the condition."""
+    """The scaling group is not updated. It may report the end of the update, or lack the condition."""
     run.given("update ended")
     reported = condition_is(run.at("end").get(GROUPS, GROUP), CONDITION)
     run.expect("whether the scaling group is being updated in the end", False, reported in ("True", "Unknown"))
@@ -111,7 +111,7 @@ def test_the_set_says_what_its_component_does(run: Recorded[UpdateThatStandsStil
 
 @requirement("UPD-051", reaches=(STUCK, MOVED))
 def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsStill]) -> None:
-    """A pod that becomes Ready is movement; all pods of the new template stay."""
+    """A pod that becomes Ready counts as progress. All pods of the new template stay."""
     created = changes.created_with_another_tag(run.after("new pods wait"), CLIQUE, "2")
     run.expect("pods that were made from the template of before", [], created)
     if updates.ended(run.at(STUCK).get(CLIQUES, CLIQUE)):
@@ -120,7 +120,7 @@ def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsS
 
 @requirement("UPD-052", reaches="update ended")
 def test_an_update_ends_with_the_last_ready_pod(run: Recorded[UpdateThatStandsStill]) -> None:
-    """One of three new pods is Ready, which is minAvailable."""
+    """One of three new pods is Ready, which equals minAvailable."""
     run.given("one pod Ready")
     clique, pcs = (run.at("one Ready").get(kind, NAMES[kind]) for kind in (CLIQUES, SETS))
     run.expect("updates that have ended with one of three pods Ready", [False, False],

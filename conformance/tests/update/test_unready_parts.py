@@ -1,4 +1,5 @@
-"""Old pods that run and are not Ready: an update neither waits for them nor for their successors."""
+"""Tests with old pods that are running but not Ready. An update waits neither for these pods nor for their
+successors."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 from conformance.tests.update import changes
 
 CLIQUE, LAST = "weak-0-web", "frail-0-g-2"
-"""A standalone clique of three pods, and the last replica of a group of three."""
+"""A standalone clique of three pods, and the last replica of a scaling group with three replicas."""
 MEMBER = f"{LAST}-b"
 
 
 class PodsThatRunUnready(Scene):
-    """A set with a standalone clique of which two of three pods run and are not Ready, and one with a scaling group
-    whose last replica has such a pod. Both are changed. New pods of the first one become Ready only when they are
-    released."""
+    """A set with a standalone clique in which two of three pods are running but not Ready, and a set with a scaling
+    group whose last replica has such a pod. Both sets are changed. New pods of the first set become Ready only when
+    they are released."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("tiny", 1)
@@ -55,7 +56,7 @@ class PodsThatRunUnready(Scene):
 
 @requirement("UPD-014", reaches="unready pods replaced")
 def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnready]) -> None:
-    """The update does not wait for a pod that runs and serves no requests."""
+    """The update does not wait for a pod that is running but serves no requests."""
     run.given("three pods run and are not Ready")
     view = run.at("successors not Ready")
     new = [pod for pod in predicates.pods_of(view, CLIQUE) if changes.tag(pod) == "2"]
@@ -64,7 +65,8 @@ def test_pods_that_run_unready_are_replaced_at_once(run: Recorded[PodsThatRunUnr
 
 @requirement("UPD-025")
 def test_a_replica_that_runs_unready_is_recreated_at_once(run: Recorded[PodsThatRunUnready]) -> None:
-    """The pod of the replica runs, but the replica is not available. An available one may be recreated beside it."""
+    """The pod of the replica is running, but the replica is not available. One available replica may be recreated at
+    the same time."""
     run.given("three pods run and are not Ready")
     order = replay.deleted_parts(run.between("change", "end"), _replica)
     before = order[: order.index(LAST)] if LAST in order else order
@@ -77,5 +79,5 @@ test_invariants = invariants(PodsThatRunUnready, "INV-001", "INV-004", "INV-005"
 
 
 def _replica(clique: str) -> str:
-    """Return the replica of the group that a clique belongs to."""
+    """Return the replica of the scaling group to which a clique belongs; empty for other cliques."""
     return clique.rpartition("-")[0] if clique.startswith("frail-0-g-") else ""

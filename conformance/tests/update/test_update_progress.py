@@ -1,4 +1,4 @@
-"""The reports of a set, its cliques and its groups about an update, while it is under way and in the end."""
+"""Tests of what a set, its cliques and its groups report about an update, while it is running and in the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from conformance.tests.update.rolling import (
 
 TOTALS = {"totalPodCliquesCount": len(CLIQUES_ALONE), "totalPodCliqueScalingGroupsCount": len(SIZES_OF_GROUPS)}
 CLIQUES_OF_GROUPS = {"g": 4, "h": 1}
-"""The number of PodCliques of all replicas of a group."""
+"""Scaling group → the number of PodCliques in all of its replicas."""
 
 each_change = pytest.mark.parametrize("change", CHANGES)
 
@@ -48,7 +48,7 @@ def test_no_update_names_several_replicas_at_once(run: Recorded[SetUpdatedThreeT
 @requirement("UPD-006")
 @each_change
 def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The order of the replicas is open."""
+    """The order of the replicas is not judged."""
     records = Update(run, change).of_set()
     running = [record for record in records if updates.running(record.object)]
     run.expect("updates that started", 1, len({updates.started(record.object) for record in records}))
@@ -63,7 +63,7 @@ def test_a_running_update_names_its_replicas(run: Recorded[SetUpdatedThreeTimes]
 @requirement("UPD-007", reaches="{change}: update ended")
 @each_change
 def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """UPD-008 and UPD-054 judge the totals."""
+    """The totals are covered by UPD-008 and UPD-054."""
     run.given("set available")
     pcs = Update(run, change).span.view().get(SETS, "s")
     run.expect("replicas that are named as being updated", [], updates.turns(pcs))
@@ -77,7 +77,7 @@ def test_an_update_ends(run: Recorded[SetUpdatedThreeTimes], change: str) -> Non
 @requirement("UPD-008")
 @each_change
 def test_totals_of_a_set(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The PodCliques of a set may be its standalone ones or all of them here: see UPD-054."""
+    """The total of PodCliques may count only the set's standalone cliques or all of its cliques; see UPD-054."""
     run.unbroken()
     update = Update(run, change)
     permitted = (TOTALS, {**TOTALS, "totalPodCliquesCount": len(run.scene.sizes)})
@@ -100,8 +100,8 @@ def test_a_set_counts_its_standalone_cliques(run: Recorded[SetUpdatedThreeTimes]
 @requirement("UPD-008")
 @each_change
 def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """All PodCliques of all replicas of the group count. Groups that the change is not about need not report an update:
-    see UPD-056."""
+    """All PodCliques of all replicas of the group count. Groups that the change does not affect need not report an
+    update; see UPD-056."""
     run.unbroken()
     span, changed = Update(run, change).span, concerned(change)
     for group, total in CLIQUES_OF_GROUPS.items():
@@ -118,7 +118,7 @@ def test_totals_of_groups(run: Recorded[SetUpdatedThreeTimes], change: str) -> N
 @requirement("UPD-009")
 @each_change
 def test_the_end_is_reported_when_pods_are_updated(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """The cliques of this scene keep their sizes, so that there are as many pods as before."""
+    """The cliques of this scene keep their sizes, so there are as many pods as before."""
     sizes, pods = run.scene.sizes, _pods_at_the_end(run, change)
     of = hashes(Update(run, change).span.view(), sizes)
     old = [record.name for record in pods if changes.hash_of(record.object) != of.get(replay.owner(record))]
@@ -138,7 +138,7 @@ def test_the_end_is_reported_when_pods_are_ready(run: Recorded[SetUpdatedThreeTi
 
 @requirement("UPD-010")
 def test_cliques_name_the_selected_pod(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """All pods are Ready before the change: each of them is selected at some time."""
+    """All pods are Ready before the change, so each of them is selected at some time."""
     update = Update(run, "standalone")
     lost = {record.name for record in replay.deleted(update.span) if replay.owner(record) == "s-0-a"}
     run.expect("replaced pods that no state named", set(), lost - update.named(CLIQUES, "s-0-a"))
@@ -146,7 +146,7 @@ def test_cliques_name_the_selected_pod(run: Recorded[SetUpdatedThreeTimes]) -> N
 
 @requirement("UPD-010")
 def test_groups_name_the_selected_replica(run: Recorded[SetUpdatedThreeTimes]) -> None:
-    """All replicas are available before the change: each of them is selected at some time."""
+    """All replicas are available before the change, so each of them is selected at some time."""
     update = Update(run, "member")
     for group in (f"s-{index}-g" for index in range(REPLICAS)):
         run.expect(f"replicas of {group} that no state named", set(), {0, 1} - update.named(GROUPS, group))
@@ -155,7 +155,7 @@ def test_groups_name_the_selected_replica(run: Recorded[SetUpdatedThreeTimes]) -
 @requirement("UPD-010")
 @each_change
 def test_cliques_and_groups_report_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """Only cliques and groups that the change is about are judged."""
+    """Only cliques and groups that the change affects are judged."""
     view = Update(run, change).span.view()
     run.expect("what cliques and groups report wrongly in the end", [], behind(view, concerned(change)))
 
@@ -163,7 +163,7 @@ def test_cliques_and_groups_report_the_end(run: Recorded[SetUpdatedThreeTimes], 
 @requirement("UPD-056")
 @each_change
 def test_nothing_is_selected_in_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """Cliques and groups that the change is not about have an update that has ended, too."""
+    """Cliques and groups that the change does not affect also report an update that has ended."""
     view = Update(run, change).span.view()
     run.expect("what reports a selection in the end", [], selecting(view))
     run.expect("what cliques and groups report wrongly in the end", [], behind(view))
@@ -174,7 +174,7 @@ def test_nothing_is_selected_in_the_end(run: Recorded[SetUpdatedThreeTimes], cha
 def test_a_breach_is_unknown_during_an_update(
     run: Recorded[SetUpdatedThreeTimes], change: str, resource: str, part: str
 ) -> None:
-    """One such state of each clique and group suffices: statuses may be written late."""
+    """One such state of each clique and group is enough, because statuses may be written late."""
     span = Update(run, change).span
     for part_name in (f"s-{index}-{part}" for index in range(REPLICAS)):
         running = [record.object for record in span.records(resource, part_name) if updates.running(record.object)]
@@ -188,7 +188,7 @@ def test_a_breach_is_unknown_during_an_update(
 @requirement("UPD-057")
 @pytest.mark.parametrize("change", ["standalone", "all"])
 def test_a_breach_is_reported_again_after_an_update(run: Recorded[SetUpdatedThreeTimes], change: str) -> None:
-    """All pods are Ready when the update has ended, so that nothing is breached."""
+    """All pods are Ready when the update has ended, so nothing is breached."""
     expected = dict.fromkeys((clique for clique in concerned(change) if clique in CLIQUES_ALONE), "False")
     statuses = breaches(Update(run, change).span.view())
     run.same(f"{BREACHED} in the end", expected, {clique: statuses[clique] for clique in expected})
@@ -203,7 +203,7 @@ def _pods_at_the_end(run: Recorded[SetUpdatedThreeTimes], change: str) -> list[R
 
 
 def _fits(record: Record, totals: Mapping[str, int]) -> bool:
-    """Return whether no counter of a progress is above its total, and the totals are right or not counted yet."""
+    """Return whether no counter of a progress exceeds its total, and each total is either right or not counted yet."""
     counts = updates.counts(record.object)
     return all(
         counts[counter] <= counts[total] and counts[total] in (0, totals[total]) for counter, total in updates.COUNTERS

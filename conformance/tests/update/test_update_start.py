@@ -1,4 +1,4 @@
-"""Changes that start an update, and changes that start none."""
+"""Tests of which changes start an update and which do not."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_a_change_of_the_pod_spec_starts_an_update(run: Recorded[ChangesOfAllKin
 @requirement("UPD-058", reaches="{part}: update ended")
 @pytest.mark.parametrize("part", [part for part in STARTING if part != "image"])
 def test_a_change_of_the_rest_of_a_template_starts_an_update(run: Recorded[ChangesOfAllKinds], part: str) -> None:
-    """Each is changed in a set of its own."""
+    """Each part is changed in a separate set."""
     _replaced(run, part)
 
 
 def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
-    """No pod of a set is left from before the change."""
+    """Expect that a set has no pod from before the change."""
     run.given("sets available")
     first = incarnations.uids(run.at("changes"), "pods")
     current = predicates.pods_of(run.at("changes at rest"), f"{part}-0-web")
@@ -35,7 +35,7 @@ def _replaced(run: Recorded[ChangesOfAllKinds], part: str) -> None:
 
 @requirement("UPD-037")
 def test_other_changes_start_no_update(run: Recorded[ChangesOfAllKinds]) -> None:
-    """All four are changed at once."""
+    """All four changes are made at the same time."""
     before, after = (run.at(step).get(SETS, "other") for step in ("changes", "changes at rest"))
     run.expect("generation hash of the set", updates.generation(before), updates.generation(after))
     run.expect("updateProgress of the set", {}, dict(updates.progress(after)))
