@@ -1,6 +1,6 @@
-"""The layout of a replica whose PodGangMap has been deleted, read from its live gangs (spec GM-44, GM-45).
+"""The layout of a replica whose PodGangMap has been deleted, derived from its live gangs (spec GM-44, GM-45).
 
-Nothing is created or deleted by it: gangs keep their names, and members stay where they are.
+This creates and deletes no objects: gangs keep their names, and members stay where they are.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ ROLES = frozenset(Role)
 
 
 Named = Mapping[str, Mapping[int, str]]
-"""Scaling group by config name → replica index → entry."""
+"""The entry of each replica, by scaling group (config name) and replica index."""
 
 
 def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Named:
-    """The replicas of scaling groups that gangs of a replica have PodGroups for, and the newest entry that does."""
+    """Return the scaling group replicas for which gangs of a replica have PodGroups, each with the newest entry that
+    has one."""
     entries: dict[str, str] = {}
     for gang in sorted(gangs, key=lambda gang: order(gang.metadata.label(labels.EPOCH))):
         entries |= dict.fromkeys((group.name for group in gang.spec.podgroups), gang.metadata.label(labels.EPOCH))
@@ -39,8 +40,9 @@ def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Na
 
 
 def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | None = None) -> Layout:
-    """The entries that gangs belong to by their labels, with the members that name them (GM-16). A replica of a scaling
-    group of which nothing lives, as when it is being moved, is where `named` says."""
+    """Return the entries that the gangs' labels describe, with the members whose labels name them (GM-16). A scaling
+    group replica of which no pod or clique exists, because it is being moved for example, is placed where `named`
+    says."""
     entries_by_key: dict[str, Entry] = {}
     for gang in gangs:
         meta = gang.metadata
@@ -66,8 +68,8 @@ def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | Non
 
 
 def _chained(entries: Sequence[Entry]) -> Layout:
-    """The entries with their dependencies: the one before it, if both belong to one deployment or update
-    (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
+    """Return the entries with their dependencies. Each entry depends on the one before it if both belong to the same
+    deployment or update (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
     chained: list[Entry] = []
     for entry in entries:
         before = chained[-1] if chained else None
@@ -79,5 +81,5 @@ def _chained(entries: Sequence[Entry]) -> Layout:
 def adopted(
     live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
 ) -> Layout:
-    """The layout that live gangs show, with all members; that of a new replica if no gang is live."""
+    """Return the layout of the live gangs with all members added; if no gang is live, the layout of a new replica."""
     return fitted(live, components, observed, generation, epochs)

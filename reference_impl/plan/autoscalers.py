@@ -1,5 +1,5 @@
-"""HorizontalPodAutoscalers of standalone cliques and scaling groups (spec OBJ-111, OBJ-810, OBJ-811). The autoscaler
-owns `replicas` from then on: the operator does not write them again (OBJ-814)."""
+"""HorizontalPodAutoscalers of standalone cliques and scaling groups (spec OBJ-111, OBJ-810, OBJ-811). Once an
+autoscaler exists it owns `replicas`, and the operator no longer writes this field (OBJ-814)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference_impl.plan.children import Manifest, group_configs, set_reference,
 
 
 def of_replica(pcs: PodCliqueSet, index: int) -> Iterator[Manifest]:
-    """The autoscalers of one replica of a set."""
+    """Yield the autoscalers of one replica of a set."""
     name = pcs.metadata.name
     for template in standalone_templates(pcs):
         if (scale := template.spec.auto_scaling_config) is not None:

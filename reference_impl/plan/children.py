@@ -22,7 +22,7 @@ GroupOf = Callable[[str], PodCliqueScalingGroup | None]
 
 
 def owner_reference(api_version: str, kind: str, metadata: ObjectMeta) -> Manifest:
-    """A controller reference that blocks the owner's removal in foreground deletion."""
+    """Return a controller reference that blocks the owner's removal in foreground deletion."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -34,34 +34,35 @@ def owner_reference(api_version: str, kind: str, metadata: ObjectMeta) -> Manife
 
 
 def set_reference(pcs: PodCliqueSet) -> Manifest:
-    """The owner reference of objects that the set controls."""
+    """Return the owner reference for objects that the set controls."""
     return owner_reference(models.PODCLIQUESETS.api_version, "PodCliqueSet", pcs.metadata)
 
 
 def group_configs(pcs: PodCliqueSet) -> list[ScalingGroupConfig]:
-    """The configurations of a set's scaling groups."""
+    """Return the configurations of a set's scaling groups."""
     return pcs.spec.template.pod_clique_scaling_groups or []
 
 
 def standalone_templates(pcs: PodCliqueSet) -> list[CliqueTemplate]:
-    """The clique templates that are in no scaling group, in template order."""
+    """Return the clique templates that belong to no scaling group, in template order."""
     grouped = {name for config in group_configs(pcs) for name in config.clique_names}
     return [template for template in pcs.spec.template.cliques if template.name not in grouped]
 
 
 def template(pcs: PodCliqueSet, name: str) -> CliqueTemplate | None:
-    """The clique template of exactly this name (a suffix match would be wrong, OBJ-125)."""
+    """Return the clique template with exactly this name; None if there is none. Matching a suffix would be wrong
+    (OBJ-125)."""
     return next((t for t in pcs.spec.template.cliques if t.name == name), None)
 
 
 def publish_not_ready(pcs: PodCliqueSet) -> bool:
-    """Whether the headless services of a set publish pods that are not Ready (OBJ-240)."""
+    """Return whether the headless Services of a set publish pods that are not Ready (OBJ-240)."""
     config = pcs.spec.template.headless_service_config
     return config is not None and config.publish_not_ready_addresses
 
 
 def service(pcs: PodCliqueSet, index: int) -> Manifest:
-    """The headless service of a replica (OBJ-240)."""
+    """Return the headless Service of a replica (OBJ-240)."""
     name = names.service(pcs.metadata.name, index)
     return {
         "apiVersion": "v1",
@@ -88,7 +89,7 @@ def service(pcs: PodCliqueSet, index: int) -> Manifest:
 
 
 def right_service(pcs: PodCliqueSet, index: int, existing: Service) -> bool:
-    """Whether an existing service is as desired; checked for every replica in every pass."""
+    """Return whether an existing Service is as desired. This is checked for every replica in every reconcile."""
     desired_labels = {
         labels.MANAGED_BY: labels.MANAGER,
         labels.PART_OF: pcs.metadata.name,
@@ -104,7 +105,7 @@ def right_service(pcs: PodCliqueSet, index: int, existing: Service) -> bool:
 
 
 def scaling_group(pcs: PodCliqueSet, index: int, config: ScalingGroupConfig) -> Manifest:
-    """The scaling group object of a replica (OBJ-213)."""
+    """Return the scaling group object of a replica (OBJ-213)."""
     name = names.scaling_group(pcs.metadata.name, index, config.name)
     metadata: Manifest = {
         "name": name,
@@ -160,11 +161,11 @@ def _clique(
     if annotations:
         metadata["annotations"] = annotations
     spec = models.wire(template.spec)
-    # Pods have the priority class of the set (OBJ-256), which the hash includes.
+    # The set's priority class applies to all pods (OBJ-256), and the hash includes it.
     priority = pcs.spec.template.priority_class_name
     spec["podSpec"] = {**pod_spec, "priorityClassName": priority} if priority else pod_spec
     spec["minAvailable"] = template.spec.minimum
-    spec.pop("startsAfter", None)  # the template has names of templates, the object those of objects (OBJ-602)
+    spec.pop("startsAfter", None)  # the template refers to templates, the object to objects (OBJ-602)
     if starts_after := list(parents):
         spec["startsAfter"] = starts_after
     return {
@@ -184,7 +185,8 @@ def standalone_clique(
     channels: bool = False,
     policy: Policy = STANDARD,
 ) -> Manifest:
-    """A clique that is in no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled (OBJ-845)."""
+    """Return a clique that belongs to no scaling group (OBJ-211). `channels` says whether ComputeDomains are enabled
+    (OBJ-845)."""
     pod_spec = template.spec.pod_spec
     line_labels = _present(line.standalone_labels(names.replica(pcs.metadata.name, index)))
     return _clique(
@@ -211,7 +213,7 @@ def member_cliques(
     channels: bool = False,
     policy: Policy = STANDARD,
 ) -> Iterator[Manifest]:
-    """The cliques of replicas of a scaling group (OBJ-212, OBJ-253). A replica that no gang holds yet has none."""
+    """Yield the cliques of scaling group replicas (OBJ-212, OBJ-253), except of replicas that no gang holds yet."""
     index = int(group.metadata.label(labels.REPLICA_INDEX))
     templates = [t for name in config.clique_names if (t := template(pcs, name)) is not None]
     owner = owner_reference(models.SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
@@ -236,7 +238,8 @@ def member_cliques(
 
 
 def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
-    """The labels of a clique of a scaling group that name its gang; None is a label that must not be there."""
+    """Return the labels of a scaling group's clique that name its gang. The value None means that the label must be
+    absent."""
     awaited = placement.awaited(gang)
     return line.clique_labels(gang, awaited[0] if awaited else "")
 
@@ -257,8 +260,8 @@ def _group_environment(template_pods: int) -> list[Manifest]:
 
 
 def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifest:
-    """The pod spec with environment variables prepended in every container and init container. Variables of the
-    template with the same name are dropped (OBJ-252 to OBJ-254)."""
+    """Return the pod spec with environment variables prepended in every container and init container. Variables of the
+    template with the same names are dropped (OBJ-252 to OBJ-254)."""
     injected = {variable["name"] for variable in environment}
 
     def container(old: Manifest) -> Manifest:
@@ -273,19 +276,19 @@ def with_environment(pod_spec: Manifest, environment: list[Manifest]) -> Manifes
 
 
 def clique_config(pcs: PodCliqueSet, clique: PodClique) -> ScalingGroupConfig | None:
-    """The configuration of the scaling group that a clique belongs to; None for a standalone clique."""
+    """Return the configuration of the scaling group that a clique belongs to; None for a standalone clique."""
     group = clique.metadata.label(labels.SCALING_GROUP)
     return group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group) if group else None
 
 
 def group_config(pcs: PodCliqueSet, index: str, group: str) -> ScalingGroupConfig | None:
-    """The configuration of the scaling group object of this name."""
+    """Return the configuration of the scaling group object with this name; None if there is none."""
     name = group.removeprefix(f"{pcs.metadata.name}-{index}-")
     return next((config for config in group_configs(pcs) if config.name == name), None)
 
 
 def clique_template(pcs: PodCliqueSet, clique: PodClique) -> CliqueTemplate | None:
-    """The template of a clique object."""
+    """Return the template of a clique object; None if there is none."""
     group = clique.metadata.label(labels.SCALING_GROUP)
     if group:
         prefix = f"{group}-{clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)}-"

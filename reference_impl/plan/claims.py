@@ -1,5 +1,5 @@
-"""ResourceClaims of the three levels, and which of them a pod uses (spec OBJ-112, OBJ-113, OBJ-219, OBJ-820 to
-OBJ-826)."""
+"""ResourceClaims of sets, scaling groups and cliques, and which claims a pod uses (spec OBJ-112, OBJ-113, OBJ-219,
+OBJ-820 to OBJ-826)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reference_impl.plan.children import Manifest, clique_config, clique_templat
 from reference_impl.plan.reconcile_error import ReconcileError
 
 External = Callable[[str, str], Manifest | None]
-"""The spec of a ResourceClaimTemplate object by namespace and name; None if there is none."""
+"""Returns the spec of a ResourceClaimTemplate object by namespace and name; None if the object does not exist."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PlannedClaim:
 def _planned(
     owner: str, sharing: Sequence[CliqueSharing] | None, indices: Iterable[int], tags: dict[str, str], index_label: str
 ) -> Iterator[PlannedClaim]:
-    """The claims of one owner: one for all its replicas, or one per index."""
+    """Yield the claims of one owner: one claim for all its replicas, or one claim per index."""
     present = list(indices)
     for entry in sharing or ():
         if entry.scope == Scope.ALL_REPLICAS:
@@ -49,27 +49,27 @@ def _planned(
 
 
 def of_set(pcs: PodCliqueSet) -> list[PlannedClaim]:
-    """The claims of a set's own level."""
+    """Return the claims that the set itself owns."""
     sharing = pcs.spec.template.resource_sharing
     return list(_planned(pcs.metadata.name, sharing, range(pcs.spec.replicas), {}, labels.REPLICA_INDEX))
 
 
 def of_group(group: str, config: ScalingGroupConfig, replicas: int) -> list[PlannedClaim]:
-    """The claims of a scaling group's own level. `group` is its full name."""
+    """Return the claims that a scaling group owns. `group` is its full name."""
     tags, index_label = {labels.SCALING_GROUP: group}, labels.SCALING_GROUP_REPLICA_INDEX
     return list(_planned(group, config.resource_sharing, range(replicas), tags, index_label))
 
 
 def of_clique(clique: PodClique, template: CliqueTemplate, in_use: Iterable[int]) -> list[PlannedClaim]:
-    """The claims of a clique's own level. `in_use` are the indices of its pods: a pod keeps its claim even if its index
-    is beyond the replicas (OBJ-826)."""
+    """Return the claims that a clique owns. `in_use` holds the indices of its pods: a pod keeps its claim even if its
+    index is beyond the replicas (OBJ-826)."""
     indices = sorted({*range(clique.spec.replicas), *in_use})
     name = clique.metadata.name
     return list(_planned(name, template.resource_sharing, indices, {labels.PODCLIQUE: name}, labels.POD_INDEX))
 
 
 def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) -> Manifest:
-    """The spec of a new claim: templates of the set take precedence over those of the cluster (OBJ-820). Raises
+    """Return the spec of a new claim. Templates in the set take precedence over those in the cluster (OBJ-820). Raises
     ReconcileError if there is neither."""
     if not sharing.namespace:
         for claim_template in pcs.spec.template.resource_claim_templates or ():
@@ -84,7 +84,7 @@ def claim_spec(pcs: PodCliqueSet, sharing: CliqueSharing, external: External) ->
 
 
 def manifest(pcs: PodCliqueSet, claim: PlannedClaim, spec: Manifest, owner: Manifest) -> Manifest:
-    """The manifest of a claim (OBJ-219)."""
+    """Return the manifest of a claim (OBJ-219)."""
     return {
         "apiVersion": kubernetes.CLAIMS.api_version,
         "kind": "ResourceClaim",
@@ -99,8 +99,8 @@ def manifest(pcs: PodCliqueSet, claim: PlannedClaim, spec: Manifest, owner: Mani
 
 
 def of_pod(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str]] | None:
-    """The names of the claims of a pod by the pod's index, in the order of OBJ-824. None if the pods of the clique use
-    no claims."""
+    """Return a function that returns the names of a pod's claims by the pod's index, in the order of OBJ-824. Return
+    None if the pods of the clique use no claims."""
     template = clique_template(pcs, clique)
     if template is None:
         return None
@@ -118,13 +118,13 @@ def of_pod(pcs: PodCliqueSet, clique: PodClique) -> Callable[[int], list[str]] |
 
 
 def _in_scope(owner: str, sharing: Sequence[CliqueSharing], index: str) -> list[str]:
-    """The claims of an owner that its replica `index` uses; those for all replicas come first."""
+    """Return the claims of an owner that its replica `index` uses; claims for all replicas come first."""
     shared = [names.shared_claim(owner, s.name) for s in sharing if s.scope == Scope.ALL_REPLICAS]
     return shared + [names.replica_claim(owner, index, s.name) for s in sharing if s.scope != Scope.ALL_REPLICAS]
 
 
 def _in_set(sharing: SetSharing, template: CliqueTemplate, config: ScalingGroupConfig | None) -> bool:
-    """Whether the set's filter grants the claim to a clique (OBJ-825)."""
+    """Return whether the filter of the set's sharing grants the claim to a clique (OBJ-825)."""
     if (chosen := sharing.filter) is None:
         return True
     if template.name in (chosen.child_clique_names or ()):
@@ -137,7 +137,7 @@ def _in_group(sharing: GroupSharing, template: CliqueTemplate) -> bool:
 
 
 def with_claims(pod_spec: Manifest, claims: Sequence[str]) -> Manifest:
-    """The pod spec with these claims for every container of the template (OBJ-824)."""
+    """Return the pod spec with these claims added to every container of the template (OBJ-824)."""
     used = [{"name": name} for name in claims]
 
     def container(old: Manifest) -> Manifest:

@@ -13,16 +13,17 @@ class Kind(StrEnum):
     CLIQUE = "clique"
     """A standalone PodClique; its members are pods."""
     GROUP = "group"
-    """A PodCliqueScalingGroup; its members are its replicas, known by index."""
+    """A PodCliqueScalingGroup; its members are its replicas, identified by index."""
 
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """A component of the set. A clique and a scaling group may have the same name (COH-Q32)."""
+    """The key of a component of the set. It includes the kind, because a clique and a scaling group may have the same
+    name (COH-Q32)."""
 
     kind: Kind
     name: str
-    """Name in the set's template, not the full name of an object."""
+    """The name in the set's template, not the full name of an object."""
 
     def __str__(self) -> str:
         return f"{'PodClique' if self.kind is Kind.CLIQUE else 'PodCliqueScalingGroup'} {self.name}"
@@ -34,13 +35,15 @@ class Component:
 
     key: Key
     replicas: int
-    """Desired members: `spec.replicas` of the live object, or of the template if there is none yet."""
+    """The desired number of members: `spec.replicas` of the live object, or of the template if there is no object
+    yet."""
     min_available: int
     max_unavailable: int
 
     @property
     def minimum(self) -> int:
-        """Members that are taken together; all of them if there are fewer than `minAvailable` (COH-229b)."""
+        """The number of members that are moved together: `minAvailable`, or all members if there are fewer
+        (COH-229b)."""
         return max(1, min(self.min_available, self.replicas))
 
     @property
@@ -50,17 +53,17 @@ class Component:
 
     @property
     def floor(self) -> int:
-        """The number of members that stay available during an update (COH-152)."""
+        """The number of members that must stay available during an update (COH-152)."""
         return self.replicas - self.budget
 
 
 def clique(name: str, replicas: int, min_available: int, max_unavailable: int | None = None) -> Component:
-    """A standalone clique. `max_unavailable` defaults to `min_available` (COH-062)."""
+    """Return a standalone clique. `max_unavailable` defaults to `min_available` (COH-062)."""
     return _component(Kind.CLIQUE, name, replicas, min_available, max_unavailable)
 
 
 def group(name: str, replicas: int, min_available: int, max_unavailable: int | None = None) -> Component:
-    """A scaling group. `max_unavailable` defaults to `min_available` (COH-062)."""
+    """Return a scaling group. `max_unavailable` defaults to `min_available` (COH-062)."""
     return _component(Kind.GROUP, name, replicas, min_available, max_unavailable)
 
 
@@ -71,10 +74,10 @@ def _component(kind: Kind, name: str, replicas: int, min_available: int, max_una
 
 
 def cliques(components: Iterable[Component]) -> list[Component]:
-    """The standalone cliques."""
+    """Return the standalone cliques."""
     return [component for component in components if component.key.kind is Kind.CLIQUE]
 
 
 def groups(components: Iterable[Component]) -> list[Component]:
-    """The scaling groups."""
+    """Return the scaling groups."""
     return [component for component in components if component.key.kind is Kind.GROUP]

@@ -1,4 +1,4 @@
-"""Conditions as Kubernetes handles them: the transition time changes only with the status (OBJ-702)."""
+"""Conditions as Kubernetes handles them: the transition time changes only when the status changes (OBJ-702)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from reference_impl.api.models import Condition
 
 
 def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
-    """The condition of a type; None if there is none."""
+    """Return the condition of a type; None if there is none."""
     return next((condition for condition in conditions or () if condition.type == kind), None)
 
 
 def is_true(conditions: list[Condition] | None, kind: str) -> bool:
-    """Whether the condition of a type has the status True."""
+    """Return whether the condition of a type has the status True."""
     condition = find(conditions, kind)
     return condition is not None and condition.status == "True"
 
 
 def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
-    """The list with `new` in it; equal to the old one if only the transition time would differ."""
+    """Return the list with `new` in it. The result equals the old list if only the transition time would differ."""
     old = find(conditions, new.type)
     if old is not None and old.status == new.status:
         new = msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
@@ -29,7 +29,7 @@ def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
 
 
 def without(conditions: list[Condition] | None, kind: str) -> list[Condition] | None:
-    """The list without the condition of that type; the same list if it has none."""
+    """Return the list without the condition of this type; the same list if it has no such condition."""
     if find(conditions, kind) is None:
         return conditions
     return [condition for condition in conditions or () if condition.type != kind]

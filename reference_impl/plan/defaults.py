@@ -1,8 +1,8 @@
-"""Defaults of the mutating webhook for a PodCliqueSet (spec DEF-08 to DEF-15). Works on plain JSON: an invalid object
-passes through, and the schema or the validating webhook refuses it.
+"""The defaults that the mutating webhook sets in a PodCliqueSet (spec DEF-08 to DEF-15). It works on plain JSON: an
+invalid object passes through and is rejected by the schema or the validating webhook.
 
-Absent scalars that the CRD requires become their zero values, as if Go had decoded and encoded them (DFT-23): then the
-more specific rule reports the error (`must be greater than 0` rather than `is required`).
+Absent scalars that the CRD requires get their zero values, as if Go had decoded and encoded the object (DFT-23). The
+error then comes from the more specific rule (`must be greater than 0` instead of `is required`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects in a list, with their indices."""
+    """Yield the objects in a list, with their indices."""
     for i, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield i, item
@@ -40,8 +40,8 @@ def _zero(root: str, within: dict[str, Any], field: str, value: Any = "") -> Ite
 
 
 def patch(pcs: dict[str, Any], stored: Any = None) -> list[Operation]:
-    """The missing defaults of a set and its quantities in one notation, as JSON patch operations. `stored` is the set
-    that an update replaces."""
+    """Return the JSON patch operations that add missing defaults to a set and normalize the notation of its quantities.
+    `stored` is the set that an update replaces."""
     spec = _mapping(pcs.get("spec"))
     template = spec.get("template")
     if not isinstance(template, dict):
@@ -74,8 +74,9 @@ def _template(template: dict[str, Any]) -> Iterator[Operation]:
 
 
 def _rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
-    """Default `maxUnavailable` of standalone cliques and scaling groups (COH-062). A set that names no strategy gets
-    none, and neither does a stored set with another strategy: it never opted in (COH-278)."""
+    """Default `maxUnavailable` of standalone cliques and scaling groups (COH-062). There is no default for a set
+    without a strategy, nor for a stored set with a strategy other than Coherent, because it never opted in
+    (COH-278)."""
     coherent = strategy == UpdateStrategyType.COHERENT
     if not coherent and not (created and strategy == UpdateStrategyType.ROLLING_RECREATE):
         return
@@ -106,7 +107,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _termination_delay(delay: Any) -> Iterator[Operation]:
-    """Default the delay; write a given one as Go does; leave an invalid one for validation."""
+    """Default the delay. Rewrite an existing value in Go's notation, and leave an invalid value to the validation."""
     if delay is None:
         yield _add(f"{ROOT}/terminationDelay", DEFAULT_DELAY)
     elif isinstance(delay, str):
@@ -134,7 +135,7 @@ def _clique(root: str, spec: dict[str, Any]) -> Iterator[Operation]:
     replicas = spec.get("replicas") or 1
     if not spec.get("replicas"):
         yield _add(f"{root}/replicas", replicas)
-    # All replicas, after these have been defaulted themselves (DEF-11 and DEF-12).
+    # The default is the number of replicas, after that has been defaulted itself (DEF-11 and DEF-12).
     yield from _zero(root, spec, "minAvailable", replicas)
     yield from _scale(f"{root}/autoScalingConfig", spec.get("autoScalingConfig"), replicas)
     pod = spec.get("podSpec")

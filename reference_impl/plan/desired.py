@@ -1,7 +1,8 @@
 """The desired state of a PodCliqueSet and of a scaling group, as a value.
 
-`of_set` and `of_group` compute which objects should exist, in order of creation. `control/` compares them with what
-exists and applies the difference: it creates what is missing, corrects what differs and deletes the surplus.
+`of_set` and `of_group` compute which objects should exist, in the order of creation. `control/` compares them with the
+existing objects and writes the difference: it creates missing objects, corrects objects that differ and deletes the
+surplus.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from reference_impl.plan.topology import SetTopology
 
 T = TypeVar("T", bound=Object)
 PlacementOf = Callable[[int], Placement]
-"""The gangs of a replica by its index."""
+"""Returns the gangs of a replica, by the replica's index."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Child:
 
 @dataclass(frozen=True)
 class StandaloneClique(Child):
-    """A clique in no scaling group, and its template."""
+    """A clique that belongs to no scaling group, and its template."""
 
     template: CliqueTemplate
 
@@ -66,12 +67,13 @@ class DesiredAutoscaler(Child):
 
     manifest: Manifest
     name_taken: bool
-    """Whether an earlier autoscaler of the set has the same name: a clique's and a scaling group's may (OBJ-123)."""
+    """Whether an earlier autoscaler of the set has the same name, which a clique and a scaling group may have in common
+    (OBJ-123)."""
 
 
 @dataclass(frozen=True)
 class DesiredReplica:
-    """The objects of one replica of a set, in order of creation (OBJ-302)."""
+    """The objects of one replica of a set, in the order of creation (OBJ-302)."""
 
     index: int
     objects: tuple[Child, ...]
@@ -87,7 +89,7 @@ class DesiredDomain:
 
 @dataclass(frozen=True)
 class DesiredSet:
-    """The desired state of a set: its own claims and ComputeDomains, then the objects of each replica."""
+    """The desired state of a set: its own claims and ComputeDomains, and the objects of each replica."""
 
     pcs: PodCliqueSet
     claims: tuple[PlannedClaim, ...]
@@ -96,7 +98,7 @@ class DesiredSet:
 
     @cached_property
     def names(self) -> frozenset[tuple[str, str]]:
-        """Kind and name of every object that may exist."""
+        """The kind and name of every object that may exist."""
         pcs = self.pcs.metadata.name
         keys = {("ResourceClaim", claim.name) for claim in self.claims}
         keys |= {("ComputeDomain", names.compute_domain(pcs, domain.index, domain.group)) for domain in self.domains}
@@ -105,7 +107,7 @@ class DesiredSet:
         return frozenset(keys)
 
     def surplus(self, kind: str, present: Iterable[T]) -> Iterator[T]:
-        """The objects of a kind that should not exist and are not being deleted yet."""
+        """Yield the objects of a kind that should not exist and are not being deleted yet."""
         for item in present:
             if (kind, item.metadata.name) not in self.names and item.metadata.deletion_timestamp is None:
                 yield item
@@ -114,7 +116,7 @@ class DesiredSet:
 def of_set(
     pcs: PodCliqueSet, placement: PlacementOf, line: Line, levels: SetTopology, *, domains: bool = False
 ) -> DesiredSet:
-    """The desired state of a set. `domains` says whether ComputeDomains are enabled."""
+    """Return the desired state of a set. `domains` says whether ComputeDomains are enabled."""
     indices = range(pcs.spec.replicas)
     groups = mnnvl.groups(pcs) if domains else []
     autoscaler_names: set[str] = set()
@@ -129,8 +131,9 @@ def of_set(
 def _replica(
     pcs: PodCliqueSet, index: int, placement: Placement, line: Line, levels: SetTopology, autoscaler_names: set[str]
 ) -> DesiredReplica:
-    """The objects of one replica: service, cliques, scaling groups, gangs, then autoscalers. `autoscaler_names` are
-    those of the autoscalers of the replicas before it."""
+    """Return the objects of one replica in order: Service, cliques, scaling groups, gangs, autoscalers.
+    `autoscaler_names` holds the names of the autoscalers of earlier replicas; the names of this replica's autoscalers
+    are added to it."""
     name = pcs.metadata.name
     planned = gangs.planned(pcs, index, placement, line, levels)
     objects: list[Child] = [
@@ -157,12 +160,12 @@ def _replica(
 
 @dataclass(frozen=True)
 class DesiredMembers:
-    """The desired state of a scaling group: its claims, and the cliques of all its replicas, base and scaled."""
+    """The desired state of a scaling group: its claims, and the cliques of its replicas."""
 
     claims: tuple[PlannedClaim, ...] | None
     """None if the group shares no resources."""
     cliques: Mapping[str, Manifest]
-    """Manifests by name, in order of creation."""
+    """Manifests by name, in the order of creation."""
 
 
 def of_group(
@@ -176,7 +179,8 @@ def of_group(
     channels: bool = False,
     policy: Policy = STANDARD,
 ) -> DesiredMembers:
-    """The desired state of these replicas of a scaling group. `channels` says whether ComputeDomains are enabled."""
+    """Return the desired state of these replicas of a scaling group. `channels` says whether ComputeDomains are
+    enabled."""
     planned_claims = (
         claims.of_group(group.metadata.name, config, group.spec.replicas) if config.resource_sharing else None
     )

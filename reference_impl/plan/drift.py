@@ -12,12 +12,12 @@ from reference_impl.plan import ownership
 from reference_impl.plan.children import Manifest
 
 _WHOLE = ("selector", "rules", "subjects", "roleRef")
-"""Fields compared as a whole: the API server adds no defaults to them."""
+"""Fields that are compared as a whole, because the API server adds no defaults to them."""
 
 
 def correction(manifest: Manifest, existing: Object) -> Manifest:
-    """The merge patch that corrects the object; empty if it matches. Additions of other clients (labels, defaults) are
-    kept. Fields that the model does not have are immutable, and are not compared."""
+    """Return the merge patch that corrects the object; empty if it matches. Additions by other clients (labels,
+    defaults) are kept. Fields that the model lacks are immutable and are not compared."""
     current = models.wire(existing)
     fields = msgspec.structs.fields(cast(msgspec.Struct, existing))
     compared = {field.encode_name for field in fields} - {"metadata", "status"}
@@ -49,7 +49,7 @@ def _differing(desired: Manifest, current: Manifest) -> Manifest:
 
 
 def _within(desired: Any, current: Any) -> bool:
-    """Whether the current value contains the desired one; the API server may have added defaults."""
+    """Return whether the current value contains the desired one; the API server may have added defaults."""
     if isinstance(desired, dict) and isinstance(current, dict):
         return all(_within(value, current.get(key)) for key, value in desired.items())
     if isinstance(desired, list) and isinstance(current, list):

@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `90m` is `1h30m0s` (spec DEF-08)."""
+"""Durations in Go's notation, in which `90m` is written `1h30m0s` (spec DEF-08)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PART = r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|μs|ms|s|m|
 _PARTS = re.compile(_PART)
 _WHOLE = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:{re.sub(r'[?]P<[a-z]+>', '?:', _PART)})+|0)")
 LONGEST = 2**63 - 1
-"""Nanoseconds are an int64 in Go."""
+"""The maximum number of nanoseconds, which Go stores as an int64."""
 _LONGEST_TEXT = 200
 
 
 def parse(text: str) -> int:
-    """Nanoseconds. Raises ValueError if Go's time.ParseDuration would return an error."""
+    """Return a duration in nanoseconds. Raises ValueError where Go's time.ParseDuration would return an error."""
     match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None:
         raise ValueError(f"invalid duration {text[:_LONGEST_TEXT]!r}")
@@ -35,7 +35,7 @@ def parse(text: str) -> int:
 
 
 def canonical(nanoseconds: int) -> str:
-    """The text that Go's Duration.String returns."""
+    """Return the text that Go's Duration.String returns."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)

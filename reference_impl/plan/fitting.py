@@ -1,6 +1,6 @@
-"""A layout in which each member is in exactly one gang (spec GM-38 to GM-42, COH-059, COH-178, COH-215).
+"""Fits a layout, so that each member is in exactly one gang (spec GM-38 to GM-42, COH-059, COH-178, COH-215).
 
-A layout has to be fitted when a clique or a scaling group was scaled, and when the PodGangMap was edited by hand.
+This is necessary after a clique or a scaling group was scaled, and after the PodGangMap was edited by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reference_impl.plan.observed import Observed
 
 
 def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
-    """The violations of the rule that a layout holds each member of each component once."""
+    """Return the violations of the rule that a layout holds each member of each component exactly once."""
     result = []
     for component in cliques(components):
         pods = sum(pods_of_clique(layout, component.key.name).values())
@@ -32,8 +32,8 @@ def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
 
 
 def fits(layout: Layout, components: Sequence[Component]) -> bool:
-    """Whether the layout holds each member of all components once and nothing else, with standalone pods in anchors
-    only, dependencies on what is there, and a place for replicas that scaling adds."""
+    """Return whether the layout holds each member of all components exactly once and nothing else, with standalone pods
+    only in anchors, dependencies only on existing entries, and an entry for replicas that scaling adds."""
     component_keys = {component.key for component in components}
     return (
         not violations(layout, components)
@@ -53,11 +53,12 @@ def fitted(
     epochs: Epochs,
     live: Layout = (),
 ) -> Layout:
-    """The layout with each member of all components in one gang, and with no other components.
+    """Return the layout with each member of all components in one gang, and without any other component.
 
-    `live` is the layout of the gangs that exist: a member that the layout has lost returns to its gang of there, and an
-    entry keeps the role that its gangs have. Other members are new: a replica of a scaling group joins the entry for
-    those that scaling adds, a pod the newest anchor. Where there is no anchor, the layout is that of a new replica.
+    `live` is the layout of the existing gangs. A member that the layout has lost returns to the gang that holds it
+    there, and an entry keeps the role that its gangs have. All other missing members are new: a scaling group replica
+    joins the entry for replicas that scaling adds, and a pod joins the newest anchor. If there is no anchor, the result
+    is the layout of a new replica.
     """
     work = _Fitting(layout, observed, generation, epochs, live)
     if not any(entry.anchor for entry in work.entries.values()):
@@ -83,7 +84,7 @@ def _restricted(entry: Entry, component_keys: set[Key]) -> Entry:
 
 
 class _Fitting:
-    """The entries of a layout while members are assigned, by key."""
+    """The entries of a layout, by key, while members are being assigned."""
 
     def __init__(self, layout: Layout, observed: Observed, generation: str, epochs: Epochs, live: Layout) -> None:
         self._observed, self._generation, self._epochs = observed, generation, epochs
@@ -96,12 +97,12 @@ class _Fitting:
         return replace(entry, role=role, cliques=entry.cliques if role is Role.ANCHOR else {})
 
     def restore(self) -> None:
-        """Return all live entries that the layout has lost, without their members."""
+        """Restore all live entries that the layout has lost, without their members."""
         for key in self._live:
             self._restored(key)
 
     def assign_indices(self, component: Component) -> None:
-        """Put each replica of a scaling group into one entry, and remove those beyond `spec.replicas`."""
+        """Assign each replica of a scaling group to one entry, and remove replicas beyond `spec.replicas`."""
         group = component.key.name
         holders: dict[int, list[str]] = {}
         for entry in self.entries.values():
@@ -115,15 +116,16 @@ class _Fitting:
             self.entries[key] = entry.with_indices(group, indices_by_entry.get(key, ()))
 
     def _entry_of(self, key: Key, index: int, holders: list[str]) -> str | None:
-        """The entry that holds a replica; of several `holders` the one where it runs, else the newest."""
+        """Return the entry that holds a replica; None if there is none. If there are several `holders`, choose the
+        entry where the replica runs, or else the newest."""
         replica = self._observed.replicas.get(key.name, {}).get(index)
         if replica is not None and (replica.entry in holders or (not holders and self._restored(replica.entry))):
             return replica.entry
         return holders[-1] if holders else None
 
     def for_scale_out(self) -> str:
-        """The newest entry for replicas that scaling adds, also if there are none (GM-40, GM-42). A new one depends on
-        the oldest anchor of its own generation (GM-155)."""
+        """Return the newest entry for replicas that scaling adds; create an entry if there is none (GM-40, GM-42). A
+        new entry depends on the oldest anchor of its own generation (GM-155)."""
         for entry in reversed(self.entries.values()):
             if entry.role is Role.SCALE_OUT:
                 return entry.key
@@ -137,7 +139,7 @@ class _Fitting:
         return key
 
     def assign_pods(self, component: Component) -> None:
-        """Give a clique as many places as it has replicas. Surplus ones are taken from the newest entry first
+        """Give a clique as many places as it has replicas. Surplus places are removed from the newest entry first
         (GM-39)."""
         key = component.key
         surplus = sum(entry.count(key) for entry in self.entries.values()) - component.replicas
@@ -154,19 +156,20 @@ class _Fitting:
             self._add(key, self._home(key), -surplus)
 
     def _shrinking(self) -> list[Entry]:
-        """The entries in the order in which they give places up."""
+        """Return the entries in the order in which they give up places."""
         return list(self.entries.values())[::-1]
 
     def _homeless(self, key: Key) -> dict[str, int]:
-        """Entry → how many more pods of a clique it has than the layout has places for."""
+        """Return, for each entry, the number of a clique's pods that exceed the places in the layout."""
         present = Counter(pod.entry for pod in self._observed.pods.get(key.name, ()))
         for entry in self.entries.values():
             present[entry.key] -= entry.count(key)
         return {entry: count for entry, count in sorted(present.items()) if count > 0}
 
     def _home(self, key: Key) -> str:
-        """The entry that gets places for which there are no pods: the newest anchor that holds the clique (COH-245). If
-        it is an old one, nothing is created in it, and the update moves these places first (COH-178)."""
+        """Return the entry that gets places for which there are no pods: the newest anchor that holds the clique
+        (COH-245), or else the newest anchor. If the anchor is outdated, no pods are created in it, and the update moves
+        these places first (COH-178)."""
         all_anchors = [entry for entry in self.entries.values() if entry.anchor]
         return (next((anchor for anchor in reversed(all_anchors) if anchor.count(key)), None) or all_anchors[-1]).key
 
@@ -175,7 +178,7 @@ class _Fitting:
         self.entries[entry] = current.with_pods(key.name, current.count(key) + pods)
 
     def _restored(self, key: str) -> bool:
-        """Whether an entry is in the layout, or has returned to it from the live gangs."""
+        """Return whether an entry is in the layout, after restoring it from the live gangs if necessary."""
         if key not in self.entries and key in self._live:
             lost = replace(self._live[key], cliques={}, groups={})
             entries = sorted([*self.entries.values(), lost], key=lambda entry: order(entry.key))

@@ -1,5 +1,5 @@
-"""Pods that an operator of the other line of the contract has put into its gangs: which gangs hold them from now on
-(spec GM-80 to GM-85). Pods keep their uids, specs and nodes, and all labels but those that name gangs."""
+"""Pods in the gangs of an operator of the other release line: which gangs hold these pods from now on (spec GM-80 to
+GM-85). Pods keep their uids, specs, nodes, and all labels except those that name gangs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CONDITION = "PodGangMigrationInProgress"
 
 
 def running(pcs: PodCliqueSet) -> bool:
-    """Whether the gangs of a set are being migrated. Until then nothing else happens to its cliques and groups
-    (GM-83)."""
+    """Return whether the gangs of a set are being migrated. Until that has finished, nothing else is done to the set's
+    cliques and scaling groups (GM-83)."""
     return pcs.status is not None and conditions.is_true(pcs.status.conditions, CONDITION)
 
 
 def condition(now: str) -> Condition:
-    """The condition of a set whose gangs are being migrated (GM-80)."""
+    """Return the condition of a set whose gangs are being migrated (GM-80)."""
     return Condition(
         type=CONDITION,
         status="True",
@@ -32,13 +32,13 @@ def condition(now: str) -> Condition:
 
 
 def foreign(line: Line, pcs: PodCliqueSet, gangs: Iterable[PodGang]) -> bool:
-    """Whether any of the gangs of a set is named as on the other line."""
+    """Return whether any gang of a set has a name of the other release line."""
     name = pcs.metadata.name
     return any(not line.knows(names.replica(name, ownership.replica_index(gang)), gang.metadata.name) for gang in gangs)
 
 
 def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> Manifest:
-    """The merge patch that assigns a clique; empty if there is nothing to do."""
+    """Return the merge patch that assigns a clique to its gang; empty if there is nothing to do."""
     if not clique.metadata.label(labels.SCALING_GROUP):
         index = clique.metadata.label(labels.REPLICA_INDEX)
         return template_drift.marks(clique, line.standalone_labels(names.replica(pcs.metadata.name, index)))
@@ -47,8 +47,8 @@ def clique_change(line: Line, pcs: PodCliqueSet, clique: PodClique, placement: P
 
 
 def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
-    """The merge patch that assigns a pod of a clique; empty if there is nothing to do. The annotation with which a pod
-    belongs to a gang for KAI says the same (GM-90)."""
+    """Return the merge patch that assigns a pod of a clique to its gang; empty if there is nothing to do. It also
+    updates the annotation that assigns a pod to a gang for KAI (GM-90)."""
     gang = gang_of(pcs, clique, placement)
     if gang is None or pod.terminating:
         return {}
@@ -59,7 +59,7 @@ def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, place
 
 
 def gang_of(pcs: PodCliqueSet, clique: PodClique, placement: Placement) -> str | None:
-    """The gang that holds the pods of a clique; None if there is none, or several."""
+    """Return the gang that holds the pods of a clique; None if there is no such gang or more than one."""
     if config := children.clique_config(pcs, clique):
         return placement.gang_of(config.name, int(clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)))
     template = children.clique_template(pcs, clique)

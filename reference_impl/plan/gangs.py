@@ -1,5 +1,5 @@
-"""PodGangs: which ones exist, their contents, and when they are complete (spec OBJ-401 to OBJ-432, GS-F01 to GS-F17).
-Which gang a pod belongs to is decided by the layout of its replica (`layout.py`)."""
+"""PodGangs: which gangs exist, their contents, and when they are complete (spec OBJ-401 to OBJ-432, GS-F01 to GS-F17).
+The layout of a replica (`layout.py`) decides which gang a pod belongs to."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class PlannedGang:
 
     name: str
     minimums: dict[str, int] = field(hash=False)
-    """Clique name → how many of its pods must be placed at least, in podgroup order."""
+    """The minimum number of pods to place of each clique, in the order of the PodGroups."""
     topology: GangTopology | None = field(default=None, hash=False)
     of_cliques: dict[str, GangTopology] = field(default_factory=dict, hash=False)
-    """Constraints of single cliques, by clique name."""
+    """Topology constraints of single cliques, by clique name."""
     of_groups: list[TopologyGroup] = field(default_factory=list, hash=False)
-    """Constraints of the scaling group replicas in a base gang."""
+    """Topology constraints of the scaling group replicas in a base gang."""
     labels: dict[str, str] = field(default_factory=dict, hash=False)
-    """Labels beyond those of every gang."""
+    """Labels in addition to those that every gang has."""
 
     @property
     def constrained(self) -> bool:
@@ -65,7 +65,7 @@ class PlannedGang:
 def planned(
     pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
 ) -> list[PlannedGang]:
-    """The gangs of a replica of a set."""
+    """Return the gangs of a replica of a set."""
     oldest = next((entry.key for entry in placement.layout if entry.anchor), None)
     holders = Counter(clique for gang in placement.gangs.values() for clique in gang.cliques)
     undivided = {clique for clique, count in holders.items() if count == 1}
@@ -84,9 +84,10 @@ def _planned(
     topology: SetTopology,
     undivided: Collection[str],
 ) -> PlannedGang:
-    """A gang. A standalone clique that is `undivided`, all of it in this gang, needs its minimum even if it was scaled
-    below that (GM-36). A gang that holds a part of a clique, as during an update, needs no more than that part (GM-37):
-    otherwise a pod that is replaced there would wait for pods that are in other gangs."""
+    """Return a planned gang. A standalone clique that is `undivided`, with all its pods in this gang, needs its minimum
+    even if it was scaled below the minimum (GM-36). A gang that holds a part of a clique, as during an update, needs at
+    most that part (GM-37): with a higher minimum, a replacement pod in this gang would wait for pods that are in other
+    gangs."""
     templates: dict[str, CliqueTemplate] = {}
     minimums: dict[str, int] = {}
     for standalone in standalone_templates(pcs) if gang.entry.anchor else ():
@@ -121,14 +122,14 @@ def _planned(
                     )
                 )
     of_cliques: dict[str, GangTopology] = {}
-    if topology.levels:  # else there is nothing to translate, which is the usual case for every gang in every pass
+    if topology.levels:  # usually there are no levels, and this runs for every gang in every reconcile
         translated = {clique: topology.translated(t.topology_constraint) for clique, t in templates.items()}
         of_cliques = {clique: one for clique, one in translated.items() if one is not None}
     return PlannedGang(name, minimums, constraint, of_cliques, of_groups, line.gang_labels(index, gang.entry))
 
 
 def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:
-    """Labels of a gang on both lines of the contract (OBJ-214, OBJ-230, OBJ-521)."""
+    """Return the labels of a gang that are the same on both release lines (OBJ-214, OBJ-230, OBJ-521)."""
     grove_labels = {
         **labels.common(pcs.metadata.name, "podgang"),
         labels.SCHEDULER_NAME: set_scheduler(pcs, scheduler_name),
@@ -139,21 +140,21 @@ def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str]
 def gang_annotations(
     pcs: PodCliqueSet, gang: PlannedGang, binding: str, existing: dict[str, str] | None
 ) -> dict[str, str]:
-    """Annotations of a gang (OBJ-230, OBJ-452). Unlike upstream's, it keeps those that other clients have added, among
-    them that of the back-end for KAI (OBJ-526)."""
+    """Return the annotations of a gang (OBJ-230, OBJ-452). Unlike upstream, keep annotations that other clients have
+    added, such as that of the KAI back-end (OBJ-526)."""
     desired_annotations = {**(existing or {}), **labels.mirrored({}, None, pcs.metadata.annotations)}
     desired_annotations.pop(labels.TOPOLOGY_NAME, None)
     return {**desired_annotations, labels.TOPOLOGY_NAME: binding} if gang.constrained else desired_annotations
 
 
 def set_scheduler(pcs: PodCliqueSet, default: str) -> str:
-    """The scheduler of a set: the first one that a clique names, else the default."""
+    """Return the scheduler of a set: the first one that a clique names, or else the default."""
     scheduler_names = (t.spec.pod_spec.get("schedulerName") for t in pcs.spec.template.cliques)
     return next((name for name in scheduler_names if name), default)
 
 
 def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
-    """A new gang with all its groups and without pod references."""
+    """Return a new gang with all its groups and without pod references."""
     metadata: Manifest = {
         "name": gang.name,
         "namespace": pcs.metadata.namespace,
@@ -188,8 +189,8 @@ def drift(
     binding: str,
     pods: Callable[[], list[Pod]],
 ) -> Manifest:
-    """The merge patch that corrects a gang; empty if it is as desired. `tags` are the desired labels, `pods` returns
-    the pods of its cliques."""
+    """Return the merge patch that corrects a gang; empty if the gang is as desired. `tags` are the desired labels, and
+    `pods` returns the pods of its cliques."""
     metadata, spec = _metadata_drift(pcs, gang, existing, tags, binding), _spec_drift(pcs, gang, existing, pods)
     return {key: value for key, value in (("metadata", metadata), ("spec", spec)) if value}
 
@@ -220,14 +221,14 @@ def _spec_drift(pcs: PodCliqueSet, gang: PlannedGang, existing: PodGang, pods: C
         body["topologyConstraint"] = _whole(gang.topology)
     if (existing.spec.topology_constraint_group_configs or []) != gang.of_groups:
         body["topologyConstraintGroupConfigs"] = wire(gang.of_groups) or None
-    # The field may be "" or absent: both mean no class, and a write does not distinguish them (OBJ-420).
+    # "" and an absent field both mean that there is no class, and a write does not distinguish them (OBJ-420).
     if (existing.spec.priority_class_name or "") != (pcs.spec.template.priority_class_name or ""):
         body["priorityClassName"] = pcs.spec.template.priority_class_name
     return body
 
 
 def _whole(topology: GangTopology | None) -> Manifest | None:
-    """The constraint for a merge patch: absent fields are removed."""
+    """Return the constraint for a merge patch, in which None removes a field."""
     if topology is None or topology.pack_constraint is None:
         return None
     pack = topology.pack_constraint
@@ -235,7 +236,7 @@ def _whole(topology: GangTopology | None) -> Manifest | None:
 
 
 def by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
-    """The pods of a gang that are not terminating, by clique (OBJ-412)."""
+    """Return the pods of a gang that are not terminating, by clique (OBJ-412)."""
     pods_by_clique: dict[str, list[Pod]] = {}
     for pod in pods:
         controller = pod.metadata.controller
@@ -245,8 +246,8 @@ def by_clique(pods: Iterable[Pod], gang: str) -> dict[str, list[Pod]]:
 
 
 def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) -> list[PodGroup]:
-    """The gang's groups with references to all their pods that are not terminating, sorted by name. `minimums` are
-    those of the planned groups, or None to keep the gang's own."""
+    """Return the gang's groups with references to all their pods that are not terminating, sorted by name. `minimums`
+    holds the minimums of the planned groups; None keeps those of the gang."""
     members = by_clique(pods, gang.metadata.name)
     if minimums is None:
         minimums = {group.name: group.min_replicas for group in gang.spec.podgroups}
@@ -268,8 +269,8 @@ def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Pod]) 
 def complete(
     gang: PodGang, groups: list[PodGroup], clique: Callable[[str], PodClique | None], shares: Mapping[str, int]
 ) -> bool:
-    """Whether every clique of the gang exists and has all its pods in this gang (OBJ-431). `shares`: standalone clique
-    → how many of its pods the gang holds."""
+    """Return whether every clique of the gang exists and has all its pods in this gang (OBJ-431). `shares` holds the
+    number of pods of each standalone clique that the gang holds."""
     for group in groups:
         owner = clique(group.name)
         if owner is None:
@@ -282,28 +283,28 @@ def complete(
 
 
 def standalone_pods(pcs: PodCliqueSet, index: int, gang: EntryGang) -> dict[str, int]:
-    """Standalone clique → how many of its pods a gang holds."""
+    """Return the number of pods of each standalone clique that a gang holds."""
     return {names.clique(pcs.metadata.name, index, name): count for name, count in gang.cliques.items()}
 
 
 def ever_scheduled(gang: PodGang) -> bool:
-    """Whether a gang has been scheduled, as far as it says so itself."""
+    """Return whether a gang has ever been scheduled, according to its own status."""
     return gang.status is not None and gang.status.last_scheduled is not None
 
 
 def ever_ready(gang: PodGang) -> bool:
-    """Whether a gang has been Ready, as far as it says so itself."""
+    """Return whether a gang has ever been Ready, according to its own status."""
     return gang.status is not None and gang.status.last_ready is not None
 
 
 def initialized(gang: PodGang) -> bool:
-    """Whether the gang has the condition Initialized."""
+    """Return whether the gang's condition Initialized is True."""
     conditions = gang.status.conditions if gang.status else None
     return any(c.type == INITIALIZED and c.status == "True" for c in conditions or ())
 
 
 def initialized_condition(is_complete: bool, now: str) -> Condition:
-    """The condition that tells the scheduler whether all pods of the gang have been created (GS-F17)."""
+    """Return the condition that tells the scheduler whether all pods of the gang have been created (GS-F17)."""
     if is_complete:
         return Condition(
             type=INITIALIZED,

@@ -1,4 +1,4 @@
-"""The removal of scheduling gates from pods (spec GS-01 to GS-05, OBJ-501 to OBJ-504, GM-64 to GM-66)."""
+"""Removal of the scheduling gates of pods (spec GS-01 to GS-05, OBJ-501 to OBJ-504, GM-64 to GM-66)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def removable(
     awaited: Iterable[PodGang | None],
     scheduled: Callable[[str], int],
 ) -> list[Pod]:
-    """The pods of a clique in a gang whose gate may be removed now.
+    """Return the pods of a clique in a gang whose gate may be removed now.
 
-    `awaited` are the gangs that have to be scheduled before (None: not created yet); `scheduled` returns the number of
+    `awaited` holds the gangs that must be scheduled first (None: not created yet); `scheduled` returns the number of
     bound pods of a clique by name.
     """
     if gang is None or not gangs.initialized(gang):
@@ -31,7 +31,7 @@ def removable(
 
 
 def been_scheduled(gang: PodGang, scheduled: Callable[[str], int]) -> bool:
-    """Whether a gang was scheduled once, or the minimum of each of its groups is bound."""
+    """Return whether a gang has ever been scheduled, or the minimum of each of its groups is bound."""
     if gangs.ever_scheduled(gang):
         return True
     return bool(gang.spec.podgroups) and all(

@@ -1,7 +1,7 @@
-"""Hashes of clique templates and of whole sets: equal hashes mean unchanged templates (docs/hashes.md).
+"""Hashes of clique templates and of whole sets. Equal hashes mean unchanged templates (docs/hashes.md).
 
-A `Policy` says which scheme is written and which other schemes are recognised. It is part of the configuration; every
-function takes it as an argument.
+A `Policy` says in which scheme hashes are written and which other schemes are recognized. It is part of the
+configuration, and every function takes it as an argument.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ def _template(template: CliqueTemplate, priority_class: str | None) -> Template:
 
 
 def known_template(template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD) -> CurrentHashes:
-    """The hashes of a clique's template: values of `grove.io/pod-template-hash` of the clique and its pods."""
+    """Return the hashes of a clique template, which are values of `grove.io/pod-template-hash` on the clique and its
+    pods."""
     return _of_template(_template(template, priority_class), policy)
 
 
 def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-    """The generation hashes of a set: values of `status.currentGenerationHash`. It changes if any template changes.
-    The order of cliques matters only if it is the startup order."""
+    """Return the generation hashes of a set, which are values of `status.currentGenerationHash`. They change if any
+    template changes. The order of cliques matters only if it is the startup order."""
     set_template = pcs.spec.template
     templates = tuple(_template(template, set_template.priority_class_name) for template in set_template.cliques)
     return _of_set(templates, set_template.clique_startup_type == StartupType.IN_ORDER, policy)
 
 
 def window(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Window:
-    """All hashes that count as current in the stored state of a set."""
+    """Return all hashes that count as current in the stored state of a set."""
     set_template = pcs.spec.template
     templates = {
         template.name: known_template(template, set_template.priority_class_name, policy)

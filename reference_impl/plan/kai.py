@@ -1,5 +1,5 @@
-"""The objects of Grove's back-end for the scheduler KAI: a PodGroup for each PodGang, the marks of its pods, and a
-Topology for each ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08)."""
+"""The objects of Grove's back-end for the KAI scheduler: a PodGroup for each PodGang, labels and annotations of its
+pods, and a Topology for each ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08)."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from reference_impl.plan.children import Manifest, owner_reference
 
 SCHEDULER = "kai-scheduler"
 QUEUE = "kai.scheduler/queue"
-"""Label or annotation of a set, or of its clique templates; the label takes precedence (ANN-05, OBJ-528)."""
+"""Label or annotation of a set or of its clique templates; the label takes precedence (ANN-05, OBJ-528)."""
 SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"
-"""Annotation of gangs and pods: KAI's own podgrouper leaves them alone."""
+"""Annotation of gangs and pods that tells KAI's own podgrouper to ignore them."""
 POD_GROUP = "pod-group-name"
-"""Annotation of a pod: its PodGroup."""
+"""Annotation of a pod that names its PodGroup."""
 SUBGROUP = "kai.scheduler/subgroup-name"
-"""Label of a pod: its subgroup, which is named after its clique."""
+"""Label of a pod that names its subgroup, which has the name of the pod's clique."""
 TOPOLOGY = "kai.scheduler/topology"
-"""Annotation of a gang whose topology is not that of a ClusterTopologyBinding."""
+"""Annotation of a gang whose topology does not come from a ClusterTopologyBinding."""
 MAPPING_FAILED = "KAIBackendMappingFailed"
 
 
 class KaiMappingError(Exception):
-    """A gang that cannot be written as a PodGroup; `str()` is the note of the event about it."""
+    """A gang that cannot be expressed as a PodGroup of KAI; `str()` is the note of the event about it."""
 
 
 def queue_of(own_labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> str:
-    """The queue that the labels or annotations of an object name; empty if they name none."""
+    """Return the queue that the labels or annotations of an object name; empty if they name none."""
     return (own_labels or {}).get(QUEUE) or (annotations or {}).get(QUEUE) or ""
 
 
 def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
-    """The queue of a gang: that of its set, or else the only one among the clique templates (OBJ-528). A gang without a
-    set names its queue itself. Raises KaiMappingError."""
+    """Return the queue of a gang: the queue of its set, or else the only queue among the clique templates (OBJ-528). A
+    gang without a set names its queue itself. Raises KaiMappingError."""
     if pcs is None:
         if gang_queue := queue_of(gang.metadata.labels, gang.metadata.annotations):
             return gang_queue
@@ -61,8 +61,9 @@ def queue(gang: PodGang, pcs: PodCliqueSet | None) -> str:
 
 
 def pod_group(gang: PodGang, of_queue: str) -> Manifest:
-    """The PodGroup of a gang: a subgroup for each group of PodGroups, then one for each PodGroup, below its group if it
-    has one (OBJ-526). Raises KaiMappingError if a constraint names no topology (OBJ-530)."""
+    """Return the PodGroup of a gang. It has a subgroup for each topology constraint group and then one for each
+    PodGroup of the gang, below the subgroup of its constraint group if it has one (OBJ-526). Raises KaiMappingError if
+    a constraint names no topology (OBJ-530)."""
     spec = gang.spec
     configs = [config for config in spec.topology_constraint_group_configs or () if config.pod_group_names]
     parents = {name: config.name for config in configs for name in config.pod_group_names}
@@ -107,8 +108,8 @@ def _constraint(gang: PodGang, constraint: GangTopology | None) -> Manifest:
 
 
 def correction(desired: Manifest, existing: KaiPodGroup) -> Manifest:
-    """The merge patch that corrects a PodGroup; empty if it is right. Its queue stays as it is, and so do additions of
-    other clients (OBJ-529)."""
+    """Return the merge patch that corrects a PodGroup; empty if it is correct. The patch does not change the queue or
+    additions by other clients (OBJ-529)."""
     spec: Manifest = {}
     for field in ("minMember", "priorityClassName", "topologyConstraint", "subGroups"):
         value, current = desired["spec"].get(field), existing.spec.get(field)
@@ -119,12 +120,12 @@ def correction(desired: Manifest, existing: KaiPodGroup) -> Manifest:
 
 
 def marks(gang: str, clique: str) -> Manifest:
-    """Annotations and label of a pod (OBJ-525)."""
+    """Return the annotations and the label of a pod of a gang (OBJ-525)."""
     return {"annotations": {SKIP_PODGROUPER: "true", POD_GROUP: gang}, "labels": {SUBGROUP: clique}}
 
 
 def marked(pod: Manifest) -> Manifest:
-    """A pod to create, with these marks if KAI places it."""
+    """Return the manifest of a pod, with these annotations and the label if KAI schedules the pod."""
     if pod["spec"].get("schedulerName") != SCHEDULER:
         return pod
     meta: dict[str, Any] = pod["metadata"]
@@ -133,13 +134,13 @@ def marked(pod: Manifest) -> Manifest:
 
 
 def external_topology(binding: ClusterTopologyBinding) -> str:
-    """The Topology that a binding names, and that is managed elsewhere; empty if it names none."""
+    """Return the name of the externally managed Topology that a binding names; empty if it names none."""
     references = binding.spec.scheduler_topology_bindings or ()
     return next((reference.topology_reference for reference in references if reference.scheduler_name == SCHEDULER), "")
 
 
 def topology(binding: ClusterTopologyBinding) -> Manifest | None:
-    """The Topology of a binding; None if the binding names one that exists (CTV-08)."""
+    """Return the Topology of a binding; None if the binding names an external one (CTV-08)."""
     if external_topology(binding):
         return None
     owner = owner_reference(TOPOLOGY_BINDINGS.api_version, TOPOLOGY_BINDINGS.kind, binding.metadata)

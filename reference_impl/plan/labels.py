@@ -20,24 +20,26 @@ SCALING_GROUP_REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
 POD_INDEX = "grove.io/podclique-pod-index"
 TEMPLATE_HASH = "grove.io/pod-template-hash"
 GENERATION_HASH = "grove.io/podcliqueset-generation-hash"
-"""On a gang of a PodGangMap: the generation of its pods (GM-16, GM-17)."""
+"""Label of a gang on the release line `maps`: the generation of its pods (GM-16, GM-17)."""
 EPOCH = "grove.io/epoch"
-"""On a gang of a PodGangMap: its entry (GM-16)."""
+"""Label of a gang on the release line `maps`: the epoch of its entry (GM-16)."""
 GANG_ROLE = "grove.io/podgang-role"
-"""On a gang of a PodGangMap: the role of its entry (GM-16)."""
+"""Label of a gang on the release line `maps`: the role of its entry (GM-16)."""
 SCHEDULER_NAME = "grove.io/scheduler-name"
 
 REPLACES = "grove.io/replaces-pod"
-"""Annotation of a pod: the name of the pod that it replaces in an update (ours; upstream counts instead, see
-CHG-DF06)."""
+"""Annotation of a pod: the name of the pod that it replaces in an update (specific to the reference; upstream counts
+pods instead, see CHG-DF06)."""
 TOPOLOGY_NAME = "grove.io/topology-name"
 GANG_LAYOUT = "grove.io/coherent-gang-layout"
-"""Annotation of a set: the same as `spec.updateStrategy.coherent.gangLayout`, for CRDs without this field (ours)."""
+"""Annotation of a set that replaces `spec.updateStrategy.coherent.gangLayout` for CRDs without this field (specific to
+the reference)."""
 MNNVL_GROUP = "grove.io/mnnvl-group"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 INIT_CONTAINER = "grove-initc"
-"""The init container that waits for other cliques. It gets no claims and variables of the template's containers."""
+"""The init container that waits for other cliques. It gets none of the claims and environment variables that the
+operator adds to the template's containers."""
 
 SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
@@ -48,7 +50,7 @@ MANAGED_SELECTOR = f"{MANAGED_BY}={MANAGER}"
 
 
 def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
-    """The labels of every managed object; gangs have no `name` (OBJ-203)."""
+    """Return the labels of every managed object. Gangs have no `name` (OBJ-203)."""
     labels = {MANAGED_BY: MANAGER, PART_OF: pcs, COMPONENT: component}
     return labels if name is None else {**labels, NAME: name}
 
@@ -56,8 +58,8 @@ def common(pcs: str, component: str, name: str | None = None) -> dict[str, str]:
 def mirrored(
     grove_entries: dict[str, str], existing: dict[str, str] | None, of_set: dict[str, str] | None
 ) -> dict[str, str]:
-    """Labels or annotations of a gang: its own with Grove's prefix, those of the set without that prefix, then
-    `grove_entries` (OBJ-230). The annotation of `kubectl apply` is not copied."""
+    """Return the labels or annotations of a gang: existing ones with Grove's prefix, those of the set without this
+    prefix, and then `grove_entries` (OBJ-230). The annotation of `kubectl apply` is not copied."""
     owned = {key: value for key, value in (existing or {}).items() if key.startswith(OWNED_PREFIX)}
     copied = {
         key: value for key, value in (of_set or {}).items() if not key.startswith(OWNED_PREFIX) and key != LAST_APPLIED

@@ -1,7 +1,7 @@
-"""The layout of a replica of a set: the pods and the replicas of scaling groups of each gang, and the gangs that each
-gang waits for (spec GM-30 to GM-43).
+"""The layout of a replica of a set: which pods and scaling group replicas each gang holds, and which gangs each gang
+waits for (spec GM-30 to GM-43).
 
-A layout is what a PodGangMap stores. All functions return new values; none changes its arguments.
+A PodGangMap stores a layout. All functions return new values and never change their arguments.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ Role = EntryRole
 
 @dataclass(frozen=True)
 class Entry:
-    """Gangs of one epoch, and their members."""
+    """The gangs of one epoch, and their members."""
 
     key: str
-    """Its epoch, which no other entry of the replica has or had."""
+    """The epoch, which no other entry of the replica has or ever had."""
     generation: str
-    """Generation hash of its pods."""
+    """The generation hash of its pods."""
     role: Role = Role.ANCHOR
     cliques: Mapping[str, int] = field(default_factory=dict)
-    """Standalone clique by template name → number of its pods; no zeros."""
+    """The number of pods of each standalone clique, by template name, without zeros."""
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Scaling group by config name → replica indices, ascending; no empty tuples."""
+    """The replica indices of each scaling group, by config name, in ascending order, without empty tuples."""
     depends_on: tuple[str, ...] = ()
-    """The entries whose gangs have to be scheduled before its pods may be."""
+    """The entries whose gangs must be scheduled before the pods of this entry may be scheduled."""
 
     @property
     def anchor(self) -> bool:
-        """Whether the entry is one gang, which may hold standalone pods."""
+        """Whether the entry is an anchor: a single gang, which may hold standalone pods."""
         return self.role is Role.ANCHOR
 
     @property
     def empty(self) -> bool:
-        """Whether no gang of it exists."""
+        """Whether the entry has no gangs."""
         return not self.cliques and not self.groups
 
     @property
     def keys(self) -> list[Key]:
-        """The components that it holds."""
+        """The components of which the entry has members."""
         return [*(Key(Kind.CLIQUE, name) for name in self.cliques), *(Key(Kind.GROUP, name) for name in self.groups)]
 
     def count(self, key: Key) -> int:
-        """The number of members of a component in it."""
+        """Return the number of a component's members in this entry."""
         return self.cliques.get(key.name, 0) if key.kind is Kind.CLIQUE else len(self.groups.get(key.name, ()))
 
     def with_pods(self, clique: str, count: int) -> Entry:
-        """The same entry with this number of pods of the clique."""
+        """Return a copy of the entry with this number of pods of the clique."""
         counts = {**self.cliques, clique: count}
         return replace(self, cliques={name: number for name, number in counts.items() if number > 0})
 
     def with_indices(self, group: str, indices: Iterable[int]) -> Entry:
-        """The same entry with these replicas of the scaling group."""
+        """Return a copy of the entry with these replicas of the scaling group."""
         all_indices = {**self.groups, group: tuple(sorted(set(indices)))}
         return replace(
             self, groups={name: group_indices for name, group_indices in all_indices.items() if group_indices}
@@ -75,22 +75,22 @@ class EntryGang:
 
     entry: Entry
     group: str = ""
-    """Of an entry that is no anchor: the scaling group of the replica that the gang holds."""
+    """The scaling group of the replica that the gang holds, if the entry is not an anchor."""
     index: int = -1
 
     @property
     def cliques(self) -> Mapping[str, int]:
-        """Standalone clique → number of its pods."""
+        """The number of pods of each standalone clique."""
         return self.entry.cliques if self.entry.anchor else {}
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[int, ...]]:
-        """Scaling group → replica indices."""
+        """The replica indices of each scaling group."""
         return self.entry.groups if self.entry.anchor else {self.group: (self.index,)}
 
 
 def gangs(entry: Entry) -> Iterator[EntryGang]:
-    """The gangs of an entry."""
+    """Yield the gangs of an entry."""
     if entry.empty:
         return
     if entry.anchor:
@@ -102,9 +102,9 @@ def gangs(entry: Entry) -> Iterator[EntryGang]:
 
 
 def first(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
-    """The layout of a new replica (GM-34): an anchor with all standalone pods and `minAvailable` replicas of each
-    scaling group, the further replicas, and a place for those that scaling will add. `components` are all those of the
-    replica, in the template's order."""
+    """Return the layout of a new replica (GM-34): an anchor with all standalone pods and `minAvailable` replicas of
+    each scaling group, an entry for the remaining replicas, and an entry for replicas that scaling will add.
+    `components` holds all components of the replica, in the order of the template."""
     every = list(components)
     present = [component for component in every if component.replicas > 0]
     if not present:
@@ -132,10 +132,10 @@ def first(components: Iterable[Component], generation: str, epochs: Epochs) -> L
 
 
 def tidy(entries: Iterable[Entry]) -> Layout:
-    """The entries in order, without those that hold nothing, and with dependencies on others only that are there.
+    """Return the entries in order, without empty entries and without dependencies on entries that do not exist.
 
-    The newest entry for replicas that scaling will add stays, although it is empty, as long as there is an anchor
-    (GM-42). An entry that depends on nothing any more, and is no anchor, depends on the oldest anchor.
+    The newest entry for replicas that scaling will add is kept although it is empty, as long as there is an anchor
+    (GM-42). An entry that has no dependencies left and is not an anchor depends on the oldest anchor.
     """
     present = sorted(entries, key=lambda entry: order(entry.key))
     oldest = next((entry.key for entry in present if entry.anchor and not entry.empty), None)
@@ -157,15 +157,15 @@ def _depending(entry: Entry, remaining_keys: set[str], oldest: str | None) -> En
 
 
 def anchors(layout: Layout) -> Layout:
-    """The anchors."""
+    """Return the anchors of a layout."""
     return tuple(entry for entry in layout if entry.anchor)
 
 
 def pods_of_clique(layout: Layout, clique: str) -> dict[str, int]:
-    """Entry → number of pods of a standalone clique."""
+    """Return the number of pods of a standalone clique in each entry."""
     return {entry.key: entry.cliques[clique] for entry in layout if entry.cliques.get(clique)}
 
 
 def indices_of_group(layout: Layout, group: str) -> dict[str, tuple[int, ...]]:
-    """Entry → replica indices of a scaling group."""
+    """Return the replica indices of a scaling group in each entry."""
     return {entry.key: entry.groups[group] for entry in layout if entry.groups.get(group)}

@@ -1,7 +1,7 @@
-"""The two lines of Grove's contract: how gangs are named and marked, and whether layouts are stored (spec GM-01, GM-10
-to GM-19).
+"""The two release lines of Grove's contract: how gangs are named and labeled, and whether layouts are stored (spec
+GM-01, GM-10 to GM-19).
 
-Nothing else asks which line an operator plays.
+No other module checks which line the operator implements.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from reference_impl.plan.layout import Entry, EntryGang, Layout
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the contract."""
+    """A release line of the contract."""
 
     name: str
     stored: bool
-    """Whether the layout of a replica is stored in a PodGangMap. Otherwise it follows from the replicas that cliques
-    and scaling groups have now."""
+    """Whether the layout of a replica is stored in a PodGangMap. A layout that is not stored is derived from the
+    current `replicas` of cliques and scaling groups."""
     gang_name: Callable[[str, Layout, EntryGang], str]
-    """The name of a gang in a replica `<set>-<index>` with this layout."""
+    """Returns the name of a gang in a replica `<set>-<index>` with this layout."""
     knows: Callable[[str, str], bool]
-    """Whether a name can be that of a gang of a replica on this line."""
+    """Returns whether a gang of a replica can have this name on this line."""
     gang_labels: Callable[[int, Entry], dict[str, str]]
-    """The labels of a gang beyond those of every gang, from the index of its replica and its entry."""
+    """Returns the labels of a gang in addition to those of every gang, from the index of its replica and its entry."""
     clique_labels: Callable[[str, str], dict[str, str | None]]
-    """The labels of a PodClique of a scaling group, and of its pods, that say where it belongs: from its gang, and the
-    gang that it waits for ("" for none). None is a label that must not be there."""
+    """Returns the labels that assign a scaling group's PodClique and its pods to a gang, from the gang and the gang
+    that it waits for ("" for none). The value None means that the label must be absent."""
     standalone_labels: Callable[[str], dict[str, str | None]]
-    """The labels of a standalone PodClique, from the name of its replica."""
+    """Returns the labels of a standalone PodClique, from the name of its replica."""
 
 
 def _name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
@@ -46,7 +46,7 @@ def _name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
 
 
 EPOCH_DIGITS = 19
-"""Digits of a time in nanoseconds, from the year 2001 to the year 2286."""
+"""The number of digits of a time in nanoseconds between the years 2001 and 2286."""
 LABEL_LIMIT = 63
 _EPOCH = re.compile(rf"(.+)-([0-9]{{{EPOCH_DIGITS}}})(?:-.*)?")
 
@@ -56,13 +56,13 @@ def _name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
     name = f"{replica}-{gang.entry.key}{member}"
     if len(name) <= LABEL_LIMIT:
         return name
-    # Names of gangs are values of labels: of those that are too long, the end is replaced by its hash.
+    # Names of gangs are label values. In a name that is too long, the end is replaced by its hash.
     tail = f"-{gang.entry.key}-{fnv.spelt(fnv.advance(fnv.OFFSET, [replica, member]))[:8]}"
     return replica[: LABEL_LIMIT - len(tail)] + tail
 
 
 def epoch_of(replica: str, gang: str) -> str:
-    """The epoch in the name of a gang; empty if it is no name of the line MAPS."""
+    """Return the epoch in the name of a gang; empty if it is not a name of the line MAPS."""
     match = _EPOCH.fullmatch(gang)
     return match[2] if match is not None and replica.startswith(match[1]) else ""
 
@@ -72,7 +72,7 @@ def _labels_by_epoch(entry: Entry) -> dict[str, str]:
 
 
 def _standalone_by_epoch(replica: str) -> dict[str, str | None]:
-    return {labels.PODGANG: None}  # its pods may be in several gangs
+    return {labels.PODGANG: None}  # the pods of a standalone clique may be in several gangs
 
 
 NAMES = Line(
@@ -84,7 +84,7 @@ NAMES = Line(
     clique_labels=lambda gang, base: {labels.PODGANG: gang, labels.BASE_PODGANG: base or None},
     standalone_labels=lambda replica: {labels.PODGANG: replica},
 )
-"""Grove up to v0.1.0-alpha.12-rc1: the gangs of a replica are known by the indices of what they hold."""
+"""Grove up to v0.1.0-alpha.12-rc1: gangs are identified by the indices of the replicas that they hold."""
 
 MAPS = Line(
     "maps",
@@ -102,8 +102,8 @@ LINES = {line.name: line for line in (NAMES, MAPS)}
 
 @lru_cache(maxsize=4096)
 def _derived(components: tuple[Component, ...], generation: str) -> Layout:
-    # A base gang has all standalone cliques and `minAvailable` replicas of each group, also if they are scaled below,
-    # but not if they are idle (GREP-677).
+    # A base gang has all standalone cliques and `minAvailable` replicas of each scaling group, even if they are scaled
+    # below the minimum, but not if they are idle (GREP-677).
     scaled_up = [
         c if c.key.kind is Kind.CLIQUE or not c.replicas else replace(c, replicas=max(c.replicas, c.min_available))
         for c in components
@@ -116,40 +116,40 @@ def _derived(components: tuple[Component, ...], generation: str) -> Layout:
 
 
 def derived(components: Iterable[Component], generation: str) -> Layout:
-    """The layout of a replica that is not stored: the base gang, then a gang for each further replica of a scaling
-    group."""
+    """Return the layout of a replica whose layout is not stored: the base gang, and a gang for each additional scaling
+    group replica."""
     return _derived(tuple(components), generation)
 
 
 class Placement:
-    """The gangs of a replica by name, and what they hold."""
+    """The gangs of a replica by name, and the pods and replicas that they hold."""
 
     def __init__(self, line: Line, replica: str, entries: Layout) -> None:
-        """`replica` is the name of the replica, `<set>-<index>`."""
+        """Derive the gangs from the layout `entries`. `replica` is the name of the replica, `<set>-<index>`."""
         self.layout = entries
         self._entries = {entry.key: entry for entry in entries}
         self.gangs = {line.gang_name(replica, entries, gang): gang for entry in entries for gang in layout.gangs(entry)}
         self._of_replica: dict[tuple[str, int], str | None] = {}
         for name, gang in self.gangs.items():
             for group, indices in gang.groups.items():
-                for index in indices:  # a replica that two gangs hold is in none until the layout is repaired
+                for index in indices:  # a replica that two gangs hold counts as in none until the layout is repaired
                     self._of_replica[group, index] = None if (group, index) in self._of_replica else name
         self._of_entry: dict[str, list[str]] = {}
         for name, gang in self.gangs.items():
             self._of_entry.setdefault(gang.entry.key, []).append(name)
 
     def gang_of(self, group: str, index: int) -> str | None:
-        """The gang that holds a replica of a scaling group; None if no gang does (yet)."""
+        """Return the gang that holds a scaling group replica; None if no gang holds it (yet)."""
         return self._of_replica.get((group, index))
 
     def shares(self, clique: str) -> dict[str, int]:
-        """Gang → how many pods of a standalone clique it holds, the oldest gang first."""
+        """Return the number of a standalone clique's pods in each gang, the oldest gang first."""
         return {name: gang.cliques[clique] for name, gang in self.gangs.items() if clique in gang.cliques}
 
     def awaited(self, gang: str) -> list[str]:
-        """The gangs that have to be scheduled before the pods of a gang may be. An entry of another generation may
-        belong to a version that never runs: it is not waited for. An entry that does not exist is awaited for good, or
-        until the layout is repaired."""
+        """Return the gangs that must be scheduled before the pods of a gang may be scheduled. Entries of other
+        generations are not awaited, since they may belong to a version that never runs. An entry that does not exist is
+        awaited until the layout is repaired."""
         gang_entry = self.gangs[gang].entry
         gang_names: list[str] = []
         for key in gang_entry.depends_on:
@@ -161,7 +161,7 @@ class Placement:
         return gang_names
 
     def dependents(self, gang: str) -> list[str]:
-        """The gangs that wait for a gang."""
+        """Return the gangs that wait for a gang."""
         known_gang = self.gangs.get(gang)
         if known_gang is None:
             return []
@@ -173,6 +173,6 @@ class Placement:
         ]
 
     def key_of(self, gang: str) -> str:
-        """The entry of a gang; the name itself if it has none."""
+        """Return the entry key of a gang; the gang's name if it has no entry."""
         known_gang = self.gangs.get(gang)
         return known_gang.entry.key if known_gang is not None else gang

@@ -1,8 +1,8 @@
-"""PodGangMaps: how the layout of a replica is stored (spec GM-10 to GM-15, GM-30 to GM-33).
+"""PodGangMaps, in which the layouts of replicas are stored (spec GM-10 to GM-15, GM-30 to GM-33).
 
-An annotation of the map holds the template hashes of the generations that its entries name. So the map alone tells
-which template the pods of an entry have, even of pods that are lost: two generations may share a template (COH-197),
-and pods of an old one are never replaced by new ones in the same gang (COH-210).
+An annotation of the map holds the template hashes of the generations that its entries name. The map alone thus
+determines which template the pods of an entry have, even if the pods are lost: two generations may share a template
+(COH-197), and pods of an old template are never replaced by new pods in the same gang (COH-210).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reference_impl.plan.epochs import order
 from reference_impl.plan.layout import Entry, Layout, Role
 
 TEMPLATES = "grove.io/generation-templates"
-"""Annotation of a map: generation hash → clique template → template hash, as JSON."""
+"""Annotation of a map: the template hashes by generation hash and clique template, as JSON."""
 
 Hashes = Mapping[str, Mapping[str, str]]
 
@@ -35,12 +35,12 @@ class Stored:
     hashes: Hashes = field(default_factory=dict)
 
     def hash(self, entry: Entry, template: str) -> str | None:
-        """The template hash that the pods of a clique have in an entry; None if it is not recorded."""
+        """Return the template hash of a clique's pods in an entry; None if it is not recorded."""
         return self.hashes.get(entry.generation, {}).get(template)
 
 
 def read(gang_map: PodGangMap) -> Stored:
-    """The stored map."""
+    """Return the content of a PodGangMap."""
     try:
         hashes = orjson.loads((gang_map.metadata.annotations or {}).get(TEMPLATES, "{}"))
         hashes = msgspec.convert(hashes, dict[str, dict[str, str]])
@@ -77,7 +77,7 @@ def _stored(entry: Entry) -> MapEntry:
 
 
 def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
-    """The object of a map."""
+    """Return the PodGangMap object with this content."""
     name = names.gang_map(pcs.metadata.name, index)
     return {
         "apiVersion": models.PODGANGMAPS.api_version,
@@ -100,7 +100,8 @@ def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
 
 
 def correction(desired: Mapping[str, Any], existing: PodGangMap) -> dict[str, Any]:
-    """The merge patch that corrects a map; empty if it is as desired. The entries are replaced as a whole."""
+    """Return the merge patch that corrects a map; empty if the map is as desired. The entries are replaced as a
+    whole."""
     body: dict[str, Any] = {}
     if wire(existing.spec) != desired["spec"]:
         body["spec"] = desired["spec"]

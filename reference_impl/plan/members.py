@@ -1,7 +1,7 @@
 """The cliques of a scaling group and their gangs (spec OBJ-320, COH-127, COH-210).
 
-A replica of the group that moves to another gang is deleted and recreated under the same names; the new cliques wait
-until the old ones are deleted.
+A scaling group replica that moves to another gang is deleted and recreated under the same names. The new cliques are
+created only when the old ones are gone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reference_impl.plan.lines import Placement
 
 @dataclass(frozen=True)
 class CliqueDifference:
-    """Cliques to delete, then cliques to create."""
+    """The cliques to delete and the cliques to create, in this order."""
 
     surplus: list[PodClique]
     missing: list[Manifest]
@@ -26,8 +26,8 @@ class CliqueDifference:
 def difference(
     desired: Mapping[str, Manifest], present: Mapping[str, PodClique], may_create: Callable[[Manifest], bool]
 ) -> CliqueDifference:
-    """The cliques to delete and to create so that the cliques of a group are in their gangs. `desired` are manifests by
-    name."""
+    """Return the cliques to delete and to create so that the cliques of a scaling group are in their gangs. `desired`
+    holds manifests by name."""
 
     def misplaced(name: str, clique: PodClique) -> bool:
         manifest = desired.get(name)
@@ -50,8 +50,8 @@ def in_place(
     present: Mapping[str, PodClique],
     group: PodCliqueScalingGroup,
 ) -> dict[int, list[str]]:
-    """Replica → its cliques, of the replicas all of whose cliques exist in the gang that should hold them. Of a large
-    group, these are nearly all."""
+    """Return the names of the cliques of each replica all of whose cliques exist in the gang that should hold them. In
+    a large scaling group, nearly all replicas are in place."""
     complete: dict[int, list[str]] = {}
     for index in indices:
         gang = placement.gang_of(config, index)
@@ -62,5 +62,5 @@ def in_place(
 
 
 def gang_of(manifest: Manifest) -> str:
-    """The gang in a clique's manifest."""
+    """Return the gang that a clique's manifest names."""
     return str(manifest["metadata"]["labels"].get(labels.PODGANG, ""))

@@ -1,5 +1,5 @@
-"""Rewrite stored hashes in the current scheme (spec HASH-145 to HASH-154): the same statuses with our hashes instead of
-current ones of other schemes. Nothing else changes."""
+"""Rewrites stored hashes in the current scheme (spec HASH-145 to HASH-154): a current hash in another scheme is
+replaced by the hash that the reference writes. Nothing else in the statuses changes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Progress = TypeVar("Progress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
 def _rewritten(current_hashes: CurrentHashes, stored: str | None) -> str | None:
-    """The hash to store instead: ours for a current hash of another scheme, else the same."""
+    """Return the hash to store: the written hash if `stored` is a current hash in another scheme, else `stored`."""
     return current_hashes.written if current_hashes.foreign(stored) else stored
 
 
 def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
-    """The status of a set with our generation hash."""
+    """Return the status of a set with the generation hash in the written scheme."""
     return msgspec.structs.replace(
         status, current_generation_hash=_rewritten(window.generation, status.current_generation_hash)
     )
 
 
 def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStatus:
-    """The status of a scaling group with our hashes."""
+    """Return the status of a scaling group with hashes in the written scheme."""
     return msgspec.structs.replace(
         status,
         current_pod_clique_set_generation_hash=_rewritten(
@@ -46,7 +46,7 @@ def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStat
 
 
 def clique_status(window: Window, current_hashes: CurrentHashes, status: PodCliqueStatus) -> PodCliqueStatus:
-    """The status of a clique with our hashes."""
+    """Return the status of a clique with hashes in the written scheme."""
     progress = _progress(window.generation, status.update_progress)
     if progress is not None:
         progress = msgspec.structs.replace(
@@ -63,7 +63,8 @@ def clique_status(window: Window, current_hashes: CurrentHashes, status: PodCliq
 
 
 def replica_map(window: Window, stored: Stored) -> Stored:
-    """A PodGangMap with our hashes: those of generations, and the template hashes recorded with each of them."""
+    """Return the content of a PodGangMap with hashes in the written scheme: the generation hashes, and the template
+    hashes that are recorded for each of them."""
 
     def templates(recorded: Mapping[str, str]) -> dict[str, str]:
         current_hashes = window.templates
@@ -84,7 +85,8 @@ def replica_map(window: Window, stored: Stored) -> Stored:
 
 
 def _progress(generation: CurrentHashes, progress: Progress | None) -> Progress | None:
-    """A running update towards the present template continues (HASH-151)."""
+    """Return the progress with the generation hash in the written scheme, so that a running update to the current
+    template continues (HASH-151)."""
     if progress is None:
         return None
     return msgspec.structs.replace(

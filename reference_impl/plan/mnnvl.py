@@ -1,4 +1,4 @@
-"""Automatic multi-node NVLink: which cliques share a ComputeDomain, and the claims of their pods (OBJ-840 to
+"""Automatic multi-node NVLink: which cliques share a ComputeDomain, and the resource claims of their pods (OBJ-840 to
 OBJ-847)."""
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ NONE = "none"
 
 
 def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
-    """The group of a clique: that of the nearest level that names one, and `none` counts as a name. Empty for a clique
-    without a group or without GPUs."""
+    """Return the MNNVL group of a clique, from the nearest level that names one, where `none` counts as a name. Return
+    an empty string for a clique without a group or without GPUs."""
     levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
     group = next((level[labels.MNNVL_GROUP] for level in levels if level and labels.MNNVL_GROUP in level), NONE)
     return "" if group == NONE or not any(map(_has_gpu, _containers(template.spec.pod_spec))) else group
 
 
 def groups(pcs: PodCliqueSet) -> list[str]:
-    """The groups of a set's cliques."""
+    """Return the MNNVL groups of a set's cliques."""
     configs = pcs.spec.template.pod_clique_scaling_groups or ()
     config_of = {name: config for config in configs for name in config.clique_names}
     group_names = {group_of(pcs, template, config_of.get(template.name)) for template in pcs.spec.template.cliques}
@@ -32,13 +32,13 @@ def groups(pcs: PodCliqueSet) -> list[str]:
 
 
 def former_domains(pcs: PodCliqueSet) -> list[str]:
-    """The names of ComputeDomains from before there were groups. Pods may still use these domains, so each is kept as
-    long as its replica exists (OBJ-848)."""
+    """Return the names of ComputeDomains from the time before there were MNNVL groups. Pods may still use these
+    domains, so each domain is kept as long as its replica exists (OBJ-848)."""
     return [f"{pcs.metadata.name}-{index}" for index in range(pcs.spec.replicas)]
 
 
 def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -> Manifest:
-    """The manifest of the ComputeDomain of a group in a replica (OBJ-220)."""
+    """Return the manifest of the ComputeDomain of an MNNVL group in a replica (OBJ-220)."""
     name = names.compute_domain(pcs.metadata.name, index, group)
     domain_labels = {labels.REPLICA_INDEX: str(index), labels.MNNVL_GROUP: group}
     return {
@@ -58,14 +58,14 @@ def compute_domain(pcs: PodCliqueSet, index: int, group: str, owner: Manifest) -
 def joined(
     pod_spec: Manifest, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None, index: int
 ) -> Manifest:
-    """The pod spec of a clique, with the channel of its group if it has one."""
+    """Return the pod spec of a clique, with the channel of its MNNVL group if it has one."""
     group = group_of(pcs, template, config)
     return with_channel(pod_spec, names.compute_domain(pcs.metadata.name, index, group)) if group else pod_spec
 
 
 def with_channel(pod_spec: Manifest, template_name: str) -> Manifest:
-    """The pod spec with a claim on the domain's channel for each container with GPUs. A spec that has the claim already
-    is unchanged."""
+    """Return the pod spec with a claim on the domain's channel for each container with GPUs. A spec that already has
+    the claim is returned unchanged."""
     claims = list(pod_spec.get("resourceClaims") or ())
     if any(claim.get("name") == CLAIM for claim in claims):
         return pod_spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def replica(pcs: str, index: int | str) -> str:
-    """Name of a replica's headless service, of its base gang, and of its PodGangMap."""
+    """Return the name of a replica's headless Service, of its base gang, and of its PodGangMap."""
     return f"{pcs}-{index}"
 
 
@@ -13,66 +13,69 @@ gang_map = replica
 
 
 def token_secret(pcs: str) -> str:
-    """The set's secret with a service account token (OBJ-110)."""
+    """Return the name of the set's Secret with the service account token (OBJ-110)."""
     return f"{pcs}-ic-sat"
 
 
 def clique(pcs: str, index: int, template: str) -> str:
-    """A standalone clique of a replica."""
+    """Return the name of a standalone clique in a replica."""
     return f"{pcs}-{index}-{template}"
 
 
 def scaling_group(pcs: str, index: int, config: str) -> str:
-    """The scaling group of a replica."""
+    """Return the full name of a scaling group in a replica."""
     return f"{pcs}-{index}-{config}"
 
 
 def member_clique(group: str, replica_index: int, template: str) -> str:
-    """A clique inside a replica of the scaling group with this full name."""
+    """Return the name of a clique in a replica of the scaling group with this full name."""
     return f"{group}-{replica_index}-{template}"
 
 
 def index_in_gang(pcs: str, gang: str) -> str:
-    """The index of the replica in the name of a gang of a set (OBJ-104, OBJ-105); empty if there is none."""
+    """Return the replica index in the name of a set's gang (OBJ-104, OBJ-105); empty if there is none."""
     index = gang.removeprefix(f"{pcs}-").partition("-")[0]
     return index if gang.startswith(f"{pcs}-") and index.isdigit() else ""
 
 
 def scaled_gang(group: str, replica_index: int, min_available: int) -> str:
-    """The gang of a scaling group's replica at or above `min_available`; the first one ends in `-0`."""
+    """Return the name of the gang of a scaling group replica at or above `min_available`; the name of the first such
+    gang ends in `-0`."""
     return f"{group}-{replica_index - min_available}"
 
 
 def member_group(group: str, replica_index: int) -> str:
-    """A scaling group's replica inside a base gang, as an entry of its topology (OBJ-115)."""
+    """Return the name of a scaling group replica in the topology of a base gang (OBJ-115)."""
     return f"{group}-{replica_index}"
 
 
 def service_account(pcs: str) -> str:
-    """The ServiceAccount of a set."""
+    """Return the name of a set's ServiceAccount."""
     return pcs
 
 
 def role(pcs: str) -> str:
-    """The Role of a set, and its RoleBinding."""
+    """Return the name of a set's Role and of its RoleBinding."""
     return f"grove.io:pcs:{pcs}"
 
 
 def legacy_secret(pcs: str) -> str:
-    """The name of the token Secret before v0.1.0-alpha.12."""
+    """Return the name that the token Secret had before v0.1.0-alpha.12."""
     return f"{pcs}-initc-sa-token-secret"
 
 
 def shared_claim(owner: str, template: str) -> str:
-    """The ResourceClaim that all replicas of an owner share; the owner is a set, a scaling group or a clique."""
+    """Return the name of the ResourceClaim that all replicas of an owner share; the owner is a set, a scaling group or
+    a clique."""
     return f"{owner}-all-{template}"
 
 
 def replica_claim(owner: str, index: int | str, template: str) -> str:
-    """The ResourceClaim of one replica of an owner."""
+    """Return the name of the ResourceClaim of one replica of an owner."""
     return f"{owner}-{index}-{template}"
 
 
 def compute_domain(pcs: str, index: int | str, group: str) -> str:
-    """The ComputeDomain of a group in a replica of a set, and its ResourceClaimTemplate."""
+    """Return the name of the ComputeDomain of an MNNVL group in a replica of a set, and of its
+    ResourceClaimTemplate."""
     return f"{pcs}-{index}-{group}"

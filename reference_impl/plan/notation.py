@@ -1,9 +1,9 @@
-"""The notation of the quantities in a PodCliqueSet. Template hashes depend on it (HASH-068), although it has no
-meaning.
+"""The notation of the quantities in a PodCliqueSet. Template hashes depend on the notation (HASH-068), although it has
+no meaning.
 
-The defaulting webhook writes quantities as upstream's does (HASH-085), but on every request (HASH-087). In an update, a
-quantity that equals the stored one keeps the stored notation. So a template does not change if its manifest is applied
-again, before or after an upgrade, or with the same amounts in another notation.
+The defaulting webhook writes quantities as upstream's webhook does (HASH-085), but on every request (HASH-087). In an
+update, a quantity that equals the stored quantity keeps the stored notation. A template therefore does not change when
+its manifest is applied again, before or after an upgrade, or with the same amounts in another notation.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ _METRIC_TARGETS = ("value", "averageValue")
 
 @dataclass(frozen=True)
 class _Place:
-    """A part of a set: its path by indices, and by the names of list items, which do not change with their order."""
+    """A value in a set, with its JSON pointer and with an identity that uses the names of list items, so that it does
+    not depend on their order."""
 
     pointer: str
     identity: str
     value: Any
 
     def within(self, key: str | int, item: Any) -> _Place:
-        """The path of a member of a mapping, or of an item of a list."""
+        """Return the place of a member of a mapping or of an item of a list."""
         name = item.get("name", key) if isinstance(key, int) and isinstance(item, Mapping) else key
         step = str(key).replace("~", "~0").replace("/", "~1")
         return _Place(f"{self.pointer}/{step}", f"{self.identity}/{name}", item)
 
 
 def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
-    """Write the quantities of a set in one notation, as JSON patch operations. `stored` is the stored set, None on
-    create."""
+    """Yield the JSON patch operations that normalize the notation of a set's quantities. `stored` is the stored set, or
+    None on create."""
     before = {place.identity: place.value for place in _quantities(stored)}
     for place in _quantities(pcs):
         notation = _notation(place.value, before.get(place.identity), is_stored=place.identity in before)
@@ -51,7 +52,7 @@ def patch(pcs: Any, stored: Any) -> Iterator[Operation]:
 
 def _notation(value: Any, stored: Any, *, is_stored: bool) -> Any:
     quantity = _read(value)
-    if quantity is None:  # the schema refuses it
+    if quantity is None:  # the schema rejects it
         return value
     before = _read(stored) if is_stored else None
     return stored if before is not None and before.nanos == quantity.nanos else quantities.written(quantity)
@@ -78,7 +79,7 @@ def _of_metrics(metrics: _Place) -> Iterator[_Place]:
 
 
 def _of(type_name: str, place: _Place) -> Iterator[_Place]:
-    """The quantities in a value of a Go type."""
+    """Yield the quantities in a value of a Go type."""
     types = pod_template_types()
     type_name = types.kinds.get(type_name, type_name)
     if type_name.startswith("*"):
@@ -96,7 +97,7 @@ def _of(type_name: str, place: _Place) -> Iterator[_Place]:
         for field in types.structs[type_name]:
             inner = place if field.embedded and not field.json else _at(place, field.json)
             if field.type == "resource.Quantity":
-                yield inner  # not a pointer: Go writes 0 if it is absent
+                yield inner  # not a pointer, so Go writes 0 if it is absent
             elif inner.value is not None:
                 yield from _of(field.type, inner)
 

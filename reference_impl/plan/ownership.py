@@ -1,5 +1,5 @@
 """Whether an object belongs to an owner, and whether the owner may become its controller (spec OBJ-236, CHG-DEL-07,
-decision 010). Nothing else compares controllers."""
+decision 010). No other module compares controllers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Manifest = dict[str, Any]
 
 
 def owns(owner: Object, dependent: Object) -> bool:
-    """Whether the owner controls an object."""
+    """Return whether the owner controls an object."""
     controller = dependent.metadata.controller
     return controller is not None and controller.uid == owner.metadata.uid
 
 
 def replica_index(item: Object) -> str:
-    """The index of the replica of its set that an object belongs to; empty if it does not say. Gangs that are known by
-    indices have it in their names alone (OBJ-214)."""
+    """Return the index of the set's replica that an object belongs to; empty if it is unknown. Gangs that are
+    identified by indices have the index only in their name (OBJ-214)."""
     index = item.metadata.label(labels.REPLICA_INDEX)
     if index or not isinstance(item, PodGang):
         return index
@@ -28,19 +28,20 @@ def replica_index(item: Object) -> str:
 
 
 def owned(manifest: Manifest, existing: Object) -> bool:
-    """Whether an object has the controller that its manifest names."""
+    """Return whether an object has the controller that its manifest names."""
     controller, expected = existing.metadata.controller, _controller(manifest)
     return controller is None if expected is None else controller is not None and controller.uid == expected["uid"]
 
 
 def adoptable(manifest: Manifest, existing: Object) -> bool:
-    """Whether an object has lost its controller and has the labels of the manifest. Never true for a Secret: a
-    label is no reason to trust the token in it (OBJ-236)."""
+    """Return whether an object has lost its controller and has the labels of the manifest. Never true for a Secret,
+    because a label does not make the token in it trustworthy (OBJ-236)."""
     return manifest["kind"] != "Secret" and _abandoned_as(manifest, existing)
 
 
 def replaceable(manifest: Manifest, existing: Object) -> bool:
-    """Whether a Secret has lost its controller and has the labels of the manifest: it is deleted and created again."""
+    """Return whether a Secret has lost its controller and has the labels of the manifest, so that it is deleted and
+    recreated."""
     return manifest["kind"] == "Secret" and _abandoned_as(manifest, existing)
 
 
@@ -54,10 +55,11 @@ def _controller(manifest: Manifest) -> Manifest | None:
 
 
 def abandoned(owner: Object, kind: str, existing: Object) -> bool:
-    """Whether an object that its labels or its controller's name assign to the owner has no living controller: none at
-    all, or an earlier object of the owner's name, as after a restore from a backup. An object that is not younger than
-    its PodCliqueSet may have been created for an earlier set that was deleted with all its dependents, and is left to
-    the garbage collector. Scaling groups and cliques delete their dependents before they are deleted."""
+    """Return whether an object that belongs to the owner by its labels or its controller's name has no living
+    controller. It has either no controller at all, or an earlier object with the owner's name, as after a restore from
+    a backup. An object that is not younger than its PodCliqueSet may come from an earlier set that was deleted with all
+    its dependents; the garbage collector deletes it. Scaling groups and cliques delete their dependents before they are
+    deleted themselves."""
     meta, controller = existing.metadata, existing.metadata.controller
     if meta.deletion_timestamp is not None:
         return False
@@ -72,6 +74,7 @@ def abandoned(owner: Object, kind: str, existing: Object) -> bool:
 
 
 def adoption(reference: Manifest, existing: Object) -> dict[str, Any]:
-    """The merge patch that makes an owner the controller of an object. Owners that are no controllers stay."""
+    """Return the merge patch that makes an owner the controller of an object. Owners that are not controllers are
+    kept."""
     other_owners = [wire(owner) for owner in existing.metadata.owner_references or () if not owner.controller]
     return {"metadata": {"ownerReferences": [*other_owners, reference]}}

@@ -1,4 +1,4 @@
-"""Errors of the cliques and scaling groups of a set, as errors of the set: users look there first."""
+"""Reports errors of a set's cliques and scaling groups as errors of the set, because users check the set first."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from reference_impl.plan import children, labels
 from reference_impl.plan.reconcile_error import ReconcileError
 
 MAX_ERRORS = 10
-"""The maximum number of errors of its parts that a set reports."""
+"""Maximum number of errors of its parts that a set reports."""
 
 
 def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]) -> list[ReconcileError]:
-    """The errors of all parts that will stay. Those of one template that report the same have one error, without their
-    indices: a set of a thousand replicas makes a mistake of its template once."""
+    """Return the errors of all parts that are not being deleted. Parts of the same template with the same error share
+    one entry without indices, because a mistake in a template would otherwise be reported for each of a thousand
+    replicas."""
     errors: set[tuple[str, str]] = set()
     for part in parts:
         if part.status is None or not part.status.last_errors or part.metadata.deletion_timestamp is not None:
@@ -29,7 +30,7 @@ def of_set(pcs: PodCliqueSet, parts: Iterable[PodClique | PodCliqueScalingGroup]
 
 
 def _template(pcs: PodCliqueSet, part: PodClique | PodCliqueScalingGroup) -> str:
-    """The name of a part in the set's template; empty if the template has no such part any more."""
+    """Return the name of a part in the set's template; empty if the template no longer has this part."""
     if isinstance(part, PodClique):
         template = children.clique_template(pcs, part)
         return template.name if template is not None else ""

@@ -1,4 +1,4 @@
-"""The pods of a clique: which ones are missing, which ones are surplus, and their manifests (spec OBJ-215, OBJ-250 to
+"""The pods of a clique: which pods are missing, which are surplus, and their manifests (spec OBJ-215, OBJ-250 to
 OBJ-265)."""
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from reference_impl.plan.children import Manifest, owner_reference, with_environ
 
 
 def index_of(pod: Pod) -> int:
-    """The pod's index: the number at the end of its hostname; -1 if there is none."""
+    """Return the pod's index, which is the number at the end of its hostname; -1 if there is none."""
     tail = pod.spec.hostname.rpartition("-")[2]
     return int(tail) if tail.isdigit() else -1
 
 
 def free_indices(active: list[Pod], count: int) -> list[int]:
-    """The lowest indices that no active pod uses."""
+    """Return the lowest indices that no active pod uses."""
     used = {index_of(pod) for pod in active}
     result: list[int] = []
     candidate = 0
@@ -36,7 +36,7 @@ def free_indices(active: list[Pod], count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class PodDifference:
-    """Pods to delete, then pods to create: (index, gang)."""
+    """The pods to delete, and the index and gang of each pod to create."""
 
     surplus: list[Pod]
     missing: list[tuple[int, str]]
@@ -45,12 +45,12 @@ class PodDifference:
 def difference(
     shares: Mapping[str, int], pods: list[Pod], target: str, may_create: Callable[[str], bool]
 ) -> PodDifference:
-    """The pods to delete and to create so that the pods of a clique are in its gangs.
+    """Return the pods to delete and to create so that the pods of a clique are in its gangs.
 
-    `shares` says how many pods each gang holds, `may_create` whether pods may be created in a gang, `target` is the
+    `shares` says how many pods each gang holds, `may_create` whether pods may be created in a gang, and `target` is the
     template hash that pods should have. A finished pod does not count as a replica: it is deleted and replaced
-    (OBJ-265). Of surplus pods, those of the least value are deleted first (`worth`). Pods never change their gang: they
-    are deleted from one and created in another.
+    (OBJ-265). Of surplus pods, the least valuable ones are deleted first (`worth`). Pods never change their gang;
+    instead, they are deleted from one gang and created in another.
     """
     surplus = [pod for pod in pods if pod.finished and not pod.terminating]
     active = [pod for pod in pods if pod.active]
@@ -72,8 +72,9 @@ _PHASES = {"Unknown": 1, "Running": 2}
 
 
 def worth(pod: Pod, target: str) -> tuple[float, ...]:
-    """Sort key of pods for scale-in: the least is deleted first (CHG-SC-36). `target` is the template hash that pods
-    should have. Among pods that Kubernetes does not distinguish, the highest index is deleted first."""
+    """Return the sort key of a pod for scale-in; the pod with the lowest key is deleted first (CHG-SC-36). `target` is
+    the template hash that pods should have. Among pods that Kubernetes does not distinguish, the pod with the highest
+    index is deleted first."""
     created = timestamps.seconds(pod.metadata.creation_timestamp)
     return (
         pod.scheduled,
@@ -86,20 +87,20 @@ def worth(pod: Pod, target: str) -> tuple[float, ...]:
 
 
 def repeatable(message: str, clique: str) -> str:
-    """A message about a pod of the clique without the parts that differ between attempts: the random suffix of the
-    pod's name, and how much of a quota is in use."""
+    """Return a message about a pod of the clique without the parts that differ between attempts: the random suffix of
+    the pod's name, and the used amount of a quota."""
     message = re.sub(r", used: \S+, limited: ", ", limited: ", message)
     return re.sub(rf"\b{re.escape(clique)}-[a-z0-9]{{5}}\b", f"{clique}-*", message)
 
 
 def _gates(pod_spec: Manifest) -> list[Manifest]:
-    """Grove's gate, and those of the template, which their authors remove."""
+    """Return Grove's gate, and the gates of the template, which must be removed by whoever added them."""
     other_gates = [gate for gate in pod_spec.get("schedulingGates") or () if gate.get("name") != labels.GATE]
     return [{"name": labels.GATE}, *other_gates]
 
 
 class PodBuilder:
-    """Builds the pods of one clique; their common parts are built once."""
+    """Builds the pods of one clique. Parts that all pods have in common are built once."""
 
     def __init__(
         self,
@@ -109,8 +110,8 @@ class PodBuilder:
         init_image: str = "",
         claims_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """`waits`: clique → pods of it that have to be ready before this clique's pods may start (`startup.waits`).
-        `claims_of` returns the names of a pod's ResourceClaims by its index."""
+        """`waits` holds, for each parent clique, the number of its pods that must be Ready before this clique's pods
+        may start (`startup.waits`). `claims_of` returns the names of a pod's ResourceClaims by the pod's index."""
         self._claims_of = claims_of
         meta = clique.metadata
         pcs, index = meta.label(labels.PART_OF), meta.label(labels.REPLICA_INDEX)
@@ -142,7 +143,7 @@ class PodBuilder:
         }
 
     def pod(self, index: int, gang: str) -> Manifest:
-        """The manifest of the pod with this index in a gang."""
+        """Return the manifest of the clique's pod with this index, labeled as a member of `gang`."""
         metadata: Manifest = {
             "generateName": f"{self._name}-",
             "namespace": self._namespace,

@@ -1,4 +1,4 @@
-"""Kubernetes quantities as the API machinery reads and writes them (spec HASH-060 to HASH-069)."""
+"""Kubernetes quantities, parsed and formatted as the API machinery does it (spec HASH-060 to HASH-069)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _BINARY_SUFFIXES = ("", *BINARY)
 _MAXIMUM = 2**63 - 1
 _NANO = 10**9
 _LONGEST, _MOST_EXPONENT = 256, 999
-"""Limits of a text and its exponent. Arithmetic with longer ones could take all time and memory."""
+"""Limits for the length of a text and for its exponent. Arithmetic on larger numbers could take unlimited time and
+memory."""
 _DIGITS = 18
 _BINARY_DIGITS = 15
 _LOWEST_SCALE = -9
@@ -36,7 +37,8 @@ class Quantity:
 
     @property
     def small(self) -> tuple[int, int] | None:
-        """The amount without its sign as an int64 and a decimal scale, if it fits (HASH-064, HASH-065)."""
+        """The amount without its sign, as an int64 and a decimal scale; None if it does not fit (HASH-064,
+        HASH-065)."""
         multiplier, scale = 1, self.exponent
         if self.base == 10:
             precision = _DIGITS - len(self.whole) - len(self.fraction)
@@ -53,7 +55,7 @@ class Quantity:
 
     @property
     def keeps_text(self) -> bool:
-        """Whether the API machinery keeps the text as sent (HASH-065, HASH-066)."""
+        """Whether the API machinery keeps the text unchanged (HASH-065, HASH-066)."""
         if self.text == "0":
             return True
         digits = self.whole + self.fraction
@@ -65,7 +67,7 @@ class Quantity:
 
     @property
     def nanos(self) -> int:
-        """The amount in billionths, rounded away from zero; a binary one is at most an int64 (HASH-067)."""
+        """The amount in billionths, rounded away from zero. A binary amount is limited to an int64 (HASH-067)."""
         digits = int(self.whole + self.fraction)
         if self.base == 2:
             exact = min(-(-digits * _NANO * 2**self.exponent // 10 ** len(self.fraction)), _MAXIMUM * _NANO)
@@ -82,7 +84,7 @@ def parse(text: str) -> Quantity | None:
     if len(text) > _LONGEST:
         return None
     match = _TEXT.fullmatch(text)
-    assert match is not None  # every text fits
+    assert match is not None  # the pattern matches every text
     whole, fraction, suffix = match[2].lstrip("0") or "0", match[3] or "", match[4]
     if not match[2] and not fraction:
         return None
@@ -103,7 +105,7 @@ def of_json(value: Any) -> Quantity | None:
 
 
 def written(quantity: Quantity) -> str:
-    """The text that the API machinery writes for a parsed quantity (HASH-069)."""
+    """Return the text that the API machinery writes for a parsed quantity (HASH-069)."""
     if quantity.keeps_text:
         return quantity.text
     nanos = quantity.nanos
@@ -118,5 +120,5 @@ def written(quantity: Quantity) -> str:
         mantissa, exponent = mantissa // 1000, exponent + 3
     if quantity.form == "DecimalExponent":
         return f"{mantissa}e{exponent}" if exponent else str(mantissa)
-    # There is no suffix above exa: the API machinery drops it, and with it most of the amount.
+    # There is no suffix above exa. The API machinery drops the suffix, and with it most of the amount.
     return f"{mantissa}{_SUFFIXES[exponent]}" if exponent in _SUFFIXES else quantity.text

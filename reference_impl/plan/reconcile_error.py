@@ -8,7 +8,7 @@ from reference_impl.api.models import LastError
 
 
 class ReconcileError(Exception):
-    """A reconcile that cannot continue, for a reason that the user can fix."""
+    """A reconcile cannot continue, for a reason that the user can fix."""
 
     def __init__(self, code: str, description: str) -> None:
         self.code, self.description = code, description
@@ -19,13 +19,14 @@ _CODES = {"Secret": "ERR_SECRET_CONFLICT", "PodGang": "ERR_CREATE_OR_PATCH_PODGA
 
 
 def conflict(kind: str, namespace: str, name: str) -> ReconcileError:
-    """An object with another controller has a name that is needed."""
+    """Return the error for an object whose name is needed but which has another controller."""
     code = _CODES.get(kind, f"ERR_{kind.upper()}_CONFLICT")
     return ReconcileError(code, f"{kind} {namespace}/{name} already exists but is not controlled by its owner")
 
 
 def last_errors(old: list[LastError] | None, problems: Sequence[ReconcileError], now: str) -> list[LastError] | None:
-    """`status.lastErrors` for some errors; those that the old list has keep their time. None without an error."""
+    """Return `status.lastErrors` for these errors; None if there are none. Errors that are already in the old list keep
+    their time."""
     old_errors = {(error.code, error.description): error for error in old or ()}
     return [
         old_errors.get((problem.code, problem.description)) or LastError(problem.code, problem.description, now)

@@ -1,6 +1,5 @@
-"""Revisions of the templates of objects. Only this module computes hashes to compare with: all comparisons use a
-`Revision`, which may accept more hashes than the one that it writes.
-"""
+"""Revisions of the templates of objects. Only this module computes hashes for comparison. All comparisons use a
+`Revision`, which may accept more hashes than the one that it writes."""
 
 from __future__ import annotations
 
@@ -14,30 +13,30 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 @dataclass(frozen=True)
 class Revision:
-    """The hash that is written, and all hashes that count as current, including those that earlier operators wrote
+    """The hash that is written, and all hashes that count as current, including hashes that earlier operators wrote
     (docs/hashes.md)."""
 
     hash: str
     accepted: Container[str | None]
 
     def has(self, hash: str | None) -> bool:
-        """Whether a stored hash is of this revision."""
+        """Return whether a stored hash belongs to this revision."""
         return hash in self.accepted
 
 
 def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> Revision:
-    """The revision that `status.currentGenerationHash` of a set is compared with."""
+    """Return the revision with which `status.currentGenerationHash` of a set is compared."""
     return _of(hashes.known_generation(pcs, policy))
 
 
 def of_template(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> Revision:
-    """The revision that `grove.io/pod-template-hash` of the template's cliques and pods is compared with."""
+    """Return the revision with which `grove.io/pod-template-hash` of the template's cliques and pods is compared."""
     return _of(hashes.known_template(template, pcs.spec.template.priority_class_name, policy))
 
 
 def of_pods(clique: PodClique, current: Revision | None) -> Revision:
-    """The revision that the pods of a clique are compared with: the clique's own, which may be older than that of its
-    template."""
+    """Return the revision with which the pods of a clique are compared. It is the clique's own revision, which may be
+    older than that of its template."""
     clique_hash = clique.metadata.label(labels.TEMPLATE_HASH)
     return current if current is not None and current.has(clique_hash) else _only(clique_hash)
 

@@ -1,4 +1,4 @@
-"""The objects that let the init containers of a set read pods: service account, role, role binding and token Secret
+"""The objects that permit the init containers of a set to read pods: ServiceAccount, Role, RoleBinding and token Secret
 (spec OBJ-108 to OBJ-110, OBJ-217, OBJ-218, OBJ-241, OBJ-242)."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 
 def _manifest(pcs: PodCliqueSet, api_version: str, kind: str, name: str, component: str, **fields: Any) -> Manifest:
-    # The name of a role contains characters that a label value must not contain.
+    # The name of a Role contains characters that are not allowed in a label value.
     tags = labels.common(pcs.metadata.name, component, name.replace(":", "-"))
     metadata = {
         "name": name,
@@ -30,19 +30,19 @@ def _manifest(pcs: PodCliqueSet, api_version: str, kind: str, name: str, compone
 
 
 def service_account(pcs: PodCliqueSet) -> Manifest:
-    """The manifest of the set's ServiceAccount (OBJ-241)."""
+    """Return the manifest of the set's ServiceAccount (OBJ-241)."""
     name = names.service_account(pcs.metadata.name)
     return _manifest(pcs, "v1", "ServiceAccount", name, "pod-service-account", automountServiceAccountToken=True)
 
 
 def role(pcs: PodCliqueSet) -> Manifest:
-    """The manifest of the set's Role, which allows to read pods (OBJ-242)."""
+    """Return the manifest of the set's Role, which permits reading pods (OBJ-242)."""
     api = kubernetes.ROLES.api_version
     return _manifest(pcs, api, "Role", names.role(pcs.metadata.name), "pod-role", rules=RULES)
 
 
 def role_binding(pcs: PodCliqueSet) -> Manifest:
-    """The manifest of the set's RoleBinding (OBJ-242)."""
+    """Return the manifest of the set's RoleBinding (OBJ-242)."""
     name = pcs.metadata.name
     subject = {"kind": "ServiceAccount", "name": names.service_account(name), "namespace": pcs.metadata.namespace}
     return _manifest(
@@ -57,7 +57,8 @@ def role_binding(pcs: PodCliqueSet) -> Manifest:
 
 
 def token_secret(pcs: PodCliqueSet) -> Manifest:
-    """The Secret that the control plane writes a token to. Only pods that mount it wait for that."""
+    """Return the manifest of the Secret into which the control plane writes a token. Only pods that mount the Secret
+    wait for the token."""
     name = names.token_secret(pcs.metadata.name)
     manifest = _manifest(pcs, "v1", "Secret", name, "pod-sa-token-secret", type=TOKEN_TYPE)
     manifest["metadata"]["annotations"] = {ACCOUNT_NAME: names.service_account(pcs.metadata.name)}
@@ -65,6 +66,6 @@ def token_secret(pcs: PodCliqueSet) -> Manifest:
 
 
 def mounts(pod: Manifest, secret: str) -> bool:
-    """Whether a pod mounts the Secret."""
+    """Return whether a pod mounts the Secret."""
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     return any((volume.get("secret") or {}).get("secretName") == secret for volume in volumes)

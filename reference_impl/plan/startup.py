@@ -1,5 +1,5 @@
-"""Startup order: which cliques a clique starts after, and the init container that makes its pods wait for them (spec
-OBJ-601 to OBJ-607, OBJ-630 to OBJ-634)."""
+"""Startup order: which cliques a clique starts after, and the init container that makes its pods wait for these cliques
+(spec OBJ-601 to OBJ-607, OBJ-630 to OBJ-634)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ RESTRICTED: Mapping[str, Any] = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""The security context that the Pod Security Standard `restricted` requires of a container, whatever the pod has."""
+"""The container security context that the Pod Security Standard `restricted` requires, whatever the pod's own security
+context is."""
 TOKEN_VOLUME = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
 POD_INFO_VOLUME = "pod-info-vol"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
@@ -36,8 +37,9 @@ def _full_name(pcs: PodCliqueSet, index: int, name: str, group: ScalingGroupConf
 
 
 def base(pcs: PodCliqueSet) -> EntryGang:
-    """The first gang of a new replica: all standalone cliques and `minAvailable` replicas of each group. A
-    standalone clique, whose pods may be in several gangs later, starts after its predecessors there."""
+    """Return the first gang of a new replica, with all standalone cliques and `minAvailable` replicas of each scaling
+    group. The startup order of standalone cliques is computed from this gang, because their pods may be in several
+    gangs later."""
     groups = pcs.spec.template.pod_clique_scaling_groups or ()
     grouped = {name for config in groups for name in config.clique_names}
     return EntryGang(
@@ -51,8 +53,8 @@ def base(pcs: PodCliqueSet) -> EntryGang:
 
 
 def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGang) -> dict[str, int]:
-    """Parent → how many of its pods have to be ready, for the pods of a template in a gang. Only parents in the same
-    gang are waited for: the others may be elsewhere, or of another version (COH-263, COH-264)."""
+    """Return how many pods of each parent must be Ready before the pods of a template in a gang may start. Only parents
+    in the same gang count, because other parents may be elsewhere or have another version (COH-263, COH-264)."""
     counts: dict[str, int] = {}
     for name in _predecessors(pcs, template, index, gang):
         counts |= _in_gang(pcs, name, index, gang)
@@ -60,20 +62,20 @@ def waits(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGa
 
 
 def _predecessors(pcs: PodCliqueSet, template: CliqueTemplate, index: int, gang: EntryGang) -> list[str]:
-    """The names of the templates that a template starts after in a gang."""
+    """Return the names of the templates that a template starts after in a gang."""
     match pcs.spec.template.clique_startup_type:
         case StartupType.EXPLICIT:
             return list(template.spec.starts_after or ())
         case StartupType.IN_ORDER:
             order = [t.name for t in pcs.spec.template.cliques]
             before = order[: order.index(template.name)]
-            # Where a gang has one replica of a group, only the order of its own cliques matters.
+            # In a gang with a single scaling group replica, only the order of the gang's own cliques matters.
             return [name for name in before if _in_gang(pcs, name, index, gang)][-1:]
     return []
 
 
 def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) -> dict[str, int]:
-    """The clique objects of a template of which a gang has pods, and how many have to be ready."""
+    """Return the clique objects of a template that have pods in a gang, and how many of these pods must be Ready."""
     minimum = next((t.spec.minimum for t in pcs.spec.template.cliques if t.name == name), 1)
     group = _group_of(pcs, name)
     if group is None:
@@ -86,7 +88,8 @@ def _in_gang(pcs: PodCliqueSet, name: str, index: int, gang: EntryGang) -> dict[
 
 
 def with_wait(pod_spec: dict[str, Any], pcs_name: str, waits: dict[str, int], image: str) -> dict[str, Any]:
-    """The pod spec with the init container after the template's own ones, and the volumes that it reads."""
+    """Return the pod spec with the init container after the template's own init containers, and with the volumes that
+    it reads."""
     if not waits:
         return pod_spec
     return {
@@ -97,7 +100,8 @@ def with_wait(pod_spec: dict[str, Any], pcs_name: str, waits: dict[str, int], im
 
 
 def container(waits: dict[str, int], image: str) -> dict[str, Any]:
-    """The init container that waits for the cliques in `waits`: clique → number of Ready pods (OBJ-630 to OBJ-632)."""
+    """Return the init container that waits for the cliques in `waits`, which holds the number of Ready pods by clique
+    (OBJ-630 to OBJ-632)."""
     return {
         "name": CONTAINER,
         "image": image,
@@ -111,7 +115,7 @@ def container(waits: dict[str, int], image: str) -> dict[str, Any]:
 
 
 def volumes(pcs_name: str) -> list[dict[str, Any]]:
-    """The service account token, and the namespace and gang of the pod itself."""
+    """Return the volumes with the service account token, and with the namespace and gang of the pod itself."""
     files = {"namespace": "metadata.namespace", "podgangname": f"metadata.labels['{labels.PODGANG}']"}
     items = [{"path": path, "fieldRef": {"fieldPath": field}} for path, field in files.items()]
     return [

@@ -1,4 +1,4 @@
-"""Statuses of the three kinds, computed from their children (spec OBJ-701 to OBJ-774)."""
+"""Statuses of sets, cliques and scaling groups, computed from their children (spec OBJ-701 to OBJ-774)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.termination import BREACHED, SCHEDULED, TERMINATING, complete_replicas, sound_replicas
 
 ALL_LOST = "AllScheduledReplicasLost"
-"""Reason of the event that a clique or group has lost all its scheduled replicas (OBJ-801, OBJ-802)."""
+"""Reason of the event about a clique or scaling group that has lost all its scheduled replicas (OBJ-801, OBJ-802)."""
 
 
 def _selector(pcs: str, key: str, value: str) -> str:
@@ -31,8 +31,8 @@ def _selector(pcs: str, key: str, value: str) -> str:
 def clique_status(
     clique: PodClique, pods: list[Pod], pcs: PodCliqueSet | None, now: str, policy: Policy = STANDARD
 ) -> PodCliqueStatus:
-    """The status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods are not counted, so that ready and
-    gated pods never exceed replicas (OBJ-731)."""
+    """Return the status of a clique with these pods (OBJ-730 to OBJ-748). Terminating pods are not counted, so the
+    numbers of ready and gated pods never exceed `replicas` (OBJ-731)."""
     old = clique.status or PodCliqueStatus()
     living = [pod for pod in pods if not pod.terminating]
     scheduled = sum(pod.scheduled for pod in living)
@@ -71,9 +71,10 @@ def clique_status(
 
 
 def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> Condition:
-    """A condition whose transition time tells whether it has ever changed: the creation time of the object while it has
-    its initial status, a later time after any change. Gang termination needs this (CHG-GT-30), and a restarted operator
-    has no other memory. Unknown during an update of what has never run is no change."""
+    """Return a condition whose transition time shows whether it has ever changed: it is the creation time of the object
+    as long as the condition has its initial status, and a later time after any change. Gang termination needs this
+    information (CHG-GT-30), and the condition is the only place where it survives a restart of the operator. A change
+    to Unknown during an update of an object that has never run does not count."""
     before = conditions.find(old, new.type)
     never = before is None or before.last_transition_time == created
     first = never and new.status in (_AT_FIRST[new.type], "Unknown")
@@ -82,11 +83,11 @@ def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> 
 
 
 _AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
-"""The initial status of a clique's PodCliqueScheduled, and of a group's MinAvailableBreached."""
+"""The initial status of a clique's PodCliqueScheduled and of a scaling group's MinAvailableBreached."""
 
 
 def _scheduled_condition(scheduled: int, minimum: int, now: str, lacking: str = "") -> Condition:
-    """The condition PodCliqueScheduled. `lacking` is its reason if it is False."""
+    """Return the condition PodCliqueScheduled. `lacking` is the reason if the condition is False."""
     enough = scheduled >= minimum
     return Condition(
         type=SCHEDULED,
@@ -99,7 +100,8 @@ def _scheduled_condition(scheduled: int, minimum: int, now: str, lacking: str = 
 
 
 def _updating(now: str) -> Condition:
-    """MinAvailableBreached is Unknown while an update is in progress (CHG-GT-01, CHG-GT-11)."""
+    """Return the condition MinAvailableBreached=Unknown, which applies while an update is in progress (CHG-GT-01,
+    CHG-GT-11)."""
     return Condition(
         type=BREACHED,
         status="Unknown",
@@ -121,7 +123,7 @@ def _clique_available(clique: PodClique | None) -> bool:
 def group_status(
     group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
 ) -> ScalingGroupStatus:
-    """The status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique of its namespace by name."""
+    """Return the status of a scaling group (OBJ-760 to OBJ-772). `clique` finds a clique in its namespace by name."""
     old = group.status or ScalingGroupStatus()
     generation_hash = update_progress.generation(pcs) if pcs is not None else ""
     scheduled = available = updated = 0
@@ -173,7 +175,7 @@ def group_status(
 
 
 def members_expected(group: PodCliqueScalingGroup) -> list[str]:
-    """The names of the cliques that a group should have."""
+    """Return the names of the cliques that a scaling group should have."""
     replicas = range(group.spec.replicas)
     return [names.member_clique(group.metadata.name, j, name) for j in replicas for name in group.spec.clique_names]
 
@@ -186,7 +188,8 @@ def set_status(
     observed: bool,
     progress: SetUpdateProgress | None = None,
 ) -> PodCliqueSetStatus:
-    """The status of a set (OBJ-710 to OBJ-715). `observed` says whether the present generation has been acted on."""
+    """Return the status of a set (OBJ-710 to OBJ-715). `observed` says whether the operator has acted on the current
+    generation."""
     old = pcs.status or PodCliqueSetStatus()
     available = updated = 0
     templates, configs = standalone_templates(pcs), group_configs(pcs)

@@ -1,6 +1,6 @@
-"""Drift of existing cliques and scaling groups from their template (spec OBJ-815): in all fields but the replicas,
-which belong to the client that scales them (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17,
-CHG-OD-01); the update decides which pods are replaced for it."""
+"""Drift of existing cliques and scaling groups from their templates (spec OBJ-815), in all fields except `replicas`,
+which belongs to the client that scales them (OBJ-814). A new pod spec is written at once and as a whole (CHG-RU-17,
+CHG-OD-01); the update decides when pods are replaced."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from reference_impl.plan.revisions import Revision
 
 
 def marks(existing: Object, desired: Mapping[str, str | None]) -> Manifest:
-    """The merge patch that gives an object these labels (None: removes the label); empty if it has them."""
+    """Return the merge patch that gives an object these labels (None removes a label); empty if the object has them."""
     different = {key: value for key, value in desired.items() if existing.metadata.label(key) != (value or "")}
     return {"metadata": {"labels": different}} if different else {}
 
 
 def clique(template: CliqueTemplate, existing: PodClique) -> Manifest:
-    """The merge patch that corrects a standalone clique; empty if it follows its template."""
+    """Return the merge patch that corrects a standalone clique; empty if the clique matches its template."""
     spec: Manifest = {}
     if existing.spec.min_available != template.spec.minimum:
         spec["minAvailable"] = template.spec.minimum
@@ -34,15 +34,15 @@ def clique(template: CliqueTemplate, existing: PodClique) -> Manifest:
 
 
 def outdated(existing: PodClique, current: Revision) -> bool:
-    """Whether pod spec, labels and annotations of a clique have to be rewritten. The hash label, which is written
-    together with them, decides: pod specs cannot be compared, as the API server adds defaults."""
+    """Return whether pod spec, labels and annotations of a clique must be rewritten. The hash label, which is written
+    together with them, decides, because pod specs cannot be compared: the API server adds defaults to them."""
     return (
         existing.metadata.deletion_timestamp is None and existing.metadata.label(labels.TEMPLATE_HASH) != current.hash
     )
 
 
 def group(config: ScalingGroupConfig, existing: PodCliqueScalingGroup) -> Manifest:
-    """The merge patch that corrects a scaling group; empty if it follows its configuration."""
+    """Return the merge patch that corrects a scaling group; empty if the group matches its configuration."""
     spec: Manifest = {}
     if existing.spec.min_available != config.min_available:
         spec["minAvailable"] = config.min_available

@@ -1,19 +1,22 @@
-"""Gang termination. The whole rule is in this file (spec CHG-GT-20 to CHG-GT-35).
+"""Gang termination. This file contains the whole rule (spec CHG-GT-20 to CHG-GT-35).
 
 A replica of a set, or a single replica of a scaling group, is deleted and recreated when all of this is true:
 
 1. A clique in it is *breached*: fewer than `minAvailable` of its pods are scheduled and healthy (`healthy_pods`). The
-   clique's condition MinAvailableBreached says so; it is Unknown during an update, which terminates nothing.
-2. It has been breached without interruption for the set's `terminationDelay`, by default `DEFAULT_DELAY` (`delay`).
-3. It was scheduled before, since it was last scaled to zero (`idle.py`). What never ran is not terminated
-   (`cause_of_clique`, `cause_of_group`).
+   clique's condition MinAvailableBreached reports the breach. The condition is Unknown during an update, and then
+   nothing is terminated.
+2. The breach has lasted without interruption for the set's `terminationDelay`, by default `DEFAULT_DELAY` (`delay`).
+3. The clique has been scheduled since it was last scaled to zero (`idle.py`). A clique or scaling group that has never
+   run is not terminated (`cause_of_clique`, `cause_of_group`).
 
-The level follows from one count, `sound_replicas`. While at least `minAvailable` replicas of a scaling group are sound,
-the group terminates single replicas (`due_in_group`). With fewer, the group itself is breached, and the whole replica
-of the set is terminated with everything in it (`due_in_set`). A breached standalone clique has the same effect.
+The level of the termination depends on a single number, `sound_replicas`. While at least `minAvailable` replicas of a
+scaling group are sound, the group terminates single replicas (`due_in_group`). With fewer sound replicas, the group
+itself is breached, and the whole replica of the set is terminated with everything in it (`due_in_set`). A breached
+standalone clique has the same effect.
 
 Conditions are the only memory. `statuses` dates a condition that has never changed by the creation of its object, so
-rule 3 survives restarts. `control/termination.py` deletes what is due; the work queue waits for what is not due yet.
+that rule 3 survives restarts. `control/termination.py` deletes the replicas that are due; the work queue waits for
+those that are not due yet.
 """
 
 from __future__ import annotations
@@ -27,12 +30,13 @@ from reference_impl.plan import conditions, durations, idle, labels, names, time
 from reference_impl.plan.children import CliqueOf
 
 DEFAULT_DELAY = "4h0m0s"
-"""The `terminationDelay` of a set that has none (CHG-GT-20), in Go's notation."""
+"""The `terminationDelay` of a set without one (CHG-GT-20), in Go's notation."""
 
 SCHEDULED = "PodCliqueScheduled"
 BREACHED = "MinAvailableBreached"
 TERMINATING = "GangTerminationInProgress"
-"""A condition of a scaling group, from the termination of its replica of the set to its recovery (CHG-GT-26)."""
+"""A condition of a scaling group, from the termination of its set's replica until the group has recovered
+(CHG-GT-26)."""
 REASON = "GangTerminationActive"
 TERMINATED = "PodCliqueSetReplicaDeleteSuccessful"
 """Reason of the event about a terminated replica of a set (CHG-EV-08)."""
@@ -40,14 +44,15 @@ TERMINATED = "PodCliqueSetReplicaDeleteSuccessful"
 
 @dataclass
 class Due:
-    """The replicas that are to be terminated now, and the seconds until the next one is (None: no delay is running)."""
+    """The replicas that must be terminated now, and the number of seconds until the next one is due (None: no delay is
+    running)."""
 
     causes: dict[int, set[str]] = field(default_factory=dict)
-    """Replica index → uids of the breached objects."""
+    """The uids of the breached objects, by replica index."""
     wait: float | None = None
 
     def note(self, index: int, uid: str, seconds: float) -> None:
-        """Record a breached object whose delay ends in so many seconds."""
+        """Record a breached object whose delay ends in `seconds`."""
         if seconds <= 0:
             self.causes.setdefault(index, set()).add(uid)
         elif self.wait is None or seconds < self.wait:
@@ -55,7 +60,7 @@ class Due:
 
 
 def delay(pcs: PodCliqueSet) -> float:
-    """The termination delay of a set in seconds (CHG-GT-20)."""
+    """Return the termination delay of a set in seconds (CHG-GT-20)."""
     try:
         nanoseconds = durations.parse(pcs.spec.template.termination_delay or "")
     except ValueError:
@@ -64,28 +69,28 @@ def delay(pcs: PodCliqueSet) -> float:
 
 
 def healthy_pods(pods: Sequence[Pod]) -> int:
-    """The number of pods that are scheduled and neither failing, stalled nor lost. Pods that are still starting are
-    healthy."""
+    """Return the number of pods that are scheduled and neither failing, stalled nor lost. Pods that are still starting
+    are healthy."""
     scheduled = [pod for pod in pods if pod.scheduled]
     return sum(not (_failing(pod) or _stalled(pod) or _lost(pod)) for pod in scheduled)
 
 
 def _failing(pod: Pod) -> bool:
-    """Not Ready, and the last run of a container ended with an error (OBJ-854)."""
+    """Return whether a pod is not Ready and the last run of a container ended with an error (OBJ-854)."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
     return not pod.ready and any(status.failed for status in statuses)
 
 
 def _stalled(pod: Pod) -> bool:
-    """Not failing, and a main container is started but not ready (OBJ-855)."""
+    """Return whether a pod is not failing and a main container has started but is not ready (OBJ-855)."""
     if pod.ready or _failing(pod):
         return False
     return any(status.started and not status.ready for status in pod.status.container_statuses or ())
 
 
 def _lost(pod: Pod) -> bool:
-    """Not Ready although all its containers are: its node is silent, and the node controller has marked the pod
-    (CHG-DF21). A pod that waits for a readiness gate is not lost."""
+    """Return whether a pod is not Ready although all its containers are ready: its node does not respond, and the node
+    controller has marked the pod (CHG-DF21). A pod that waits for a readiness gate is not lost."""
     if pod.ready or _failing(pod) or _stalled(pod):
         return False
     ready = next((c for c in pod.status.conditions or () if c.type == "Ready"), None)
@@ -96,8 +101,8 @@ def _lost(pod: Pod) -> bool:
 
 
 def breached_condition(scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
-    """The condition MinAvailableBreached of a clique that is not being updated: True if fewer than `minimum` pods are
-    scheduled, or if fewer are healthy."""
+    """Return the condition MinAvailableBreached of a clique that is not being updated. It is True if fewer than
+    `minimum` pods are scheduled, or if fewer than `minimum` pods are healthy."""
     if scheduled < minimum:
         status, reason = "True", "ScheduledReplicasBelowMinAvailable"
         message = f"Scheduled replicas ({scheduled}) below MinAvailable ({minimum})"
@@ -111,7 +116,7 @@ def breached_condition(scheduled: int, healthy: int, minimum: int, now: str) -> 
 
 
 def complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterator[list[PodClique]]:
-    """The cliques of each replica of a scaling group in which all of them exist."""
+    """Yield the cliques of each scaling group replica of which all cliques exist."""
     for j in range(group.spec.replicas):
         members = [
             member
@@ -124,7 +129,7 @@ def complete_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterato
 
 
 def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
-    """The number of replicas of a scaling group that are complete and not breached (OBJ-771). A clique without the
+    """Return the number of scaling group replicas that are complete and not breached (OBJ-771). A clique without the
     condition MinAvailableBreached counts as breached (OBJ-773)."""
 
     def sound(member: PodClique) -> bool:
@@ -135,8 +140,9 @@ def sound_replicas(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
 
 
 def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: CliqueOf, now: float) -> Due:
-    """The replicas of a scaling group that it terminates itself (CHG-GT-21): none while the group is being updated, or
-    has too few sound replicas, which terminates the set's replica instead (CHG-DF05)."""
+    """Return the replicas that a scaling group terminates itself (CHG-GT-21). There are none while the group is being
+    updated, and none if it has too few sound replicas, because then the set's replica is terminated instead
+    (CHG-DF05)."""
     due = Due()
     if updating(group) or sound_replicas(group, clique) < group.spec.min_available:
         return due
@@ -151,7 +157,7 @@ def due_in_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, clique: Clique
 def due_in_set(
     pcs: PodCliqueSet, cliques: Iterable[PodClique], groups: Iterable[PodCliqueScalingGroup], now: float
 ) -> Due:
-    """The replicas of a set that are to be terminated (CHG-GT-23). `cliques` are the standalone ones."""
+    """Return the replicas of a set that must be terminated (CHG-GT-23). `cliques` holds the standalone cliques."""
     due = Due()
     allowed = delay(pcs)
     causes = [(index_of(clique), clique.metadata.uid, cause_of_clique(clique)) for clique in cliques]
@@ -163,7 +169,7 @@ def due_in_set(
 
 
 def cause_of_clique(clique: PodClique) -> float | None:
-    """Since when a clique has been breached; None if it is not, or was never scheduled (CHG-GT-30)."""
+    """Return since when a clique has been breached; None if it is not breached or was never scheduled (CHG-GT-30)."""
     current = clique.status.conditions if clique.status else None
     if clique.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
@@ -176,8 +182,8 @@ def cause_of_clique(clique: PodClique) -> float | None:
 
 
 def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
-    """Since when a scaling group has been breached; None if it is not, never was sound, or has been terminated for it
-    already (CHG-GT-26)."""
+    """Return since when a scaling group has been breached; None if it is not breached, was never sound, or has already
+    been terminated because of this breach (CHG-GT-26)."""
     current = group.status.conditions if group.status else None
     if group.metadata.deletion_timestamp is not None or not conditions.is_true(current, BREACHED):
         return None
@@ -188,13 +194,13 @@ def cause_of_group(group: PodCliqueScalingGroup) -> float | None:
 
 
 def updating(group: PodCliqueScalingGroup) -> bool:
-    """Whether an update of the group is running."""
+    """Return whether an update of the scaling group is in progress."""
     progress = group.status.update_progress if group.status else None
     return progress is not None and progress.update_ended_at is None
 
 
 def members(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterable[tuple[int, PodClique]]:
-    """The existing cliques of a scaling group, each with the index of its replica."""
+    """Yield the existing cliques of a scaling group, each with the index of its replica."""
     for index in range(group.spec.replicas):
         for name in group.spec.clique_names:
             member = clique(names.member_clique(group.metadata.name, index, name))
@@ -203,13 +209,13 @@ def members(group: PodCliqueScalingGroup, clique: CliqueOf) -> Iterable[tuple[in
 
 
 def index_of(item: PodClique | PodCliqueScalingGroup) -> int:
-    """The index of the set's replica that an object belongs to, -1 if its label is missing."""
+    """Return the index of the set's replica that an object belongs to; -1 if its label is missing."""
     text = item.metadata.label(labels.REPLICA_INDEX)
     return int(text) if text.isdigit() else -1
 
 
 def flag(index: int, now: str) -> Condition:
-    """The condition of a scaling group from its termination to its recovery (CHG-GT-26)."""
+    """Return the condition of a scaling group from its termination until it has recovered (CHG-GT-26)."""
     message = (
         f"Gang termination fired at PCS-replica scope for PCS replica {index}; this PCSG's PodCliques were deleted as "
         "part of the recycle"
@@ -218,7 +224,7 @@ def flag(index: int, now: str) -> Condition:
 
 
 def _changed(created: str | None, condition: Condition) -> bool:
-    """Whether a condition has ever changed."""
+    """Return whether a condition has ever changed."""
     created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
     return created_at is not None and changed_at is not None and changed_at > created_at
 

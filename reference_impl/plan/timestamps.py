@@ -1,4 +1,4 @@
-"""Timestamps as Kubernetes writes them: whole seconds in UTC."""
+"""Timestamps in the format of Kubernetes: whole seconds in UTC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def seconds(timestamp: str | None) -> float | None:
-    """Seconds since the epoch; None for an invalid timestamp."""
+    """Return a timestamp as seconds since the epoch; None if it is invalid."""
     if not timestamp:
         return None
     try:
@@ -18,12 +18,13 @@ def seconds(timestamp: str | None) -> float | None:
 
 
 def text(timestamp: float) -> str:
-    """Seconds since the epoch as a timestamp; fractions are cut off."""
+    """Return seconds since the epoch as a timestamp; fractions are cut off."""
     return datetime.fromtimestamp(timestamp, UTC).strftime(_FORMAT)
 
 
 def after(created: str | None, now: str) -> str:
-    """`now`, but at least one second after `created`: clocks differ, and timestamps have whole seconds."""
+    """Return `now`, or one second after `created` if that is later: clocks differ, and timestamps have whole
+    seconds."""
     created_at, present = seconds(created), seconds(now)
     if created_at is None or present is None or present > created_at:
         return now

@@ -1,5 +1,5 @@
-"""Topology constraints: translates the domains of a set to the node labels of its gangs (spec OBJ-450 to OBJ-455), and
-computes the set's condition (OBJ-717 to OBJ-723)."""
+"""Topology constraints: translates the domains of a set into node label keys for its gangs (spec OBJ-450 to OBJ-455),
+and computes the set's condition (OBJ-717 to OBJ-723)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CONDITION = "TopologyLevelsUnavailable"
 
 @dataclass(frozen=True)
 class SetTopology:
-    """The topology that a set refers to. `levels` are node label keys by domain; empty if the feature is disabled, the
-    set names no binding, or the binding does not exist."""
+    """The topology that a set refers to. `levels` holds node label keys by domain. It is empty if the feature is
+    disabled, the set names no binding, or the binding does not exist."""
 
     enabled: bool = False
     binding: str = ""
@@ -30,7 +30,7 @@ class SetTopology:
     levels: Mapping[str, str] | None = None
 
     def translated(self, constraint: TopologyConstraint | None) -> GangTopology | None:
-        """The constraint in node label keys, without unknown domains; None if nothing remains."""
+        """Return the constraint in node label keys, without unknown domains; None if nothing remains."""
         required, preferred = (self._key(domain) for domain in domains(constraint))
         if required is None and preferred is None:
             return None
@@ -41,7 +41,7 @@ class SetTopology:
 
 
 def domains(constraint: TopologyConstraint | None) -> tuple[str | None, str | None]:
-    """The required and the preferred domain; `packDomain` is the old name of the required one (API-064)."""
+    """Return the required and the preferred domain; `packDomain` is the old name of the required domain (API-064)."""
     if constraint is None:
         return None, None
     pack = constraint.pack
@@ -50,7 +50,7 @@ def domains(constraint: TopologyConstraint | None) -> tuple[str | None, str | No
 
 
 def constraints(pcs: PodCliqueSet) -> Iterator[TopologyConstraint]:
-    """All constraints of a set: its own, those of its scaling groups, those of its cliques."""
+    """Yield all constraints of a set: its own constraint, those of its scaling groups, and those of its cliques."""
     template = pcs.spec.template
     of_groups = (config.topology_constraint for config in group_configs(pcs))
     of_cliques = (clique.topology_constraint for clique in template.cliques)
@@ -58,12 +58,12 @@ def constraints(pcs: PodCliqueSet) -> Iterator[TopologyConstraint]:
 
 
 def binding_name(pcs: PodCliqueSet) -> str:
-    """The first ClusterTopologyBinding that a set names; empty if it names none."""
+    """Return the name of the first ClusterTopologyBinding that a set refers to; empty if there is none."""
     return next((c.topology_name for c in constraints(pcs) if c.topology_name), "")
 
 
 def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> SetTopology:
-    """The topology of a set. `binding` is the object named by `binding_name`, None if it does not exist."""
+    """Return the topology of a set. `binding` is the object named by `binding_name`, or None if it does not exist."""
     name = binding_name(pcs)
     if not enabled or binding is None:
         return SetTopology(enabled=enabled, binding=name)
@@ -71,7 +71,7 @@ def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | N
 
 
 def condition(pcs: PodCliqueSet, topology: SetTopology, now: str) -> Condition | None:
-    """The condition of the set's status about its constraints; None if it has none."""
+    """Return the condition in the set's status about its topology constraints; None if the set needs no condition."""
     domain_names = sorted({d for constraint in constraints(pcs) for d in domains(constraint) if d})
     unknown = [domain for domain in domain_names if domain not in (topology.levels or {})]
     if not topology.enabled:

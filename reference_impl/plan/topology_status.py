@@ -1,5 +1,5 @@
-"""The status of a ClusterTopologyBinding: whether the topology resources of schedulers have its levels (COND-16,
-OBJ-781, CHG-CT-05). Pure."""
+"""The status of a ClusterTopologyBinding, which shows whether the topology resources of schedulers have the binding's
+levels (COND-16, OBJ-781, CHG-CT-05). The functions are pure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DRIFT = "SchedulerTopologyDrift"
 def status(
     binding: ClusterTopologyBinding, find: Callable[[str], KaiTopology | None], now: str
 ) -> TopologyBindingStatus:
-    """The status of a binding, where KAI is the only scheduler whose topologies the operator manages. `find` returns a
-    Topology of KAI by its name."""
+    """Return the status of a binding. KAI is the only scheduler whose topologies the operator manages. `find` returns a
+    KAI Topology by name."""
     bindings = binding.spec.scheduler_topology_bindings or []
     unmanaged = [entry for entry in bindings if entry.scheduler_name != kai.SCHEDULER]
     entries = [_of_kai(binding, find), *map(_unavailable, unmanaged)]

@@ -1,6 +1,6 @@
 """The update of a clique, pod by pod (spec CHG-RU-20 to CHG-RU-28).
 
-Old pods that are not Ready are deleted at once, without waiting for their successors. Ready ones are replaced one at a
+Old pods that are not Ready are deleted at once, without waiting for their successors. Ready pods are replaced one at a
 time, the oldest first, or as many at a time as `maxUnavailable` permits (GM-103). The selected pod is written to the
 status before it is deleted. Its successor names it in an annotation, so that a pod that was created for another reason
 is not mistaken for the successor (CHG-DF03, CHG-DF06).
@@ -21,20 +21,21 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 
 @dataclass
 class CliqueUpdateStep:
-    """The next step: the progress to write, then the pods to delete, first those that are not Ready, then the selected
-    one."""
+    """The next step: the progress to write, and then the pods to delete, first the pods that are not Ready and then the
+    selected pod."""
 
     progress: CliqueUpdateProgress | None
     forced: list[Pod] = field(default_factory=list)
     selected: Pod | None = None
     further: list[Pod] = field(default_factory=list)
-    """Ready pods that are deleted beside the selected one, as far as `maxUnavailable` permits."""
+    """Ready pods that are deleted in addition to the selected one, within `maxUnavailable`."""
 
 
 def step(
     pcs: PodCliqueSet, clique: PodClique, clique_pods: list[Pod], now: str, policy: Policy = STANDARD
 ) -> CliqueUpdateStep:
-    """The next step of a clique's update. If there is nothing to do, it has the present progress and no pods."""
+    """Return the next step of a clique's update. If there is nothing to do, the step has the current progress and no
+    pods."""
     old = clique.status.update_progress if clique.status else None
     current = update_progress.revision(pcs, clique, policy)
     if current is None or not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
@@ -59,8 +60,8 @@ def step(
 def further(
     next_step: CliqueUpdateStep, clique: PodClique, clique_pods: list[Pod], current: revisions.Revision, budget: int
 ) -> list[Pod]:
-    """The old Ready pods that may be deleted beside those that a step takes, the oldest first: at most `budget` of the
-    desired pods are not Ready then, whatever `minAvailable` is (GM-103)."""
+    """Return the old Ready pods that may be deleted in addition to the pods that a step deletes, the oldest first, so
+    that at most `budget` of the desired pods are not Ready, whatever `minAvailable` is (GM-103)."""
     deleted_names = {pod.metadata.name for pod in (*next_step.forced, next_step.selected) if pod is not None}
     remaining_pods = [pod for pod in clique_pods if pod.active and pod.ready and pod.metadata.name not in deleted_names]
     room = budget - (clique.spec.replicas - len(remaining_pods))
@@ -76,15 +77,15 @@ def _begun(pcs: PodCliqueSet, target: str, now: str) -> CliqueUpdateProgress:
 
 
 def _closed(pcs: PodCliqueSet, progress: CliqueUpdateProgress | None, now: str) -> CliqueUpdateProgress | None:
-    """OnDelete ends an unfinished progress (CHG-DF11)."""
+    """Return the progress, ended if the strategy is OnDelete, which ends any unfinished update (CHG-DF11)."""
     if progress is None or progress.update_ended_at is not None or not update_progress.on_delete(pcs):
         return progress
     return update_progress.ended(msgspec.structs.replace(progress, ready_pods_selected_to_update=None), now)
 
 
 def carried(clique: PodClique, old: CliqueUpdateProgress | None, clique_pods: list[Pod]) -> PodSelection | None:
-    """The selection that a new update takes over from the interrupted one: the selected pod whose successor is not
-    Ready yet. Otherwise the next pod would be deleted while that one is missing."""
+    """Return the selection that a new update takes over from the interrupted one: the selected pod, if its successor is
+    not Ready yet. Without the selection, the next pod would be deleted while the successor is missing."""
     selection = old.ready_pods_selected_to_update if old is not None and old.update_ended_at is None else None
     if selection is None or replaced(clique, selection, clique_pods):
         return None
@@ -117,34 +118,35 @@ def _advanced(
 
 
 def _whole(clique: PodClique, active: list[Pod]) -> bool:
-    """Whether as many pods are Ready as are desired, also where `minAvailable` is lower (GM-106)."""
+    """Return whether as many pods are Ready as are desired, even if `minAvailable` is lower (GM-106)."""
     return sum(pod.ready for pod in active) >= clique.spec.replicas
 
 
 def outdated(pod: Pod, current: revisions.Revision) -> bool:
-    """Whether a pod has an old template (CHG-RU-40)."""
+    """Return whether a pod has an old template (CHG-RU-40)."""
     return not current.has(pod.metadata.label(labels.TEMPLATE_HASH))
 
 
 def forced(old: list[Pod]) -> list[Pod]:
-    """The old pods that are not Ready, which are deleted at once. Earlier failures of a Ready pod do not count
-    (CHG-DF02)."""
+    """Return the old pods that are not Ready, which are deleted at once. Earlier failures of a pod that is Ready now do
+    not count (CHG-DF02)."""
     return [pod for pod in old if not pod.ready]
 
 
 def chosen_pod(ready: list[Pod]) -> Pod | None:
-    """The old Ready pod to replace next: the oldest (CHG-RU-23)."""
+    """Return the old Ready pod to replace next, which is the oldest (CHG-RU-23); None if there is none."""
 
     return min(ready, key=age, default=None)
 
 
 def age(pod: Pod) -> tuple[str, int, str]:
-    """Sort key by which older pods come first."""
+    """Return a sort key that puts older pods first."""
     return pod.metadata.creation_timestamp or "", pods.index_of(pod), pod.metadata.name
 
 
 def replaced(clique: PodClique, selection: PodSelection, clique_pods: list[Pod]) -> bool:
-    """Whether the selected pod no longer exists and its successor is Ready, or its place has been scaled away."""
+    """Return whether the selected pod no longer exists, and its successor is Ready or its place has been removed by
+    scaling in."""
     active = [pod for pod in clique_pods if pod.active]
     if any(pod.metadata.name == selection.current for pod in active):
         return False
@@ -155,19 +157,19 @@ def replaced(clique: PodClique, selection: PodSelection, clique_pods: list[Pod])
 
 
 def succeeds(pod: Pod, selection: PodSelection) -> bool:
-    """Whether a pod is the successor of the selected one."""
+    """Return whether a pod is the successor of the selected pod."""
     return (pod.metadata.annotations or {}).get(labels.REPLACES) == selection.current
 
 
 def in_place_of(manifest: Manifest, replaced: str) -> Manifest:
-    """The manifest of a pod that names the pod that it replaces."""
+    """Return the manifest of a pod with an annotation that names the pod that it replaces."""
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), labels.REPLACES: replaced}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
 def vacancy(clique: PodClique, clique_pods: list[Pod]) -> str | None:
-    """The selected pod that the next created pod replaces; None if there is none."""
+    """Return the name of the selected pod that the next created pod replaces; None if there is none."""
     progress = clique.status.update_progress if clique.status else None
     selection = progress.ready_pods_selected_to_update if progress is not None else None
     if selection is None or not selection.current:

@@ -13,7 +13,8 @@ _REASONS = {"True": "Progressing", "False": "NoActiveUpdate", "Unknown": "Progre
 
 
 def of_component(item: PodClique | PodCliqueScalingGroup, stuck: bool, now: str) -> Condition:
-    """The condition of a clique or group. `stuck`: its update has not moved within its deadline."""
+    """Return the condition of a clique or scaling group. `stuck` says that its update has exceeded its
+    progressDeadline."""
     if not update_progress.running(item):
         return _condition("False", "No update is in progress", now)
     if stuck:
@@ -22,7 +23,8 @@ def of_component(item: PodClique | PodCliqueScalingGroup, stuck: bool, now: str)
 
 
 def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, running: bool) -> Condition:
-    """The condition of a set: whether an update of it is running, and whether any of its parts is stuck."""
+    """Return the condition of a set. `running` says whether an update is in progress; the condition also shows whether
+    the update of any part is stuck."""
     if not running:
         return _condition("False", "No update is in progress", now)
     statuses = [_status(part) for part in parts]
@@ -32,7 +34,7 @@ def of_set(parts: Iterable[PodClique | PodCliqueScalingGroup], now: str, *, runn
 
 
 def deadline(rolling_update: RollingUpdate | None) -> float | None:
-    """The seconds within which an update has to move; None for any time (GM-110)."""
+    """Return the seconds within which an update must make progress; None if there is no limit (GM-110)."""
     if rolling_update is None or not rolling_update.progress_deadline:
         return None
     return durations.parse(rolling_update.progress_deadline) / 1e9

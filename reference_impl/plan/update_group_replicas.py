@@ -1,8 +1,8 @@
 """The update of a scaling group, replica by replica (spec CHG-RU-30 to CHG-RU-37).
 
-If one clique of a replica has an old template, the whole replica is replaced. Replicas that are not available are
-deleted at once. Available ones are replaced one at a time, the lowest index first, and the next one only when all
-cliques of the previous one have enough Ready pods again; or as many as `maxUnavailable` permits (GM-103).
+If one clique of a replica has an old template, the whole replica is replaced. Unavailable replicas are deleted at once.
+Available replicas are replaced one at a time, the lowest index first, and the next one only when all cliques of the
+previous one have enough Ready pods again; or as many replicas at a time as `maxUnavailable` permits (GM-103).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PodsOf = Callable[[PodClique], list[Pod]]
 
 @dataclass
 class GroupUpdateStep:
-    """The next step: the progress to write, then the cliques to delete, one list after the other."""
+    """The next step: the progress to write, and then the cliques to delete, one list after another."""
 
     progress: GroupUpdateProgress | None
     waves: list[list[PodClique]] = field(default_factory=list)
@@ -38,19 +38,19 @@ class GroupUpdateStep:
 
 @dataclass
 class Replica:
-    """The observed state of a replica of the group."""
+    """The observed state of one replica of the scaling group."""
 
     index: int
     cliques: list[PodClique]
     """Existing cliques that are not terminating."""
     old: set[str]
-    """Names of the cliques with an old template, or with pods of one."""
+    """The names of cliques that have an old template or pods with an old template."""
     ready: bool
-    """Whether all cliques exist, with enough bound and Ready pods."""
+    """Whether all cliques exist and have enough pods that are bound and Ready."""
 
     @property
     def updated(self) -> bool:
-        """Whether the replica is complete and has nothing old."""
+        """Whether the replica is ready and has no old cliques or pods."""
         return self.ready and not self.old
 
 
@@ -62,7 +62,8 @@ def step(
     now: str,
     policy: Policy = STANDARD,
 ) -> GroupUpdateStep:
-    """The next step of a group's update. If there is nothing to do, it has the present progress and no cliques."""
+    """Return the next step of a scaling group's update. If there is nothing to do, the step has the current progress
+    and no cliques."""
     old = group.status.update_progress if group.status else None
     if update_progress.on_delete(pcs):
         if update_progress.announced(pcs, group, old):
@@ -86,8 +87,9 @@ def step(
 
 
 def further(next_step: GroupUpdateStep, replicas: list[Replica], budget: int) -> list[Replica]:
-    """The old available replicas that may be deleted beside those that a step takes, the lowest index first: at most
-    `budget` of the desired replicas are not available then, whatever `minAvailable` is (GM-103)."""
+    """Return the old available replicas that may be deleted in addition to the replicas that a step deletes, the lowest
+    index first, so that at most `budget` of the desired replicas are unavailable, whatever `minAvailable` is
+    (GM-103)."""
     deleted_names = {clique.metadata.name for wave in next_step.waves for clique in wave}
     remaining_replicas = [
         replica
@@ -110,7 +112,7 @@ def observe_replica(
     pods_of: PodsOf,
     policy: Policy = STANDARD,
 ) -> Replica:
-    """The observed state of a replica of the group."""
+    """Return the observed state of a replica of the scaling group."""
     members = [clique(names.member_clique(group.metadata.name, index, name)) for name in group.spec.clique_names]
     cliques = [member for member in members if member is not None and member.metadata.deletion_timestamp is None]
     old = {member.metadata.name for member in cliques if outdated(pcs, member, pods_of(member), policy)}
@@ -119,12 +121,12 @@ def observe_replica(
 
 
 def outdated(pcs: PodCliqueSet, clique: PodClique, pods: list[Pod], policy: Policy = STANDARD) -> bool:
-    """Whether a clique has an old template, or pods of one, which OnDelete leaves (CHG-OD-07)."""
+    """Return whether a clique has an old template or, as OnDelete permits, pods with an old template (CHG-OD-07)."""
     return older_than(update_progress.revision(pcs, clique, policy), clique, pods)
 
 
 def older_than(current: Revision | None, clique: PodClique, pods: list[Pod]) -> bool:
-    """Whether a clique, or any of its pods, has another template than the present one; False if there is none."""
+    """Return whether a clique or any of its pods does not have the current template; False if there is no template."""
     if current is None:
         return False
     if not current.has(clique.metadata.label(labels.TEMPLATE_HASH)):
@@ -133,12 +135,13 @@ def older_than(current: Revision | None, clique: PodClique, pods: list[Pod]) -> 
 
 
 def serves(clique: PodClique, pods: list[Pod]) -> bool:
-    """Whether a clique has enough bound and Ready pods (CHG-RU-31)."""
+    """Return whether a clique has enough pods that are bound and Ready (CHG-RU-31)."""
     return sum(pod.scheduled and pod.ready for pod in pods if pod.active) >= update_progress.minimum(clique)
 
 
 def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> ReplicaSelection | None:
-    """The selection that a new update takes over from the interrupted one: the replica that is being replaced."""
+    """Return the selection that a new update takes over from the interrupted one: the replica that is being
+    replaced."""
     selection = old.ready_replica_indices_selected_to_update if old is not None and not old.update_ended_at else None
     if selection is None or selection.current >= len(replicas) or replicas[selection.current].ready:
         return None
@@ -160,7 +163,7 @@ def _advanced(
         selection = ReplicaSelection(current=chosen.index, completed=completed)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
         return GroupUpdateStep(progress, [*waves(forced_replicas), *waves([chosen])])
-    if all(replica.updated for replica in replicas):  # also those above minAvailable (GM-106)
+    if all(replica.updated for replica in replicas):  # including the replicas above minAvailable (GM-106)
         progress = update_progress.ended(
             msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=None), now
         )
@@ -168,23 +171,23 @@ def _advanced(
 
 
 def forced(replicas: list[Replica]) -> list[Replica]:
-    """The old replicas that are not available, which are deleted at once (CHG-RU-32)."""
+    """Return the old replicas that are unavailable, which are deleted at once (CHG-RU-32)."""
     return [replica for replica in replicas if replica.old and not replica.ready]
 
 
 def chosen_replica(ready: list[Replica]) -> Replica | None:
-    """The old replica to replace next: the lowest index (CHG-RU-33)."""
+    """Return the old replica to replace next, which has the lowest index (CHG-RU-33); None if there is none."""
     return min(ready, key=lambda replica: replica.index, default=None)
 
 
 def complete(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
-    """Whether the selected replica is complete again, or has been scaled away (CHG-RU-65)."""
+    """Return whether the selected replica is complete again or has been removed by scaling in (CHG-RU-65)."""
     return selection.current >= len(replicas) or replicas[selection.current].updated
 
 
 def waves(deleted_replicas: list[Replica]) -> list[list[PodClique]]:
-    """The cliques of these replicas. The ones that mark a replica as old are deleted last, so that a restarted operator
-    still recognises it."""
+    """Return the cliques of these replicas as two lists to delete. The cliques that mark a replica as old are in the
+    second list, so that a restarted operator still recognizes the replica as old."""
     every = [
         (clique, clique.metadata.name in replica.old) for replica in deleted_replicas for clique in replica.cliques
     ]

@@ -1,7 +1,7 @@
-"""Template updates: what all three levels share (CHG-RU-01 to CHG-RU-72, CHG-OD-01 to CHG-OD-09).
+"""Template updates: the parts that all three levels share (CHG-RU-01 to CHG-RU-72, CHG-OD-01 to CHG-OD-09).
 
-A set is updated replica by replica (`update_set_replicas`). In the replica whose turn it is, each standalone clique is
-updated pod by pod (`update_clique_pods`) and each scaling group replica by replica (`update_group_replicas`),
+A set is updated replica by replica (`update_set_replicas`). In the replica whose turn it is, all standalone cliques are
+updated pod by pod (`update_clique_pods`) and all scaling groups replica by replica (`update_group_replicas`),
 concurrently. Each level writes its `status.updateProgress` before it acts, so that a restarted operator continues.
 """
 
@@ -33,39 +33,39 @@ OwnProgress = TypeVar("OwnProgress", CliqueUpdateProgress, GroupUpdateProgress)
 
 
 def strategy(pcs: PodCliqueSet) -> UpdateStrategyType | None:
-    """The update strategy of a set; None if it names none."""
+    """Return the update strategy of a set; None if the set names none."""
     return pcs.spec.update_strategy.type if pcs.spec.update_strategy else None
 
 
 def on_delete(pcs: PodCliqueSet) -> bool:
-    """Whether the update strategy is OnDelete, so that an update deletes nothing (CHG-RU-06)."""
+    """Return whether the update strategy is OnDelete, with which an update deletes nothing (CHG-RU-06)."""
     return strategy(pcs) == UpdateStrategyType.ON_DELETE
 
 
 def of_set(pcs: PodCliqueSet) -> SetUpdateProgress | None:
-    """The update progress of a set; None if it has none."""
+    """Return the update progress of a set; None if it has none."""
     return pcs.status.update_progress if pcs.status else None
 
 
 def generation(pcs: PodCliqueSet) -> str:
-    """The generation hash in the status of the set; empty if there is none."""
+    """Return the generation hash in the status of the set; empty if there is none."""
     return (pcs.status.current_generation_hash if pcs.status else None) or ""
 
 
 def revision(pcs: PodCliqueSet, clique: PodClique, policy: Policy = STANDARD) -> revisions.Revision | None:
-    """The present revision of a clique's template; None if the set has no such template."""
+    """Return the current revision of a clique's template; None if the set has no such template."""
     template = clique_template(pcs, clique)
     return None if template is None else revisions.of_template(pcs, template, policy)
 
 
 def running(item: PodCliqueSet | PodClique | PodCliqueScalingGroup) -> bool:
-    """Whether an update of this object is running."""
+    """Return whether an update of this object is in progress."""
     progress = item.status.update_progress if item.status else None
     return progress is not None and progress.update_ended_at is None
 
 
 def turn(pcs: PodCliqueSet) -> int | None:
-    """The replica of a set whose turn it is; None if none is being updated."""
+    """Return the index of the replica whose turn it is; None if no replica is being updated."""
     progress = of_set(pcs)
     if progress is None or progress.update_ended_at is not None or on_delete(pcs):
         return None
@@ -73,25 +73,26 @@ def turn(pcs: PodCliqueSet) -> int | None:
 
 
 def has_turn(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
-    """Whether an object belongs to the replica whose turn it is. Nothing else is touched (CHG-DF08)."""
+    """Return whether an object belongs to the replica whose turn it is. Objects of other replicas are not touched
+    (CHG-DF08)."""
     return item.metadata.label(labels.REPLICA_INDEX) == str(turn(pcs))
 
 
 def ended(progress: Progress, now: str) -> Progress:
-    """The progress with its end."""
+    """Return the progress with its end time."""
     return msgspec.structs.replace(progress, update_ended_at=now)
 
 
 def finished(progress: CliqueUpdateProgress | GroupUpdateProgress | None, generation: str) -> bool:
-    """Whether this is the progress of an ended update to that generation."""
+    """Return whether this is the progress of a finished update to this generation."""
     if progress is None or progress.update_ended_at is None:
         return False
     return progress.pod_clique_set_generation_hash == generation
 
 
 def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progress: OwnProgress | None) -> bool:
-    """Whether an update by OnDelete is still to be recorded on an object. Objects that are younger than the update were
-    created from the new template (CHG-OD-02)."""
+    """Return whether an update with OnDelete has yet to be recorded on an object. Objects that are younger than the
+    update were created from the new template (CHG-OD-02)."""
     set_progress = of_set(pcs)
     if set_progress is None:
         return False
@@ -103,13 +104,14 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
 
 
 def clique_budget(pcs: PodCliqueSet, clique: PodClique) -> int:
-    """The number of pods of a standalone clique that may be unavailable in an update that is not coherent (GM-101)."""
+    """Return the number of a standalone clique's pods that may be unavailable during an update that is not coherent
+    (GM-101)."""
     template = clique_template(pcs, clique)
     return _budget(template.rolling_update if template is not None else None)
 
 
 def group_budget(pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> int:
-    """The same for the replicas of a scaling group."""
+    """Return the number of a scaling group's replicas that may be unavailable during an update that is not coherent."""
     config = group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
     return _budget(config.rolling_update if config is not None else None)
 
@@ -120,13 +122,13 @@ def _budget(rolling_update: RollingUpdate | None) -> int:
 
 
 def minimum(clique: PodClique) -> int:
-    """The number of pods of a clique that have to be Ready for its update to continue and to end. A clique that was
-    scaled below its minAvailable can have no more than its replicas."""
+    """Return the number of a clique's pods that must be Ready for its update to continue and to end. If the clique was
+    scaled below `minAvailable`, this is its number of replicas."""
     return min(clique.spec.minimum, clique.spec.replicas)
 
 
 def at_generation(clique: PodClique | None, generation: str) -> bool:
-    """Whether a clique exists and all its pods are of a generation of the set (CHG-RU-44)."""
+    """Return whether a clique exists and all its pods belong to this generation of the set (CHG-RU-44)."""
     if clique is None or clique.metadata.deletion_timestamp is not None or clique.status is None:
         return False
     status = clique.status
@@ -137,7 +139,7 @@ def at_generation(clique: PodClique | None, generation: str) -> bool:
 
 
 def updated(clique: PodClique | None, generation: str) -> bool:
-    """Whether a clique is of a generation of the set and has enough Ready pods of it (CHG-RU-42)."""
+    """Return whether a clique belongs to this generation of the set and has enough Ready pods of it (CHG-RU-42)."""
     if clique is None or clique.status is None or not at_generation(clique, generation):
         return False
     least = minimum(clique)

@@ -24,37 +24,39 @@ class ObservedSet:
     def __init__(
         self, pcs: PodCliqueSet, clique: CliqueOf, group: GroupOf, of_group: Callable[[PodCliqueScalingGroup], CliqueOf]
     ) -> None:
-        """`clique` and `group` find the set's own children by name, `of_group` those of a scaling group."""
+        """`clique` and `group` find the set's own children by name, and `of_group` finds the children of a scaling
+        group."""
         self._pcs, self._clique, self._group, self._of_group = pcs, clique, group, of_group
         self._templates = [template.name for template in standalone_templates(pcs)]
         self._configs = [config.name for config in group_configs(pcs)]
 
     def cliques(self, index: int) -> Iterator[PodClique | None]:
-        """The standalone cliques that a replica should have; None for one that does not exist."""
+        """Yield the standalone cliques that a replica should have; None for a clique that does not exist."""
         for name in self._templates:
             yield self._clique(names.clique(self._pcs.metadata.name, index, name))
 
     def groups(self, index: int) -> Iterator[PodCliqueScalingGroup | None]:
-        """The scaling groups that a replica should have; None for one that does not exist."""
+        """Yield the scaling groups that a replica should have; None for a scaling group that does not exist."""
         for name in self._configs:
             yield self._group(names.scaling_group(self._pcs.metadata.name, index, name))
 
     def members(self, index: int) -> Iterator[PodClique]:
-        """The existing cliques of a replica's scaling groups."""
+        """Yield the existing cliques of a replica's scaling groups."""
         for group in self.groups(index):
             if group is not None:
                 for _, member in termination.members(group, self._of_group(group)):
                     yield member
 
     def parts(self, index: int) -> Iterator[PodClique | PodCliqueScalingGroup]:
-        """The existing standalone cliques and scaling groups of a replica."""
+        """Yield the existing standalone cliques and scaling groups of a replica."""
         yield from (clique for clique in self.cliques(index) if clique is not None)
         yield from (group for group in self.groups(index) if group is not None)
 
 
 def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now: str) -> SetUpdateProgress | None:
-    """The progress of the update of a set to this generation; None if there never was an update. The first generation
-    of a set is no update; any other one than that in the status is (CHG-RU-02, CHG-RU-03, CHG-RU-60)."""
+    """Return the progress of a set's update to this generation; None if there has never been an update. The first
+    generation of a set is not an update; any later generation that differs from the one in the status is (CHG-RU-02,
+    CHG-RU-03, CHG-RU-60)."""
     stored_generation, present = update_progress.generation(pcs), update_progress.of_set(pcs)
     if stored_generation and not generation.has(stored_generation):
         present = begun(pcs, now)
@@ -64,14 +66,14 @@ def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now
 
 
 def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:
-    """The progress of an update that begins. With OnDelete it ends at once."""
+    """Return the progress of an update that starts. With OnDelete the update ends at once."""
     return SetUpdateProgress(update_started_at=now, update_ended_at=now if update_progress.on_delete(pcs) else None)
 
 
 def advanced(
     pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, observed: ObservedSet, now: str
 ) -> SetUpdateProgress:
-    """The next progress of a running update: a replica keeps its turn until it is updated."""
+    """Return the next progress of a running update. A replica keeps its turn until it is updated."""
     if progress.update_ended_at is not None:
         return progress
     if update_progress.on_delete(pcs):  # CHG-DF11
@@ -87,7 +89,8 @@ def advanced(
 
 
 def done(observed: ObservedSet, index: int, generation: str) -> bool:
-    """Whether a replica is updated: the statuses of all its cliques and groups say so (CHG-RU-14)."""
+    """Return whether a replica is updated according to the statuses of all its cliques and scaling groups
+    (CHG-RU-14)."""
     return all(
         clique is not None
         and clique.status is not None
@@ -105,20 +108,20 @@ def done(observed: ObservedSet, index: int, generation: str) -> bool:
 
 
 def order(observed: ObservedSet, index: int) -> tuple[bool, bool, bool, int]:
-    """Sort key for the next turn (CHG-RU-11): replicas without bound pods first, then breached ones whose termination
-    delay is running, then one that an earlier update left unfinished, so that no other is touched while it is
-    incomplete (CHG-S75), then the lowest index."""
+    """Return the sort key for the next turn (CHG-RU-11). Replicas without bound pods come first. Then come breached
+    replicas whose termination delay is running, and then a replica that an earlier update left unfinished, so that no
+    other replica is touched while it is incomplete (CHG-S75). All other replicas are sorted by index."""
     return (placed(observed, index), not breached(observed, index), not interrupted(observed, index), index)
 
 
 def placed(observed: ObservedSet, index: int) -> bool:
-    """Whether any pod of a replica is bound."""
+    """Return whether any pod of a replica is bound."""
     cliques = [*(clique for clique in observed.cliques(index) if clique is not None), *observed.members(index)]
     return any(clique.status is not None and clique.status.scheduled_replicas for clique in cliques)
 
 
 def breached(observed: ObservedSet, index: int) -> bool:
-    """Whether a termination delay is running for any part of a replica."""
+    """Return whether a termination delay is running for any part of a replica."""
     standalone = (clique for clique in observed.cliques(index) if clique is not None)
     if any(termination.cause_of_clique(clique) is not None for clique in standalone):
         return True
@@ -126,14 +129,14 @@ def breached(observed: ObservedSet, index: int) -> bool:
 
 
 def interrupted(observed: ObservedSet, index: int) -> bool:
-    """Whether an update of any part of a replica is running."""
+    """Return whether an update of any part of a replica is unfinished."""
     return any(update_progress.running(part) for part in observed.parts(index))
 
 
 def counted(
     pcs: PodCliqueSet, progress: SetUpdateProgress, generation: str, observed: ObservedSet
 ) -> SetUpdateProgress:
-    """The progress with the counts of updated and total objects over all replicas (CHG-RU-54, CHG-RU-55)."""
+    """Return the progress with the numbers of updated and total objects over all replicas (CHG-RU-54, CHG-RU-55)."""
     cliques = [clique for index in range(pcs.spec.replicas) for clique in observed.cliques(index)]
     groups = [group for index in range(pcs.spec.replicas) for group in observed.groups(index)]
     return msgspec.structs.replace(

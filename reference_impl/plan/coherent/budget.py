@@ -12,13 +12,13 @@ Batch = dict[Key, list[Slot]]
 
 
 def affordable(components: Sequence[Component], places: Slots, counts: Mapping[Key, int], *, whole: bool) -> Batch:
-    """The members of the next batch: of each component as many as `counts` says, those that are not available first,
-    and of the available ones only as many as the budget permits. If the batch has to be `whole`, the budget permits all
-    available ones of it or none.
+    """Return the members of the next batch: as many of each component as `counts` says, unavailable members first, and
+    only as many available members as the budget permits. If the batch must be `whole`, it includes either all its
+    available members or none of them.
 
-    Members that are not available may always be taken, since that lowers no availability: a workload that never works
-    can still be updated (COH-213). As long as a component has fewer available members than it has to keep, nothing
-    available is taken of any component (COH-212).
+    Unavailable members may always be taken, since this does not reduce availability: a workload that never works can
+    still be updated (COH-213). While any component has fewer available members than it must keep, no available member
+    of any component is taken (COH-212).
     """
     batch = {component.key: _chosen(component, places, counts) for component in components}
     if any(shortage(component, places) for component in components):
@@ -32,19 +32,20 @@ def affordable(components: Sequence[Component], places: Slots, counts: Mapping[K
 
 
 def shortage(component: Component, places: Slots) -> str | None:
-    """The reason why nothing available may be taken: the component has fewer available members than it has to keep."""
+    """Return why no available member may be taken, if the component has fewer available members than it must keep; else
+    None."""
     spare = _spare(component, places)
     return None if spare >= 0 else _message(component, places)
 
 
 def exhausted(components: Sequence[Component], places: Slots, counts: Mapping[Key, int]) -> str:
-    """The reason why no member can be taken: the components whose budget is less than their count."""
+    """Return why no member can be taken: the components whose budget is less than their count."""
     short_components = [c for c in components if available(_chosen(c, places, counts)) > _spare(c, places)]
     return "; ".join(_message(component, places) for component in short_components or components)
 
 
 def available(slots: Sequence[Slot]) -> int:
-    """The number of available members in these slots."""
+    """Return the number of available members in these slots."""
     return sum(slot.available for slot in slots)
 
 
@@ -53,7 +54,8 @@ def _chosen(component: Component, places: Slots, counts: Mapping[Key, int]) -> l
 
 
 def _spare(component: Component, places: Slots) -> int:
-    """The number of available members that may be taken down; negative if too few are available already."""
+    """Return the number of available members that may be taken down; negative if too few members are available
+    already."""
     return available(places[component.key]) - component.floor
 
 
@@ -69,6 +71,6 @@ def _unavailable(batch: Batch) -> Batch:
 
 
 def _at_most(chosen: list[Slot], limit: int) -> list[Slot]:
-    """The chosen slots with no more than `limit` available ones."""
+    """Return the chosen slots with at most `limit` available ones."""
     lost = [slot for slot in chosen if not slot.available]
     return lost + [slot for slot in chosen if slot.available][:limit]

@@ -1,4 +1,4 @@
-"""Status of a PodGang of a set that is, or was, updated coherently: the conditions Scheduled and Ready, and when they
+"""The status of a PodGang whose set is or was updated coherently: the conditions Scheduled and Ready, and when they
 became True (spec COH-086, COH-087)."""
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ READY = "Ready"
 
 
 def written(gang: PodGang) -> bool:
-    """Whether the operator writes the conditions of a gang, which a scheduler then leaves alone."""
+    """Return whether the operator writes the conditions of a gang, so that a scheduler must not write them."""
     scheduled = conditions.find(gang.status.conditions if gang.status else None, SCHEDULED)
     return scheduled is not None and scheduled.reason in (f"PodGang{SCHEDULED}", f"PodGangNot{SCHEDULED}")
 
 
 def writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
-    """Whether the operator writes the conditions of a gang: of a coherently updated set, whose updates wait for them,
-    and of one that was such a set before, since no scheduler writes them any more."""
+    """Return whether the operator writes the conditions of a gang. It does so for a set with the strategy Coherent,
+    whose updates wait for these conditions, and continues if the set changes its strategy, because no scheduler writes
+    them any more."""
     return update.coherent(pcs) or written(gang)
 
 
 def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
-    """The status of a gang with these pods: each group needs `minReplicas` bound, and Ready, pods. The times are kept
-    for good: a gang that has been scheduled or Ready once never holds back other gangs again (COH-Q13)."""
+    """Return the status of a gang with these pods. Scheduled requires `minReplicas` bound pods in each group, and Ready
+    requires that many pods that are bound and Ready. The times are never removed: a gang that was once scheduled or
+    Ready never holds back other gangs again (COH-Q13)."""
     old = gang.status or PodGangStatus()
     members, groups = by_clique(pods, gang.metadata.name), gang.spec.podgroups
     group_pods = {group.name: members.get(group.name, []) for group in groups}
@@ -64,6 +66,6 @@ def _condition(kind: str, holds: bool, now: str) -> Condition:
 
 
 def _dated(stored_time: str | None, old: list[Condition] | None, kind: str, holds: bool, now: str) -> str | None:
-    """The time of the latest change to True. A gang that had the condition before it came to a map gets the present
-    time."""
+    """Return the time of the latest change to True. A gang that already had the condition before it belonged to a
+    PodGangMap gets the current time."""
     return now if holds and (stored_time is None or not conditions.is_true(old, kind)) else stored_time

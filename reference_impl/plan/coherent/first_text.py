@@ -1,7 +1,8 @@
-"""The plan of the proposal's first text, for comparison only (spec COH-104, COH-158, COH-166 to COH-169).
+"""The plan according to the first version of the proposal, for comparison only (spec COH-104, COH-158, COH-166 to
+COH-169).
 
-It knows no `maxUnavailable`: it makes one anchor after the other and, once they are all Ready, moves everything that is
-left at once. No set is updated by it, unless the mutant `first-text` is in the place of `planner.next_step`.
+It has no `maxUnavailable`: it creates one anchor after another and, once all anchors are Ready, moves all remaining
+members at once. No set is updated in this way, unless the mutant `first-text` replaces `planner.next_step`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from reference_impl.plan.observed import Observed
 
 
 def first(components: Sequence[Component], generation: str, epochs: Epochs) -> Layout:
-    """The first layout: all iterations of an update at once."""
+    """Return the first layout: all iterations of an update at once."""
     members = {c.key: list(range(c.replicas)) for c in components if c.replicas}
     present = [component for component in components if component.key in members]
     entries: list[Entry] = []
@@ -40,8 +41,8 @@ def first(components: Sequence[Component], generation: str, epochs: Epochs) -> L
 
 
 def iteration(components: Sequence[Component], remaining: Mapping[Key, int]) -> tuple[SubStepKind, dict[Key, int]]:
-    """The members that the next iteration moves: `minAvailable` members of each component, and all standalone pods with
-    the last anchor; or else all that is left."""
+    """Return the members that the next iteration moves: `minAvailable` members of each component, with all standalone
+    pods if this is the last anchor; or, if too few members remain for that, all that remain."""
     if _whole(components, remaining):
         counts = {component.key: component.minimum for component in components}
         rest = {key: remaining[key] - count for key, count in counts.items()}
@@ -57,7 +58,7 @@ def _whole(components: Sequence[Component], remaining: Mapping[Key, int]) -> boo
 
 
 def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, generation: str, epochs: Epochs) -> Step:
-    """The next step of the update; the oldest gangs and the lowest indices are moved first."""
+    """Return the next step of the update. The lowest indices and the oldest gangs are moved first."""
     components = [component for component in scope if component.replicas > 0]
     update_entries = progress.own_entries(layout, generation, components, observed)
     if waiting := progress.not_ready(update_entries, components, observed):

@@ -1,4 +1,4 @@
-"""A batch of members moves from their gangs to new ones, in one write (spec COH-121, COH-122, COH-163, GM-155)."""
+"""Moves a batch of members from their gangs to new gangs, in one write (spec COH-121, COH-122, COH-163, GM-155)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def moved(
     *,
     opens: bool,
 ) -> tuple[Layout, tuple[str, ...]]:
-    """The layout after a sub-step, and the entries that the sub-step waits for.
+    """Return the layout after a sub-step, and the entries that the sub-step waits for.
 
-    If it `opens` a step, all members move into a new anchor. Otherwise standalone pods join the anchor `join`, and each
-    replica of a scaling group gets a gang of its own. The entries of an update form a chain: each new one depends on
-    the newest one before it. `update_entries` are the earlier entries of the update.
+    If the sub-step `opens` a step, all members move into a new anchor. In any other sub-step, standalone pods join the
+    anchor `join`, and each scaling group replica gets a separate gang. The entries of an update form a chain in which
+    each new entry depends on the newest one before it. `update_entries` are the earlier entries of the update.
     """
     drained = _drained(layout, batch)
     pods = {key.name: len(chosen) for key, chosen in batch.items() if key.kind is Kind.CLIQUE and chosen}
@@ -49,7 +49,7 @@ def moved(
 
 
 def _drained(layout: Layout, batch: Batch) -> Layout:
-    """The layout without the members of the batch."""
+    """Return the layout without the members of the batch."""
     entries = list(layout)
     for key, chosen in batch.items():
         lost = Counter(slot.entry for slot in chosen)

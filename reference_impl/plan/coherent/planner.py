@@ -1,4 +1,4 @@
-"""The next sub-step of a coherent update in one replica of a set (spec COH-120 to COH-165)."""
+"""Plans the next sub-step of a coherent update in one replica of a set (spec COH-120 to COH-165)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from reference_impl.plan.observed import Observed
 
 @dataclass(frozen=True)
 class Advance:
-    """The next sub-step begins with the write of this layout."""
+    """The next sub-step, which starts when this layout is written."""
 
     layout: Layout
     in_flight: tuple[str, ...]
-    """Entries that this sub-step waits for: the new one, or the anchor that pods have joined."""
+    """The entries that this sub-step waits for: the new entry, or the anchor that pods have joined."""
     phase: SubStepKind
     batch: dict[Key, int] = field(default_factory=dict)
-    """Members that move, by component; no zeros."""
+    """The number of members that move, by component, without zeros."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """No sub-step may begin yet."""
+    """No sub-step may start yet."""
 
     reason: str
     in_flight: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Complete:
-    """All members are done, and the last sub-step has passed its gate (COH-161)."""
+    """All members are updated, and the last sub-step has passed its gate (COH-161)."""
 
 
 Step = Advance | Wait | Complete
@@ -52,8 +52,8 @@ def next_step(
     gang_layout: GangLayout,
     epochs: Epochs,
 ) -> Step:
-    """The next step of the update. `scope` are the components that it changes, with the present `maxUnavailable`, in
-    the template's order; `generation` is the set's current generation hash."""
+    """Return the next step of the update. `scope` holds the components that the update changes, with the current
+    `maxUnavailable`, in the order of the template; `generation` is the set's current generation hash."""
     components = [component for component in scope if component.replicas > 0]
     update_entries = progress.own_entries(layout, generation, components, observed)
     if waiting := progress.not_ready(update_entries, components, observed):
@@ -80,8 +80,8 @@ def next_step(
 
 
 def converged(layout: Layout, scope: Sequence[Component], generation: str, *, complete: bool) -> Layout:
-    """The layout in which entries are of the present generation that hold nothing any more of what the update changes:
-    in the end, all of them are (GM-160). `complete`: the update has nothing left to do."""
+    """Return the layout in which entries that hold no component of the update's scope have the current generation. With
+    `complete`, when the update has nothing left to do, all entries have it (GM-160)."""
     keys = {component.key for component in scope}
     return tuple(
         replace(entry, generation=generation) if complete or keys.isdisjoint(entry.keys) else entry for entry in layout

@@ -1,4 +1,4 @@
-"""The entries that an update has created, and whether the next sub-step may begin (spec COH-150 to COH-157,
+"""The entries that an update has created, and whether the next sub-step may start (spec COH-150 to COH-157,
 COH-223)."""
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from reference_impl.plan.observed import Observed
 
 
 def own_entries(layout: Layout, generation: str, components: Sequence[Component], observed: Observed) -> Layout:
-    """The entries that the present update has created: those of its generation that are newer than all others.
+    """Return the entries that the current update has created: the entries of its generation that are newer than all
+    other entries.
 
-    An entry of the same generation that is older than another one was created before: the update reverts to a
-    generation that is still there (COH-206). It is done, but neither awaited nor joined by other pods (COH-164).
-    Neither is an entry with members that the update still has to move: another strategy gives all entries the present
-    generation before it has replaced their members (GM-71), and the set may be switched to Coherent in between.
+    An entry of the same generation that is older than some other entry existed before, because the update reverts to a
+    generation that still has members (COH-206). Its members are up to date, but the update does not wait for it, and no
+    other pods join it (COH-164). The same applies to an entry with members that the update still has to move: other
+    strategies give all entries the current generation before they have replaced the members (GM-71), and the set may be
+    switched to Coherent in between.
     """
 
     def is_new(entry: Entry) -> bool:
@@ -28,13 +30,14 @@ def own_entries(layout: Layout, generation: str, components: Sequence[Component]
 
 
 def open_anchor(update_entries: Layout) -> Entry | None:
-    """The anchor that standalone pods join: the newest one that this update has created (COH-038)."""
+    """Return the anchor that standalone pods join: the newest anchor that this update has created (COH-038)."""
     return next((entry for entry in reversed(update_entries) if entry.anchor), None)
 
 
 def not_ready(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """Entries of this update with gangs that have never been Ready. Only the newest sub-step can have any,
-    since each one waits for the gangs of the one before. Gangs of an abandoned generation are not awaited (COH-198)."""
+    """Return the entries of this update with gangs that have never been Ready. Only the newest sub-step can have such
+    gangs, since each sub-step waits for the gangs of the one before. The update does not wait for gangs of an abandoned
+    generation (COH-198)."""
     return tuple(
         entry.key
         for entry in update_entries
@@ -43,7 +46,7 @@ def not_ready(update_entries: Layout, components: Sequence[Component], observed:
 
 
 def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
-    """The reason why an anchor that other pods have joined is not complete: all its pods of a clique have to be Ready
+    """Return why an anchor that other pods have joined is not complete, or None: all its pods of a clique must be Ready
     (COH-151, COH-226)."""
     anchor = open_anchor(update_entries)
     if anchor is None:
@@ -57,8 +60,8 @@ def incomplete(update_entries: Layout, components: Sequence[Component], observed
 
 
 def in_flight(update_entries: Layout, components: Sequence[Component], observed: Observed) -> tuple[str, ...]:
-    """The entries that the next sub-step waits for, derived from what there is, so that it is the same after a
-    restart (COH-069, COH-156)."""
+    """Return the entries that the next sub-step waits for. They are derived from the observed state, so that they are
+    the same after a restart (COH-069, COH-156)."""
     if waiting := not_ready(update_entries, components, observed):
         return waiting
     anchor = open_anchor(update_entries)

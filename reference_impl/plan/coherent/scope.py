@@ -13,7 +13,7 @@ from reference_impl.plan.observed import Observed
 
 @dataclass(frozen=True)
 class ReplicaState:
-    """A replica of the set."""
+    """The layout and the observed state of one replica of the set."""
 
     layout: Layout
     observed: Observed
@@ -22,11 +22,11 @@ class ReplicaState:
 def scope(
     changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[ReplicaState], generation: str
 ) -> frozenset[Key]:
-    """The components in scope from the moment at which a new generation is recorded.
+    """Return the components that are in scope once a new generation is recorded.
 
-    `changed` are the components whose template differs from the one that their objects have, `previous` are those of
-    the update that this one interrupts. Of both, the ones with nothing left to do drop out: they have converged, or the
-    change has been taken back before they were touched. An empty scope ends the update at once (COH-113).
+    `changed` holds the components whose template differs from that of their objects, and `previous` those of the update
+    that this one interrupts. A component with nothing left to do is not in scope: it has converged, or the change was
+    reverted before the component was touched. An empty scope ends the update at once (COH-113).
     """
     states = list(replicas)
     return frozenset(

@@ -1,4 +1,4 @@
-"""The slots of a component: the places for its members in the entries of a layout, and which of them an update still
+"""The slots of a component: the places for its members in the entries of a layout, and which members an update still
 has to move (spec COH-125, COH-126, COH-197, COH-206)."""
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ class Slot:
 
     entry: str
     done: bool
-    """Whether its member has the present template, or will have it when it is created."""
+    """Whether the slot's member has the current template, or will have it when it is created."""
     available: bool
     turn: tuple[int, ...]
-    """Order in which slots of the same availability are moved."""
+    """The order in which slots of the same availability are moved."""
     index: int = -1
-    """Replica index in a scaling group."""
+    """The replica index in a scaling group; -1 for a pod."""
 
 
 def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-    """All slots of a component, in the order in which an update moves them: members that are not available first.
+    """Return all slots of a component in the order in which an update moves them: unavailable members first.
 
-    Progress is this set, not a number: an update that continues, reverts or replaces another one finds out here what is
-    left to do. A member that exists is judged by its template, a place without a member by the generation of its entry.
+    The progress of an update is derived from these slots and not stored as a number: an update that continues, reverts
+    or replaces another one finds out here what is left to do. An existing member is judged by its template, and a slot
+    without a member by the generation of its entry.
     """
     all_slots = [
         slot
@@ -45,7 +46,7 @@ def slots(layout: Layout, key: Key, observed: Observed, generation: str) -> list
 def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generation: str) -> list[Slot]:
     count = entry.count(key)
     pods = observed.pods_in(key.name, entry.key)
-    remaining = pods[max(0, len(pods) - count) :]  # the others are about to be deleted
+    remaining = pods[max(0, len(pods) - count) :]  # the other pods are about to be deleted
     refilled = observed.refills(entry, key, generation)
     lost = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(remaining))]
     return lost + [

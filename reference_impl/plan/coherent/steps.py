@@ -1,8 +1,8 @@
 """The steps of a coherent update: how many members of each component move together (spec COH-120 to COH-141).
 
-Each step moves `minAvailable` members of all components into a new anchor, then a share of the others. What the steps
-do not cover is moved at the end. The numbers are computed from the totals and do not change as the update proceeds
-(COH-123).
+Each step moves `minAvailable` members of all components into a new anchor, and then a share of the remaining members.
+Members that no step covers are moved at the end. The numbers are computed from the totals and do not change during the
+update (COH-123).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from reference_impl.plan.components import Component, Key, Kind, groups
 
 
 class SubStepKind(StrEnum):
-    """The kind of a sub-step."""
+    """The kinds of sub-steps."""
 
     ANCHOR = "anchor"
-    """Begins a step with `minAvailable` members of each component."""
+    """Starts a step with `minAvailable` members of each component."""
     TAIL = "tail"
     """Moves more members of the same step."""
     LEFTOVER = "leftover"
-    """Moves what no step covers."""
+    """Moves members that no step covers."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,24 @@ class SubStep:
 
     phase: SubStepKind
     counts: dict[Key, int]
-    """Members to move of each component, before the budget is applied."""
+    """The number of members to move of each component, before the budget is applied."""
 
 
 def step_count(components: Sequence[Component]) -> int:
-    """The number of steps that begin with an anchor: one if no scaling group is updated (GM-154). Components without
-    members do not count (COH-229c)."""
+    """Return the number of steps that start with an anchor: at most one if no scaling group is updated (GM-154).
+    Components without members are ignored (COH-229c)."""
     present = [component for component in components if component.replicas]
     steps = min((component.replicas // component.minimum for component in present), default=0)
     return steps if groups(present) else min(1, steps)
 
 
 def target(component: Component, steps: int) -> int:
-    """Members of a component in each step."""
+    """Return the number of members of a component in each step."""
     return component.minimum + (component.replicas - steps * component.minimum) // steps
 
 
 def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
-    """The next sub-step, given how many members of each component are done and how many are left."""
+    """Return the next sub-step, given how many members of each component are done and how many remain."""
     steps = step_count(components)
     targets = {component.key: target(component, steps) for component in components}
     covered = {key: min(done[key], steps * targets[key]) for key in targets}
@@ -63,10 +63,10 @@ def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining
 
 
 def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
-    """The first sub-step of a step."""
+    """Return the first sub-step of a step."""
     return SubStep(SubStepKind.ANCHOR, {c.key: min(c.minimum, remaining[c.key]) for c in components})
 
 
 def takes_pods(counts: Mapping[Key, int]) -> bool:
-    """Whether standalone pods move, which need an anchor to join (COH-038)."""
+    """Return whether standalone pods move, which need an anchor to join (COH-038)."""
     return any(number for key, number in counts.items() if key.kind is Kind.CLIQUE)

@@ -24,17 +24,17 @@ from reference_impl.plan.revisions import Revision
 
 
 def coherent(pcs: PodCliqueSet) -> bool:
-    """Whether a set is updated coherently."""
+    """Return whether the set has the update strategy Coherent."""
     return update_progress.strategy(pcs) == UpdateStrategyType.COHERENT
 
 
 def running(pcs: PodCliqueSet) -> bool:
-    """Whether a coherent update of a set is running."""
+    """Return whether a coherent update of the set is in progress."""
     return coherent(pcs) and update_progress.running(pcs)
 
 
 def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
-    """The components that an update rolls."""
+    """Return the components in the scope of an update."""
     if progress is None:
         return set()
     return {
@@ -44,8 +44,8 @@ def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
 
 
 def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
-    """The progress of an update that begins. It continues one that it interrupts (COH-195). Without a scope it ends at
-    once (COH-113)."""
+    """Return the progress of an update that starts. If it interrupts another update, it keeps that update's start time
+    and turn (COH-195). Without a scope it ends at once (COH-113)."""
     running = old is not None and old.update_ended_at is None
     started = (old.update_started_at if running and old is not None else None) or now
     turn = old.currently_updating if running and old is not None and scope else None
@@ -68,8 +68,8 @@ def advanced(
     message: str,
     now: str,
 ) -> SetUpdateProgress:
-    """The next progress of a running update. `waiting` are the replicas that hold an old version, `complete` says
-    whether the replica whose turn it is has been updated, the rest describes that replica."""
+    """Return the next progress of a running update. `waiting` holds the replicas with an old version, and `complete`
+    says whether the replica whose turn it is has been updated; `in_flight` and `message` describe that replica."""
     if progress.update_ended_at is not None:
         return progress
     current = progress.currently_updating[0] if progress.currently_updating else None
@@ -91,7 +91,7 @@ def advanced(
 
 
 def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | None:
-    """The progress of an update that is not coherent, or no longer (COH-274)."""
+    """Return the progress without the fields of coherent updates, for an update with another strategy (COH-274)."""
     if progress is None:
         return None
     turns = progress.currently_updating
@@ -108,8 +108,8 @@ def without_scope(progress: SetUpdateProgress | None) -> SetUpdateProgress | Non
 def of_clique(
     pcs: PodCliqueSet, clique: PodClique, target: str, complete: bool, now: str
 ) -> CliqueUpdateProgress | None:
-    """The progress of a standalone clique whose replica is being updated to the template hash `target`; `complete`
-    says whether all its pods are of the new version."""
+    """Return the progress of a standalone clique whose replica is being updated to the template hash `target`;
+    `complete` says whether all its pods have the new version."""
     old = clique.status.update_progress if clique.status else None
     if not running(pcs) or not update_progress.has_turn(pcs, clique):
         return old
@@ -124,7 +124,8 @@ def of_clique(
 
 
 def of_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, complete: bool, now: str) -> GroupUpdateProgress | None:
-    """The same of a scaling group."""
+    """Return the progress of a scaling group whose replica is being updated; `complete` says whether all its members
+    have the new version."""
     old = group.status.update_progress if group.status else None
     if not running(pcs) or not update_progress.has_turn(pcs, group):
         return old
@@ -137,7 +138,7 @@ def of_group(pcs: PodCliqueSet, group: PodCliqueScalingGroup, complete: bool, no
 
 
 def clique_complete(clique: PodClique, pods: Sequence[Pod], counts: Mapping[str, int], target: Revision) -> bool:
-    """Whether a clique has all its pods, all of them of the new version, in the gangs that should hold them, and enough
+    """Return whether a clique has all its pods in the gangs that should hold them, all of the new version, and enough
     of them Ready. `target` is the new version."""
     active = [pod for pod in pods if pod.active]
     actual: dict[str, int] = {}

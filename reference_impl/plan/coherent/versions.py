@@ -17,7 +17,7 @@ from reference_impl.plan.revisions import Revision
 
 @dataclass(frozen=True)
 class Templates:
-    """The present templates of a set: their revisions, and the generation hash."""
+    """The current templates of a set: their revisions and the generation hash."""
 
     generation: str
     revisions: Mapping[str, Revision]
@@ -29,28 +29,28 @@ class Templates:
 
 
 def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> Templates:
-    """The present templates of a set, of this generation."""
+    """Return the current templates of a set, which have this generation hash."""
     by_name = {template.name: revisions.of_template(pcs, template, policy) for template in pcs.spec.template.cliques}
     return Templates(generation, by_name)
 
 
 def with_layout(old: Stored | None, gangs: Layout, present: Templates) -> Stored:
-    """A map with other gangs. It remembers the generations that they name, and the present one."""
+    """Return a map with another layout. It records the generations that the layout names, and the current one."""
     all_hashes = {**(old.hashes if old is not None else {}), present.generation: present.hashes}
     needed = {present.generation, *(entry.generation for entry in gangs)}
     return Stored(gangs, {generation: all_hashes[generation] for generation in sorted(needed & all_hashes.keys())})
 
 
 def members_of(pcs: PodCliqueSet, key: Key) -> list[str]:
-    """The clique templates of a component."""
+    """Return the names of the clique templates of a component."""
     if key.kind is Kind.CLIQUE:
         return [key.name]
     return next((config.clique_names for config in children.group_configs(pcs) if config.name == key.name), [])
 
 
 def settled(pcs: PodCliqueSet, stored: Stored, entry: Entry, key: Key, present: Templates) -> bool:
-    """Whether what an entry holds of a component has the present templates. Without a record, its generation
-    decides."""
+    """Return whether an entry's members of a component have the current templates. If the map has no record of them,
+    the generation of the entry decides."""
     return all(_is_present(stored, entry, template, present) for template in members_of(pcs, key))
 
 
@@ -62,8 +62,8 @@ def _is_present(stored: Stored, entry: Entry, template: str, present: Templates)
 
 
 def fits(stored: Stored, entry: Entry, template: str, template_hash: str, present: Templates) -> bool:
-    """Whether pods of a clique object with this template hash may be created in a gang of an entry: never those of
-    another version than the entry's (COH-210)."""
+    """Return whether pods of a clique object with this template hash may be created in a gang of an entry: only if they
+    have the same version as the entry (COH-210)."""
     revision, recorded = present.revisions.get(template), stored.hash(entry, template)
     if recorded == template_hash:
         return True
@@ -71,7 +71,7 @@ def fits(stored: Stored, entry: Entry, template: str, template_hash: str, presen
 
 
 def same(pcs: PodCliqueSet, stored: Stored, present: Templates) -> dict[Key, frozenset[str]]:
-    """Component → generations in which it has the present template (COH-197)."""
+    """Return, for each component, the generations in which it has the current template (COH-197)."""
     generations_by_key: dict[Key, set[str]] = {}
     for entry in stored.layout:
         for key in entry.keys:
@@ -81,8 +81,8 @@ def same(pcs: PodCliqueSet, stored: Stored, present: Templates) -> dict[Key, fro
 
 
 def outdated(pcs: PodCliqueSet, stored: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
-    """The components of which any entry holds an old version: as it is recorded or, with `observed`, also as its
-    members show, which another strategy may have replaced within their gangs."""
+    """Return the components of which any entry holds an old version according to the records. With `observed`, the
+    members themselves count as well, because another strategy may have replaced members within their gangs."""
     outdated_keys: set[Key] = set()
     for entry in stored.layout:
         for key in entry.keys:

@@ -1,5 +1,5 @@
-"""The canonical form of a pod spec: lists with keyed items whose order has no meaning are sorted by key (spec HASH-090
-to HASH-103). The order of all other lists is significant and kept."""
+"""The canonical form of a pod spec: lists of keyed items whose order has no meaning are sorted by key (spec HASH-090 to
+HASH-103). All other lists keep their order, which is significant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def _sorted(holder: Mapping[str, Any], keys: Mapping[str, _Key]) -> dict[str, Any]:
-    """A copy with its keyed lists sorted. The sort is stable: items with equal keys keep their order (HASH-099)."""
+    """Return a copy in which the keyed lists are sorted. The sort is stable, so items with equal keys keep their order
+    (HASH-099)."""
     result = dict(holder)
     for name, key in keys.items():
         items = result.get(name)
@@ -56,7 +57,7 @@ def _container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pod_spec(spec: PodSpec) -> dict[str, Any]:
-    """The canonical form of a pod spec; the argument is not changed."""
+    """Return the canonical form of a pod spec. The argument is not changed."""
     result = _sorted(spec, _OF_POD)
     for name in _CONTAINERS:
         if isinstance(containers := result.get(name), list):

@@ -1,8 +1,8 @@
 """The text of a pod template that Grove's operators hash: every field of every Go struct, set or not, on one line (spec
 HASH-030 to HASH-052).
 
-A printer is built once per struct and version of the Kubernetes libraries. It writes the text in pieces. The text
-between two fields that are set is one piece and built once, so that pieces repeat (see `fnv`).
+A printer is built once for each struct and each version of the Kubernetes libraries. It writes the text in pieces. The
+text between two set fields is a single piece that is built once, so that pieces repeat (see `fnv`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from reference_impl.plan.hashing import quantity
 
 NEWEST = LIBRARIES[-1]
 PINNED = LIBRARIES[0]
-"""The library that computed upstream's canonical hash."""
+"""The library version with which upstream computes its canonical hash."""
 _NIL = "<nil>"
 _ZERO_TIME = "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}"
 
 
 @dataclass
 class Text:
-    """A dump that is being written. `foreign` counts set fields that the library does not know; they are left out."""
+    """A dump that is being written. `foreign` counts the fields that are set but that the library does not have; they
+    are left out."""
 
     pieces: list[str] = field(default_factory=list)
     foreign: int = 0
@@ -43,7 +44,8 @@ class _Printer:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A field with a JSON name; those of embedded structs are inlined. `optional`: omitted unless it is set."""
+    """A field with a JSON name, or such a field of an embedded struct. An `optional` field is omitted unless it is
+    set."""
 
     json: str
     head: str
@@ -59,8 +61,8 @@ class _Leaf:
 def template(
     labels: object, annotations: object, spec: Mapping[str, Any], library: str, *, later: bool = False
 ) -> Text:
-    """The dump of a pod template by a version of the libraries. `later`: fields of later versions are included if they
-    are set, so that changes of them are noticed and their introduction changes nothing."""
+    """Return the dump of a pod template by one version of the libraries. With `later`, fields of later versions are
+    included if they are set, so that a change to such a field is noticed while its introduction changes no hash."""
     text = Text(["(*v1.PodTemplateSpec)"])
     metadata = {"labels": labels, "annotations": annotations}
     _makers(library, later).struct("v1.PodTemplateSpec").write({"metadata": metadata, "spec": spec}, text)
@@ -73,7 +75,7 @@ def _makers(library: str, later: bool) -> _Makers:
 
 
 class _Makers:
-    """Builds and keeps the printers of one version of the libraries."""
+    """Builds and keeps the printers for one version of the libraries."""
 
     def __init__(self, types: Types, library: str, later: bool) -> None:
         self._types, self._library = types, library
@@ -132,7 +134,8 @@ class _Makers:
         return _Printer(_NIL, write)
 
     def _printer_of(self, target: str) -> _Printer:
-        """A printer that is built on first use: structs contain themselves through pointers and lists."""
+        """Return a printer that is built on first use, because structs contain themselves through pointers and
+        lists."""
         if target not in self._used:
             self._used[target] = self._printer(target)
         return self._used[target]
@@ -175,7 +178,7 @@ def _struct(leaves: list[_Leaf]) -> _Printer:
     runs: dict[tuple[int, int], str] = {}
 
     def between(begin: int, end: int) -> str:
-        """The text of the fields from `begin` up to `end`, none of which is set."""
+        """Return the text of the fields from `begin` up to `end`, none of which is set."""
         run = runs.get((begin, end))
         if run is None:
             run = runs[begin, end] = "".join(leaf.zero for leaf in leaves[begin:end])

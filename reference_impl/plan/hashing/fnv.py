@@ -1,8 +1,9 @@
-"""FNV-1a with 64 bits over text in pieces, and its encoding in a label (spec HASH-020, HASH-021).
+"""64-bit FNV-1a over a text in pieces, and its encoding as a label value (spec HASH-020, HASH-021).
 
-Only the lowest byte of the state is combined with a byte of the text; the rest is only multiplied. So the effect of a
-piece on a state is one multiplication and one addition, which depend on the piece and on that byte alone. Pieces repeat
-in every template, and their effects are cached: known text costs one step per piece instead of one per byte.
+A byte of the text is combined only with the lowest byte of the state; the rest of the state is only multiplied. The
+effect of a piece on a state is therefore one multiplication and one addition, which depend only on the piece and on the
+lowest byte. Pieces repeat in every template and their effects are cached, so known text costs one step per piece
+instead of one per byte.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SPELT = str.maketrans({digit: _ALPHABET[ord(digit) % len(_ALPHABET)] for digit 
 
 @lru_cache(1 << 15)
 def _effect(piece: str, low: int) -> tuple[int, int]:
-    """Factor and summand of a piece for states with this lowest byte."""
+    """Return the factor and the summand of a piece for states with this lowest byte."""
     state = low
     data = piece.encode()
     for byte in data:
@@ -34,7 +35,7 @@ def _factor(length: int) -> int:
 
 
 def advance(state: int, pieces: Iterable[str]) -> int:
-    """The state after these pieces of text."""
+    """Return the state after these pieces of text."""
     for piece in pieces:
         factor, summand = _effect(piece, state & 255)
         state = (state * factor + summand) & _MASK
@@ -42,5 +43,5 @@ def advance(state: int, pieces: Iterable[str]) -> int:
 
 
 def spelt(state: int) -> str:
-    """The value of a label for a state."""
+    """Return the label value for a state."""
     return str(state).translate(_SPELT)

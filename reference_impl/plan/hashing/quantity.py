@@ -1,4 +1,4 @@
-"""The dump of a Kubernetes quantity in Go (spec HASH-060 to HASH-067): the parser's internal representation, which
+"""The dump of a Kubernetes quantity by Go (spec HASH-060 to HASH-067): the parser's internal representation, which
 depends on the notation as well as on the amount."""
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ ABSENT = _dump(0, 0, "<nil>", "", "")
 
 
 def dump(value: Any) -> str:
-    """The dump of a quantity from JSON, a string or a number; an invalid one is dumped like an absent one."""
+    """Return the dump of a quantity from JSON, which is a string or a number. An invalid quantity is dumped like an
+    absent one."""
     if value is None:
         return ABSENT
     return _parsed(value.strip(" ") if isinstance(value, str) else repr(value))
@@ -44,7 +45,7 @@ def _parsed(text: str) -> str:
 
 
 def _slow(quantity: Quantity) -> str:
-    """The amount as an arbitrary decimal (HASH-067)."""
+    """Return the dump with the amount as an arbitrary-precision decimal (HASH-067)."""
     unscaled, scale, form = int(quantity.whole + quantity.fraction), len(quantity.fraction), str(quantity.form)
     if quantity.base == 10:
         scale -= quantity.exponent
@@ -65,7 +66,7 @@ def _slow(quantity: Quantity) -> str:
 
 
 def _words(number: int) -> str:
-    """The 64-bit words of a number, lowest first."""
+    """Return the 64-bit words of a number, lowest first."""
     if not number:
         return "<nil>"
     words = []

@@ -1,4 +1,4 @@
-"""Schemes of template hashes: the version of the Kubernetes libraries, and the stored or the canonical form
+"""Schemes of template hashes. A scheme is a version of the Kubernetes libraries with the stored or the canonical form
 (docs/spec/hashes.md, sections 1, 2.3 and 4)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reference_impl.plan.hashing import canonical, dump, fnv
 
 @dataclass(frozen=True)
 class Scheme:
-    """One way to hash templates. `later`: see `dump.template`."""
+    """One way to hash templates. `later` is explained at `dump.template`."""
 
     name: str
     library: str
@@ -29,8 +29,8 @@ class Scheme:
 
 
 CANONICAL = Scheme("canonical", dump.PINNED, canonical=True, later=True)
-"""The scheme that we write: upstream's canonical hash (PR 566), for templates that use no newer fields than those of
-its libraries. It does not change with later libraries (HASH-072)."""
+"""The scheme in which the reference writes hashes: upstream's canonical hash (PR 566), for templates without fields
+that are newer than upstream's library version. Later library versions do not change these hashes (HASH-072)."""
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
@@ -43,22 +43,22 @@ SCHEMES = {
 
 @dataclass(frozen=True)
 class Template:
-    """The hashed part of a clique's template (HASH-012): labels, annotations, and the pod spec with the priority class
-    of the set. As bytes, so that equal templates are hashed once."""
+    """The hashed part of a clique template (HASH-012): labels, annotations, and the pod spec with the set's priority
+    class. It is stored as bytes, so that equal templates are hashed once."""
 
     name: str
     data: bytes
 
     @classmethod
     def of(cls, name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None) -> Template:
-        """The hashed part of the template `name`: the priority class of the set replaces that of the pod spec."""
+        """Return the hashed part of the template `name`. The set's priority class replaces that of the pod spec."""
         spec = {**spec, "priorityClassName": priority or None}
         return cls(name, orjson.dumps([labels, annotations, spec]))
 
 
 @dataclass(frozen=True)
 class _Dumped:
-    """A dump in pieces. `whole`: its library knows every field that is set."""
+    """A dump in pieces. `whole` says whether its library version has every field that is set."""
 
     pieces: tuple[str, ...]
     whole: bool
@@ -75,12 +75,12 @@ def _dumped(data: bytes, scheme: Scheme) -> _Dumped:
 
 @lru_cache(8192)
 def of_template(template: Template, scheme: Scheme) -> str:
-    """The value of `grove.io/pod-template-hash` (HASH-010)."""
+    """Return the value of `grove.io/pod-template-hash` (HASH-010)."""
     return fnv.spelt(fnv.advance(fnv.OFFSET, _dumped(template.data, scheme).pieces))
 
 
 def of_set(templates: Iterable[Template], scheme: Scheme, *, in_order: bool) -> str:
-    """`status.currentGenerationHash` (HASH-011, HASH-105, HASH-106)."""
+    """Return the value of `status.currentGenerationHash` (HASH-011, HASH-105, HASH-106)."""
     templates = list(templates)
     if scheme.canonical and not in_order:
         templates.sort(key=lambda template: template.name)
@@ -95,5 +95,6 @@ def of_set(templates: Iterable[Template], scheme: Scheme, *, in_order: bool) -> 
 
 
 def knows(template: Template, scheme: Scheme) -> bool:
-    """Whether a scheme covers every field of a template that is set. Otherwise it would not notice some changes."""
+    """Return whether a scheme covers every field of a template that is set. A scheme that does not would miss some
+    changes."""
     return _dumped(template.data, scheme).whole

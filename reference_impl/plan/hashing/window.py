@@ -1,7 +1,7 @@
-"""The compatibility window (spec HASH-145 to HASH-155): which stored hashes count as hashes of the present template,
-whichever scheme wrote them, and which hash replaces them.
+"""The compatibility window (spec HASH-145 to HASH-155): which stored hashes count as hashes of the current template,
+whichever scheme they were written in, and which hash replaces them.
 
-Only hashes of the present template are recognised, never those of earlier contents.
+Only hashes of the current template are recognized, never hashes of earlier contents.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from reference_impl.plan.hashing.schemes import CANONICAL, SCHEMES, Scheme, Temp
 
 @dataclass(frozen=True)
 class Policy:
-    """The scheme that an operator writes, and the other schemes that it recognises."""
+    """The scheme in which an operator writes hashes, and the schemes that it recognizes."""
 
     written: Scheme = CANONICAL
     recognised: tuple[Scheme, ...] = tuple(SCHEMES.values())
 
 
 STANDARD = Policy()
-"""The policy without any configuration."""
+"""The policy that applies without configuration."""
 
 _MOST_RECOGNISED = 64
-"""The number of hashes of earlier orders of the same content that are still recognised."""
+"""Maximum number of hashes of earlier orders of the same content that are still recognized."""
 
 
 class CurrentHashes:
-    """The hashes of one template or set: the one that is written, and others with the scheme that yields them. They
-    are computed only when a stored hash differs from the written one, which is rare."""
+    """The hashes of one template or set: the hash that is written, and other hashes with the scheme that yields them.
+    The other hashes are computed only when a stored hash differs from the written one, which is rare."""
 
     def __init__(self, written: str, compute_foreign: Callable[[], dict[str, Scheme]]) -> None:
         self.written, self._compute_foreign = written, compute_foreign
@@ -41,17 +41,17 @@ class CurrentHashes:
 
     @cached_property
     def foreign_hashes(self) -> dict[str, Scheme]:
-        """Hashes of the present content in other schemes → their scheme."""
+        """The hashes of the current content in other schemes, with their scheme."""
         hashes = self._compute_foreign()
         hashes.pop(self.written, None)
         return hashes
 
     def __contains__(self, stored: object) -> bool:
-        """Whether a stored hash is a hash of the present content."""
+        """Return whether a stored hash is a hash of the current content."""
         return stored == self.written or (isinstance(stored, str) and self.foreign(stored) is not None)
 
     def foreign(self, stored: str | None) -> Scheme | None:
-        """The scheme of a stored hash that is current but not the written one; None for any other hash."""
+        """Return the scheme of a stored hash that is current but not the written one; None for any other hash."""
         if not stored or stored == self.written:
             return None
         scheme = self.foreign_hashes.get(stored) or self._recognised.get(stored)
@@ -59,7 +59,7 @@ class CurrentHashes:
         return scheme
 
     def keep(self, earlier: CurrentHashes) -> None:
-        """Keep recognising what `earlier` recognised, if only an order without meaning has changed since."""
+        """Keep recognizing the hashes that `earlier` recognized, if only an insignificant order has changed since."""
         if earlier.written == self.written:
             recognised = earlier._recognised | earlier.foreign_hashes
             self._recognised = dict(list(recognised.items())[-_MOST_RECOGNISED:])
@@ -68,7 +68,7 @@ class CurrentHashes:
 
 @dataclass(frozen=True)
 class Window:
-    """The hashes of a set: the generation hashes, and those of each clique template by name."""
+    """The hashes of a set: its generation hashes, and the hashes of each clique template by name."""
 
     generation: CurrentHashes
     templates: dict[str, CurrentHashes]
@@ -81,8 +81,8 @@ class Window:
         )
 
     def keep(self, earlier: Window) -> None:
-        """Keep recognising what an earlier window of the set recognised, so that a reorder in the middle of a migration
-        updates nothing (HASH-156)."""
+        """Keep recognizing the hashes that an earlier window of the set recognized, so that a reordering in the middle
+        of a migration does not cause an update (HASH-156)."""
         if not earlier.migrating:
             return
         self.generation.keep(earlier.generation)
@@ -92,7 +92,7 @@ class Window:
 
 
 def of_template(template: Template, policy: Policy) -> CurrentHashes:
-    """The hashes of one template."""
+    """Return the hashes of one template."""
     return CurrentHashes(
         schemes.of_template(template, policy.written),
         lambda: {schemes.of_template(template, scheme): scheme for scheme in _candidates([template], policy)},
@@ -100,7 +100,7 @@ def of_template(template: Template, policy: Policy) -> CurrentHashes:
 
 
 def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> CurrentHashes:
-    """The generation hashes of a set with these templates."""
+    """Return the generation hashes of a set with these templates."""
 
     def by(scheme: Scheme) -> str:
         return schemes.of_set(templates, scheme, in_order=in_order)
@@ -109,8 +109,8 @@ def of_set(templates: Sequence[Template], policy: Policy, *, in_order: bool) -> 
 
 
 def _candidates(templates: Sequence[Template], policy: Policy) -> list[Scheme]:
-    """The recognised schemes that cover every field of the templates, the oldest last, so that it names a hash that
-    several schemes yield. A scheme that ignores a field would not notice a change of that field."""
+    """Return the recognized schemes that cover every set field of the templates. The oldest scheme comes last, so that
+    it names a hash that several schemes yield. A scheme that ignores a field would miss changes to that field."""
     return [
         scheme
         for scheme in reversed(policy.recognised)

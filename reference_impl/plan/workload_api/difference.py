@@ -1,4 +1,5 @@
-"""The difference between the objects of a gang and those that exist: what to create, change and delete, in order."""
+"""The difference between the desired and the existing objects of a gang: what to create, change and delete, in
+order."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.workload_api.tree import MappingError
 
 Observed = Mapping[tuple[str, str], WorkloadObject]
-"""Kind and name → object, in the namespace of the gang."""
+"""Objects in the gang's namespace, by kind and name."""
 
 
 class Verb(StrEnum):
-    """The verb of a change. `REPLACE` is a deletion and a creation: the API cannot change what differs."""
+    """The verb of a change. `REPLACE` deletes and recreates an object, because the API does not permit changing the
+    field that differs."""
 
     CREATE = "create"
     PATCH = "patch"
@@ -39,21 +41,22 @@ class Change:
 
 @dataclass(frozen=True)
 class GangDifference:
-    """The changes for a gang. It is in place if there is nothing to do and nothing to wait for."""
+    """The changes that bring a gang's objects to their desired state."""
 
     changes: tuple[Change, ...] = ()
     waits_for: tuple[str, ...] = ()
-    """Objects of an earlier gang of the same name that the garbage collector has not deleted yet."""
+    """Objects of an earlier gang of the same name that have not been garbage collected yet, and objects that are being
+    deleted."""
 
     @property
     def in_place(self) -> bool:
-        """Whether all objects exist as they should."""
+        """Whether all desired objects exist in their desired state. Surplus objects do not matter."""
         return not self.waits_for and all(change.verb is Verb.DELETE for change in self.changes)
 
 
 def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -> GangDifference:
-    """Compare the objects of a gang with those that exist. Raises MappingError if another controller's object has a
-    name that is needed, or if the API server does not keep a field."""
+    """Compare the desired objects of a gang with the existing ones. Raises MappingError if an object of another
+    controller has a name that is needed, or if the API server drops a field."""
     changes: list[Change] = []
     waits: list[str] = []
     names: set[tuple[str, str]] = set()
@@ -67,8 +70,8 @@ def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -
             _of_an_earlier_gang(gang, kind, existing)
             waits.append(f"{kind} {name}")
         elif existing.metadata.deletion_timestamp is not None:
-            # A PodGroup that is being deleted works until its last pod has ended, and is then created again (WL37-L03,
-            # WL37-L04).
+            # A PodGroup that is being deleted works until its last pod has ended. After that, it is created again
+            # (WL37-L03, WL37-L04).
             if kind != "PodGroup":
                 waits.append(f"{kind} {name}")
         elif change := _change(manifest, existing):
@@ -82,12 +85,13 @@ def difference(gang: PodGang, desired: Iterable[Manifest], observed: Observed) -
 
 
 def controls(gang: PodGang, existing: WorkloadObject) -> bool:
-    """Whether an object is the gang's."""
+    """Return whether the gang controls an object."""
     return ownership.owns(gang, existing)
 
 
 def _of_an_earlier_gang(gang: PodGang, kind: str, existing: WorkloadObject) -> None:
-    """Raise MappingError unless the object is left of an earlier gang of this name, and about to be collected."""
+    """Raise MappingError unless the object belongs to an earlier gang of this name and is about to be garbage
+    collected."""
     owner, gang_meta = existing.metadata.controller, gang.metadata
     if owner is None or (owner.kind, owner.name) != (PODGANGS.kind, gang_meta.name):
         place = f"{gang_meta.namespace}/{existing.metadata.name}"
@@ -100,7 +104,7 @@ def _change(manifest: Manifest, existing: WorkloadObject) -> Change | None:
     kind, name, spec = manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
     flat = manifest["apiVersion"] == api.FLAT_WORKLOADS.api_version
     if lost := _differs(spec, existing.spec, policy=kind == "CompositePodGroup", flat=flat):
-        if kind == "PodGroup":  # its name depends on all of it, so it cannot have been changed
+        if kind == "PodGroup":  # its name depends on all these fields, so they cannot have been changed
             problem = f"the API server does not keep spec.{lost} of PodGroup {name}"
             raise MappingError(f"{problem}: it needs the feature gate TopologyAwareWorkloadScheduling")
         return Change(Verb.REPLACE, kind, name, manifest)
@@ -120,13 +124,13 @@ def _change(manifest: Manifest, existing: WorkloadObject) -> Change | None:
 TREES, LEAVES = "compositePodGroupTemplates", "podGroupTemplates"
 REFERENCES = ("name", "controllerRef", "workloadRef", "podGroupTemplateRef", "parentCompositePodGroupName")
 OPTIONAL = ("priorityClassName", "disruptionMode")
-"""The API server adds its defaults where they are not set (WL37-V19). Kubernetes 1.36 keeps them only with a feature
-gate that gangs can do without (WL-F08)."""
+"""The API server sets defaults for these fields if they are absent (WL37-V19). Kubernetes 1.36 stores them only with a
+feature gate that gangs do not need (WL-F08)."""
 
 
 def _differs(desired: Mapping[str, Any], existing: Mapping[str, Any], *, policy: bool, flat: bool) -> str | None:
-    """The first field that differs and that the API cannot change (WL37-V16 to WL37-V18). `policy`: the counts of the
-    policy cannot be changed either."""
+    """Return the first field that differs and that the API does not permit changing (WL37-V16 to WL37-V18); None if
+    there is none. With `policy`, the counts of the scheduling policy are among these fields."""
     for name in REFERENCES:
         if desired.get(name) != existing.get(name):
             return name
@@ -153,7 +157,7 @@ def _key(spec: Mapping[str, Any]) -> str | None:
 
 
 def _with_counts(desired: Mapping[str, Any], existing: Mapping[str, Any]) -> Manifest:
-    """A template as it exists, defaults included, with the desired counts."""
+    """Return a template as it exists, defaults included, with the desired counts."""
     merged = {**existing, "schedulingPolicy": desired["schedulingPolicy"]}
     for templates in (TREES, LEAVES):
         if templates in desired:

@@ -1,4 +1,4 @@
-"""The objects of a gang: a Workload, and the runtime groups that the scheduler reads (WL-H03 to WL-H08, WL37-M06)."""
+"""The objects of a gang: a Workload, and the runtime groups, which the scheduler reads (WL-H03 to WL-H08, WL37-M06)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reference_impl.plan.workload_api.mode import Form
 from reference_impl.plan.workload_api.tree import Leaf, Tree, TreeNode
 
 WHOLE: Manifest = {"all": {}}
-"""Disruption mode of the root: a gang is evicted as a whole, or it would be left below its minimum (GS-31, WL37-P03,
-WL37-P06)."""
+"""The disruption mode of the root. A gang is evicted as a whole, because a partial eviction would leave it below its
+minimum (GS-31, WL37-P03, WL37-P06)."""
 FLAT_WHOLE = "PodGroup"
-"""The same on Kubernetes 1.36 (WL-F08)."""
+"""The same mode on Kubernetes 1.36 (WL-F08)."""
 
 
 def group_names(gang: PodGang, tree: Tree, form: Form) -> dict[str, str]:
-    """Clique → the PodGroup that its pods name."""
+    """Return the name of the PodGroup that the pods of each clique refer to."""
     return {
         leaf.clique: names.leaf(gang, tree, leaf, parent if form is Form.TREE else None) for leaf, parent in tree.leaves
     }
@@ -29,9 +29,10 @@ def group_names(gang: PodGang, tree: Tree, form: Form) -> dict[str, str]:
 def desired(
     gang: PodGang, tree: Tree, form: Form, counts: Mapping[str, int], *, required_groups: int | None = None
 ) -> list[Manifest]:
-    """All objects of a gang in the order of creation, parents first. `counts`: clique → `minCount` of its PodGroup,
-    which may be less than that of the template while pods of the clique run elsewhere. `required_groups` replaces the
-    `minGroupCount` of all runtime composites; the Workload always shows the gang as it is meant."""
+    """Return all objects of a gang in the order of creation, parents first. `counts` holds the `minCount` of each
+    clique's PodGroup, which may be less than that of the template while pods of the clique run outside the PodGroup.
+    `required_groups` limits the `minGroupCount` of all runtime composites; the Workload always shows the intended
+    gang."""
     if form is Form.FLAT:
         return _flat(gang, tree, counts)
     root = tree.root
@@ -76,7 +77,8 @@ def _workload(gang: PodGang, tree: Tree) -> Manifest:
 
 
 def _node(tree: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
-    """The common fields of a composite and its template. All parts of a tree have one priority class (WL37-V13)."""
+    """Return the fields that a composite and its template have in common. All parts of a tree have the same priority
+    class (WL37-V13)."""
     mode = {"disruptionMode": WHOLE} if whole else {}
     return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(tree, node.key), **mode}
 
@@ -99,7 +101,7 @@ def _controller(gang: PodGang) -> Manifest:
 
 
 def _flat(gang: PodGang, tree: Tree, counts: Mapping[str, int]) -> list[Manifest]:
-    """The form of Kubernetes 1.36 (WL-M04, WL-M06)."""
+    """Return the objects for Kubernetes 1.36 (WL-M04, WL-M06)."""
     [(leaf, _)] = tree.leaves
     template, version = names.template("leaf", leaf.clique), api.FLAT_WORKLOADS.api_version
     mode = {"disruptionMode": FLAT_WHOLE}
@@ -118,7 +120,7 @@ def _flat(gang: PodGang, tree: Tree, counts: Mapping[str, int]) -> list[Manifest
 def _object(
     gang: PodGang, version: str, kind: str, name: str, spec: Manifest, *, clique: str | None = None
 ) -> Manifest:
-    """An object with the labels of its gang, owned by it (WL-HC04)."""
+    """Return an object that has the labels of its gang and is owned by the gang (WL-HC04)."""
     meta = gang.metadata
     tags = {**(meta.labels or {}), labels.PODGANG: meta.name, **({labels.PODCLIQUE: clique} if clique else {})}
     return {

@@ -12,22 +12,22 @@ SCHEDULER = "default-scheduler"
 
 
 class Form(StrEnum):
-    """The objects that a PodGang is mapped to. `TREE` needs Kubernetes 1.37 with CompositePodGroups; `FLAT` is all that
-    1.36 can express: one PodGroup, so only gangs of one group (WL37-M13)."""
+    """The objects that a PodGang is mapped to. `TREE` requires Kubernetes 1.37 with CompositePodGroups. `FLAT` is all
+    that Kubernetes 1.36 can express: a single PodGroup, so that only gangs with one group are supported (WL37-M13)."""
 
     TREE = "tree"
     FLAT = "flat"
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """The kinds that the cluster has to serve, in the order of creation."""
+        """The resources that the cluster must serve, in the order of creation."""
         if self is Form.TREE:
             return (api.WORKLOADS, api.COMPOSITES, api.POD_GROUPS)
         return (api.FLAT_WORKLOADS, api.FLAT_POD_GROUPS)
 
 
 class Extras(StrEnum):
-    """The time at which pods above the minimum of a gang are created: with all others, as GREP-531 has it, or after the
+    """When pods above a gang's minimum are created: together with all other pods, as GREP-531 specifies, or after the
     minimum is bound (docs/decisions/021-extras-after-the-minimum.md)."""
 
     INSIDE = "inside"
@@ -35,8 +35,8 @@ class Extras(StrEnum):
 
 
 class Replacements(StrEnum):
-    """Whether a lost pod of a placed gang waits until all groups of the gang have their minimum again, as GREP-531 has
-    it, or is placed by itself (docs/decisions/023-replacements-alone.md)."""
+    """Whether the replacement of a lost pod waits until all groups of the gang have their minimum again, as GREP-531
+    specifies, or is placed by itself (docs/decisions/023-replacements-alone.md)."""
 
     TOGETHER = "together"
     ALONE = "alone"

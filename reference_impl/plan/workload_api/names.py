@@ -1,8 +1,8 @@
 """Names of the runtime groups and of the templates.
 
 A PodGroup keeps its name until its last pod is gone, and pods cannot change their group (WL37-L03, WL37-V18). The name
-of each group therefore depends on the uid of the gang, and that of a leaf also on all that the API cannot change in it:
-a gang that is created again, or gets another shape, never needs a name that is still in use
+of each group therefore depends on the uid of the gang, and the name of a leaf also on every field that the API does not
+permit changing. A gang that is recreated, or that gets another shape, never needs a name that is still in use
 (docs/decisions/022-names-of-groups.md).
 """
 
@@ -18,11 +18,11 @@ MAX_NAME = 253
 MAX_LABEL = 63
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 ROOT = "root"
-"""Template of the root."""
+"""The name of the root's template."""
 
 
 def digest(*parts: str | None, length: int = 8) -> str:
-    """A short text that differs for different parts."""
+    """Return a short text that differs for different parts."""
     text = "\0".join("" if part is None else f"={part}" for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
@@ -33,19 +33,19 @@ def _with(base: str, *parts: str | None) -> str:
 
 
 def composite(gang: PodGang, node: TreeNode) -> str:
-    """The name of the CompositePodGroup of a node."""
+    """Return the name of a node's CompositePodGroup."""
     return _with(node.name, gang.metadata.uid, node.name)
 
 
 def leaf(gang: PodGang, tree: Tree, one: Leaf, parent: TreeNode | None) -> str:
-    """The name of the PodGroup of a leaf. `parent` is None in the flat form."""
+    """Return the name of a leaf's PodGroup. `parent` is None in the flat form."""
     above = None if parent is None else composite(gang, parent)
     return _with(one.clique, gang.metadata.uid, above, one.key, tree.priority_class)
 
 
 def template(kind: str, name: str) -> str:
-    """The name of a template: a DNS label that is unique in its Workload (WL37-V12, WL37-V15). `kind` is `group` or
-    `leaf`: a clique and a group of cliques may have the same name."""
+    """Return the name of a template: a DNS label that is unique within its Workload (WL37-V12, WL37-V15). `kind` is
+    `group` or `leaf`, because a clique and a group of cliques may have the same name."""
     candidate = f"{kind}-{name}"
     return (
         candidate if len(candidate) <= MAX_LABEL and LABEL.fullmatch(candidate) else f"{kind}-{digest(name, length=20)}"

@@ -1,4 +1,4 @@
-"""The plan for one PodGang: its objects, its state, and the changes that its pods may undergo."""
+"""The plan for one PodGang: its objects, its state, and the changes that may be made to its pods."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from reference_impl.plan.workload_api.standing import Standing
 from reference_impl.plan.workload_api.tree import MappingError
 
 REFUSED = "KubeBackendSyncFailed"
-"""Reason of the condition and of the event about a gang that cannot be mapped (WL-HC15)."""
+"""Reason of the condition and of the event for a gang that cannot be mapped (WL-HC15)."""
 PREFERRED = "KubeBackendPreferredTopologyIgnored"
-"""Reason of the event about a gang whose preferred topology is ignored (WL-H12, WL-HC15)."""
+"""Reason of the event for a gang whose preferred topology is ignored (WL-H12, WL-HC15)."""
 PREFERRED_NOTE = "kube-scheduler has no preferred topology: it is ignored, and required topology is enforced"
 
 
@@ -35,22 +35,22 @@ class Planned:
 
     now: Standing
     minimums: Mapping[str, int]
-    """Clique → how many of its pods the gang needs, at least 1."""
+    """The number of pods of each clique that the gang needs, at least 1."""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """Clique → the PodGroup that its pods name; empty if the gang cannot be mapped."""
+    """The PodGroup that the pods of each clique refer to; empty if the gang cannot be mapped."""
     difference: GangDifference = NOTHING
     refusal: str = ""
-    """The reason why the gang cannot be mapped; empty if it can."""
+    """The reason why the gang cannot be mapped; empty if it can be mapped."""
 
     @property
     def in_place(self) -> bool:
-        """Whether pods of the gang may lose their gate: without its objects, kube-scheduler would not hold them
-        together (WL-HD4)."""
+        """Whether the gate of the gang's pods may be removed. Without the gang's objects, kube-scheduler would not
+        schedule the pods as a gang (WL-HD4)."""
         return not self.refusal and self.difference.in_place
 
 
 def with_refusal(status: PodGangStatus, refusal: str) -> PodGangStatus:
-    """The status of a gang that cannot be mapped: its condition Scheduled, which is False, says why."""
+    """Return the status of a gang that cannot be mapped, in which the condition Scheduled=False gives the reason."""
     changed = [
         msgspec.structs.replace(condition, reason=REFUSED, message=refusal)
         if condition.type == SCHEDULED and condition.status == "False"
@@ -68,8 +68,8 @@ def plan(
     templates: Mapping[str, int],
     mode: Mode,
 ) -> Planned:
-    """The plan for a gang of a set. `pods` are those with its label, `observed` the objects that exist with its labels
-    or with names that it needs, `templates` the minimums of its cliques."""
+    """Return the plan for a gang of a set. `pods` holds the pods with the gang's label, `observed` the existing objects
+    with its labels or with names that it needs, and `templates` the minimums in its cliques' templates."""
     members = list(pods)
     least = standing.minimums(gang, _earlier(gang, observed), templates)
     now = standing.standing(gang, least, members)
@@ -85,8 +85,8 @@ def plan(
 
 
 def _earlier(gang: PodGang, observed: Observed) -> dict[str, int]:
-    """Clique → the minimum that the objects of the gang show: those of the Workload, which shows the gang as it is
-    meant, before those of the PodGroups."""
+    """Return the minimum of each clique as the gang's existing objects show it. The Workload takes precedence over the
+    PodGroups, because it shows the intended gang."""
     minimums: dict[str, int] = {}
     by_template: dict[str, int] = {}
     for (kind, _), item in observed.items():

@@ -1,4 +1,4 @@
-"""The state of a gang: the minimums of its groups, whether it was placed, and whether it has lost pods since."""
+"""The state of a gang: the minimums of its groups, whether it has been placed, and whether it has lost pods since."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from reference_impl.plan.workload_api.mode import Extras, Mode, Replacements
 
 
 def minimums(gang: PodGang, earlier: Mapping[str, int], templates: Mapping[str, int]) -> dict[str, int]:
-    """Clique → the minimum of its group, at least 1. One that was released to 0 keeps its last positive value (WL-H11,
-    WL-HD2): `earlier` are those of the objects that exist, `templates` those of the cliques."""
+    """Return the minimum of each clique's group, at least 1. A minimum that was released to 0 keeps its last positive
+    value (WL-H11, WL-HD2). `earlier` holds the minimums of the existing objects, and `templates` those of the clique
+    templates."""
     return {
         group.name: group.min_replicas or max(1, earlier.get(group.name) or templates.get(group.name) or 1)
         for group in gang.spec.podgroups
@@ -22,18 +23,18 @@ def minimums(gang: PodGang, earlier: Mapping[str, int], templates: Mapping[str, 
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a gang that its objects and pods follow."""
+    """The state of a gang on which its objects and pods depend."""
 
     started: bool
-    """Its minimum has been bound, and some pod of it still is. A gang that has lost everything starts over: it is
-    placed as a whole again."""
+    """The minimum has been bound, and some pod of the gang still is. A gang that has lost all its pods starts over and
+    is placed as a whole again."""
     broken: bool
-    """It has started, and a group is below its minimum."""
+    """The gang has started, and a group is below its minimum."""
 
 
 def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> Standing:
-    """The state of a gang with these minimums and pods. That it was placed once is read from its status, which the
-    operator writes (WL-H21)."""
+    """Return the state of a gang with these minimums and pods. Whether it has ever been placed is read from its status,
+    which the operator writes (WL-H21)."""
     bound = dict.fromkeys(least, 0)
     for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
         if clique in bound:
@@ -45,23 +46,23 @@ def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> St
 
 
 def required_groups(now: Standing, mode: Mode) -> int | None:
-    """The number of required children of each composite; None for all of them. A gang that has started and lost pods
-    requires only one: otherwise a lost pod would wait until its siblings have their minimum again (WL37-B30, WL37-B41,
-    GS-41)."""
+    """Return the number of required children of each composite; None for all of them. A gang that has started and lost
+    pods requires only one child. If it required all, a replacement would wait until the sibling groups have their
+    minimum again (WL37-B30, WL37-B41, GS-41)."""
     return 1 if now.broken and mode.replacements is Replacements.ALONE else None
 
 
 def most_pods(now: Standing, least: int, pods: Iterable[Pod], mode: Mode) -> int | None:
-    """The number of pods of a clique that a gang may have now; None for all. Before the minimum is bound, pods above it
-    would take room from siblings (WL37-M06, WL37-M11). Bound pods are never taken away."""
+    """Return the number of pods of a clique that a gang may have now; None for all of them. Before the minimum is
+    bound, pods above it would take capacity from sibling groups (WL37-M06, WL37-M11). Bound pods are never removed."""
     if mode.extras is Extras.INSIDE or now.started:
         return None
     return max(least, sum(pod.scheduled and pod.active for pod in pods))
 
 
 def counts(gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], pods: Iterable[Pod]) -> dict[str, int]:
-    """Clique → `minCount` of its PodGroup: its minimum less what is bound outside of the group, such as pods that are
-    older than the back-end or than the shape of the gang (WL-H19)."""
+    """Return the `minCount` of each clique's PodGroup: the clique's minimum less the pods that are bound outside the
+    PodGroup, such as pods that existed before the back-end or before the current shape of the gang (WL-H19)."""
     outside = dict.fromkeys(least, 0)
     for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
         if clique in outside:
@@ -70,8 +71,9 @@ def counts(gang: PodGang, least: Mapping[str, int], groups: Mapping[str, str], p
 
 
 def stale(pods: Iterable[Pod], group: str) -> list[Pod]:
-    """Pods to create anew, since the group that they name cannot be changed (WL37-V18): those that wait at Grove's gate
-    without this group, and those that wait in another one. Pods that are bound stay, whatever their group (WL-H19)."""
+    """Return the pods to recreate, since the group that they refer to cannot be changed (WL37-V18): pods that wait at
+    Grove's gate without this group, and pods that wait in another group. Bound pods stay, whatever their group
+    (WL-H19)."""
     return [
         pod
         for pod in pods

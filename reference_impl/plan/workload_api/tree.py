@@ -1,4 +1,4 @@
-"""The shape of a PodGang on kube-scheduler: a root, a node for each group of PodGroups, a leaf for each PodGroup
+"""The shape of a PodGang on kube-scheduler: a root, a node for each group of PodGroups, and a leaf for each PodGroup
 (WL-H03 to WL-H07, WL-H10)."""
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from reference_impl.api.models import GangTopology, PodCliqueSet, PodGang, PodGr
 from reference_impl.plan.workload_api.mode import Form
 
 MAX_ENTRIES = 8
-"""Entries of one list of templates (WL37-V10). The depth of these trees is at most 3 of the 4 that the API permits
-(WL37-V11)."""
+"""Maximum number of entries in a list of templates (WL37-V10). These trees have a depth of at most 3, and the API
+permits 4 (WL37-V11)."""
 
 
 class MappingError(Exception):
-    """A gang that this API cannot express; `str()` is the reason, for people."""
+    """A gang that this API cannot express; `str()` is the reason."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Leaf:
     minimum: int
     """At least 1 (WL37-V02)."""
     key: str | None = None
-    """Label key of the nodes that its pods must have in common."""
+    """The label key whose value must be the same on the nodes of all its pods."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TreeNode:
 
     @property
     def count(self) -> int:
-        """The number of its direct children; all of them are required (WL-H05)."""
+        """The number of direct children, all of which are required (WL-H05)."""
         return len(self.leaves) + len(self.children)
 
 
@@ -53,14 +53,15 @@ class Tree:
 
     @property
     def leaves(self) -> Iterable[tuple[Leaf, TreeNode]]:
-        """All leaves, each with its parent, in the order of creation: those of the gang, then those of its nodes."""
+        """All leaves with their parents, in the order of creation: the root's leaves first, then those of its
+        children."""
         for node in (self.root, *self.root.children):
             for leaf in node.leaves:
                 yield leaf, node
 
 
 def tree(gang: PodGang, minimums: Mapping[str, int], priority_class: str | None, form: Form) -> Tree:
-    """The tree of a gang with these minimums (clique → pods). Raises MappingError."""
+    """Return the tree of a gang with these minimums (number of pods by clique). Raises MappingError."""
     spec = gang.spec
     if not spec.podgroups:
         raise MappingError("the PodGang has no PodGroups")
@@ -94,13 +95,13 @@ def _leaf(group: PodGroup, minimums: Mapping[str, int]) -> Leaf:
 
 
 def required(constraint: GangTopology | None) -> str | None:
-    """The label key that a constraint requires (WL-H06)."""
+    """Return the label key that a constraint requires; None if it requires none (WL-H06)."""
     pack = constraint.pack_constraint if constraint is not None else None
     return (pack.required or None) if pack is not None else None
 
 
 def prefers(gang: PodGang) -> bool:
-    """Whether a gang has a preferred topology, which this API cannot express (WL-H12, WL37-G12)."""
+    """Return whether a gang has a preferred topology, which this API cannot express (WL-H12, WL37-G12)."""
     spec = gang.spec
     constraints = [
         spec.topology_constraint,
@@ -119,7 +120,8 @@ def _within_limits(node: TreeNode) -> None:
 
 
 def _flat(root: TreeNode) -> TreeNode:
-    """One leaf with the narrowest key: it has no parent that could have another one."""
+    """Return a root with a single leaf that has the narrowest key, because there is no parent that could have another
+    key."""
     nodes = [(leaf, node) for node in (root, *root.children) for leaf in node.leaves]
     if len(nodes) > 1:
         raise MappingError(
@@ -130,8 +132,9 @@ def _flat(root: TreeNode) -> TreeNode:
 
 
 def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
-    """The priority class that the root and all pods of a gang have: kube-scheduler tries no pod of a gang in which they
-    differ (WL37-B34, WL37-V13). A class of the set is that of all its pods (OBJ-256). Raises MappingError."""
+    """Return the priority class of the root and all pods of a gang. kube-scheduler does not try any pod of a gang whose
+    priority classes differ (WL37-B34, WL37-V13). A priority class of the set applies to all its pods (OBJ-256). Raises
+    MappingError."""
     if gang.spec.priority_class_name:
         return gang.spec.priority_class_name
     classes = pod_classes(pcs) if pcs is not None else {}
@@ -142,6 +145,6 @@ def priority_class(gang: PodGang, pcs: PodCliqueSet | None) -> str | None:
 
 
 def pod_classes(pcs: PodCliqueSet) -> dict[str, str]:
-    """Clique template → the priority class that its pods get; empty for none."""
+    """Return the priority class of each clique template's pods; empty for none."""
     of_set = pcs.spec.template.priority_class_name
     return {c.name: of_set or c.spec.pod_spec.get("priorityClassName") or "" for c in pcs.spec.template.cliques}
