@@ -1,1 +1,1 @@
-"""From a ledger to a verdict, report.yaml, JUnit and the terminal."""
+"""Turn a ledger into a verdict, and write it as report.yaml, JUnit, web page and terminal output."""

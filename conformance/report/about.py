@@ -1,4 +1,5 @@
-"""The implementation, suite and cluster of a run, as labels and texts for JUnit, Allure and the page. Pure."""
+"""Facts about the implementation, suite and cluster of a run, as labels and texts for JUnit, Allure and the page.
+Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from conformance.report.terminal import judged
 
 
 def of(report: Report) -> dict[str, str]:
-    """Return the known facts. Unknown ones are left out, for example the version of an existing cluster."""
+    """Return the known facts by label. Unknown facts are left out, for example the version of an existing cluster."""
     started, implementation = report.started, report.started.implementation
     line = contract.load()[implementation.line].name if implementation.line else ""
     facts = {

@@ -1,7 +1,7 @@
-"""`allure/`: results for Allure, a result for each requirement (`cases.py`) with a step for each failure.
+"""Write `allure/`: Allure results, one for each requirement (`cases.py`), with a step for each failure.
 
-Allure reads no file outside of its folder. Of the evidence, the folder has the picture of each bundle; the texts say
-where the rest is.
+Allure reads no files outside its folder. The only evidence in that folder is the picture of each bundle; the texts say
+where the other evidence is.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ SEVERITY = {
 
 PICTURE_TYPE = AttachmentType.SVG.mime_type
 MOST_PICTURE = 4 << 20
-"""Bytes of a picture that are read: a file in its place may have no end."""
+"""Maximum number of bytes that are read of a picture: another program may have replaced it by an endless file."""
 
 
 def write(folder: Path, report: Report) -> None:
-    """Write the results. `folder` is in the folder of the run. Raises HarnessError."""
+    """Write the results. `folder` must be in the folder of the run. Raises HarnessError."""
     try:
         written = AllureFileLogger(folder)
         listed = cases.of(report)
@@ -76,7 +76,7 @@ def write(folder: Path, report: Report) -> None:
 
 
 def _pictures(run: Path, bundles: Iterable[str], written: AllureFileLogger) -> Iterator[tuple[str, str]]:
-    """Write the picture of each bundle that has one. Yield the bundles with the names of the files."""
+    """Write the picture of each bundle that has one, and yield the bundle with the name of the written file."""
     for name in bundles:
         with contextlib.suppress(OSError), regular.opened(run / name / bundle.PICTURE) as file:
             source = ATTACHMENT_PATTERN.format(prefix=md5(name), ext="svg")
@@ -143,14 +143,14 @@ def _step(failure: Failure, state: CaseState, picture: str | None) -> TestStepRe
 
 
 def _trace(case: ReportCase) -> str:
-    """Return the details below a line that the categories look for."""
+    """Return the details of a case, after a line that the regular expressions of the categories match."""
     cause = f"cause {case.cause}" if case.cause else "no cause of failures"
     return f"{case.group}: {cause}\n{case.details}"
 
 
 def _categories(report: Report) -> Iterator[dict[str, Any]]:
-    """Yield a category for each cause, then one for each profile in which something failed for no known cause. A result
-    is in the first one that matches."""
+    """Yield a category for each cause, then a category for each profile with failures without a known cause. A result
+    belongs to the first category that matches."""
     for number, cause in enumerate(causes.of(report, defects.rows()), 1):
         every = [Status.FAILED, Status.BROKEN, Status.SKIPPED]
         yield {
@@ -172,5 +172,5 @@ def _milliseconds(wall: float) -> int:
 
 
 def _escaped(value: str) -> str:
-    """Return a value of a Java properties file: ASCII, in one line. JSON escapes in the same way."""
+    """Return a value for a Java properties file: ASCII, on one line. JSON uses the same escapes."""
     return json.dumps(clean(value))[1:-1]

@@ -1,5 +1,5 @@
-"""The failures of a run as expected failures, as linters write a baseline: what fails today is known, and everything
-else is news. Pure."""
+"""Turn the failures of a run into expected failures, like a linter's baseline: later runs report only new failures.
+Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from conformance.implementation.descriptor import ExpectedFailure
 from conformance.report.model import LEFT_OUT, Outcome, Report, Result
 
 MOST_REASON = 160
-"""Characters of a reason."""
+"""Maximum length of a reason in characters."""
 
 
 def of(
     report: Report, earlier: Iterable[ExpectedFailure], expires: datetime.date, reason: str = ""
 ) -> list[ExpectedFailure]:
-    """Return what of a run counts against it as expected failures. Of `earlier` ones, those that still fail keep their
-    words and day unless it has passed, and those that this run did not judge stay; those that pass are left out."""
+    """Return the failures that count against a run as expected failures. Entries of `earlier` that still fail keep
+    their reason, and their date unless it has passed; entries that this run did not judge are kept; entries that pass
+    are dropped."""
     by_id = {entry.id: entry for entry in earlier}
     day = datetime.date.fromtimestamp(report.started.wall)
     results = {result.requirement.id: result for result in report.results}
@@ -35,15 +36,15 @@ def of(
 
 
 def unjudged(report: Report) -> list[str]:
-    """Return the ids that decide the verdict and were selected, and of which this run does not know whether they fail:
-    it was interrupted, or the suite or its cluster failed."""
+    """Return the ids of the selected, decisive requirements for which this run does not know whether they fail, because
+    the run was interrupted, or the suite or its cluster failed."""
     decisive = (result for result in report.results if result.requirement.decides and result.reason not in LEFT_OUT)
     return [result.requirement.id for result in decisive if not _judged(result)]
 
 
 def _fails(result: Result) -> bool:
-    """Return whether a requirement that decides the verdict does not hold: it failed, expectedly or not, or what the
-    implementation did kept it from being judged."""
+    """Return whether a decisive requirement does not hold: it failed (expectedly or not), or the implementation
+    prevented its judgement."""
     if not result.requirement.decides:
         return False
     blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"

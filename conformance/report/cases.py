@@ -1,11 +1,11 @@
 """The results of a run as test cases, for JUnit and Allure. Pure.
 
-Each requirement is one case, in whichever tests it was judged. A case is red exactly if the requirement counts against
-the run, so that the cases give the same answer as the exit code:
+Each requirement is one case, even if several tests judge it. A case is red if and only if the requirement counts
+against the run, so that the cases agree with the exit code:
 
 - if the run succeeds, no case is red;
-- if it does not succeed, and no requirement says why (all of them are blocked, or the run was interrupted), a case of
-  its own does.
+- if the run does not succeed and no requirement shows why (all are blocked, or the run was interrupted), an additional
+  case shows it.
 
 Requirements that were not selected have no case.
 """
@@ -24,13 +24,13 @@ from conformance.report.model import NO_VERDICT, UNTOLD, Outcome, Report, Result
 from conformance.suite.outcomes.ledger import TestFinished
 
 GENERAL = "run"
-"""The group of the cases that belong to no requirement."""
+"""The group of the cases that do not belong to a requirement."""
 MOST_LINES, MOST_FAILURES = 40, 8
-"""Limits of a case: the lines of a value, and the failures of a requirement. The report has all of them."""
+"""Maximum number of lines of a value, and of failures of a requirement, in a case. The report has all of them."""
 
 
 class CaseState(StrEnum):
-    """The state of a case. An error is one of the suite or its cluster, not of the implementation."""
+    """The state of a case. ERROR means an error of the suite or its cluster, not of the implementation."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -43,12 +43,13 @@ RED = frozenset({CaseState.FAILED, CaseState.ERROR})
 
 @dataclass(frozen=True)
 class ReportCase:
-    """One case. `group` is the profile or GENERAL; `message` is one line and empty if the case passed; `details` says
-    more, line by line; `seconds` is the share of the tests' time; `begin` and `end` are in seconds since the epoch."""
+    """One case. `group` is the profile or GENERAL; `message` is one line, empty if the case passed; `details` has more
+    lines; `seconds` is the requirement's share of the time of its tests; `begin` and `end` are seconds since the
+    epoch."""
 
     group: str
     name: str
-    """The id of its requirement, or what else it is about."""
+    """The id of its requirement; for a case without a requirement, its subject."""
     state: CaseState
     message: str = ""
     details: str = ""
@@ -57,15 +58,16 @@ class ReportCase:
     end: float | None = None
     result: Result | None = None
     cause: int = 0
-    """The number of its cause in the list of causes, from 1; 0 without one."""
+    """The number of its cause in the list of causes, from 1; 0 if it has no cause."""
     scene: str = ""
-    """The scene that it is judged in; of several, the first by name, so that a case is the same one in every run."""
+    """The scene in which it is judged. If there are several, this is the first by name, so that a case has the same
+    scene in every run."""
     markers: Mapping[str, float] = field(default_factory=dict)
-    """Timing markers of its scenes, as `deploy/pods-ready`, in seconds."""
+    """Timing markers of its scenes in seconds, by keys such as `deploy/pods-ready`."""
 
 
 def of(report: Report) -> list[ReportCase]:
-    """Return the cases of a run: those of its requirements by id, then those that belong to none."""
+    """Return the cases of a run: first the cases of its requirements by id, then the cases without a requirement."""
     run_causes = causes.of(report, defects.rows())
     numbers = {result.requirement.id: number for number, cause in enumerate(run_causes, 1) for result in cause.results}
     tests = {test.test: test for test in report.tests}
@@ -78,7 +80,7 @@ def of(report: Report) -> list[ReportCase]:
 
 
 def state(result: Result, report: Report) -> CaseState:
-    """Return the state of a requirement. What failed without counting against the run is skipped."""
+    """Return the state of a requirement's case. A failure that does not count against the run is SKIPPED."""
     match result.outcome:
         case Outcome.PASSED:
             return CaseState.PASSED
@@ -119,7 +121,7 @@ def _case(
 
 
 def _scene(test: TestFinished) -> str:
-    """Return the name of the scene that a test judges, or of the test if it has an environment of its own."""
+    """Return the name of the scene that a test judges, or of the test itself if it does not judge a scene."""
     return (test.scene or test.test).rpartition("::")[2].partition("[")[0]
 
 
@@ -129,7 +131,7 @@ def _markers(report: Report, scenes: Collection[str]) -> dict[str, float]:
 
 
 def _message(result: Result, now: CaseState) -> str:
-    """Return why a case did not pass, as one line."""
+    """Return the reason why a case did not pass, as one line."""
     if now is CaseState.PASSED:
         return ""
     wrong = next((facts.sentence(f.what, f.expected, f.observed) for f in result.failures), "")
@@ -142,7 +144,7 @@ def _message(result: Result, now: CaseState) -> str:
 
 
 def _details(result: Result, report: Report, title: str) -> Iterator[str]:
-    """Yield the facts of each failure, where the evidence is, and the commands that show more."""
+    """Yield the facts of each failure, the paths of the evidence, and the commands that show more."""
     if title:
         yield f"cause: {title}"
     for failure in result.failures[:MOST_FAILURES]:
@@ -160,7 +162,8 @@ def _details(result: Result, report: Report, title: str) -> Iterator[str]:
 
 
 def _general(report: Report, listed: list[ReportCase]) -> Iterator[ReportCase]:
-    """Yield the harness errors that no requirement has, and the verdict if nothing else shows that the run failed."""
+    """Yield a case for each harness error that no test reports, and one for the verdict if no other case shows that the
+    run failed."""
     bad = report.exit is not Exit.CONFORMANT
     reasons = {test.reason for test in report.tests}
     red = any(case.state in RED for case in listed)

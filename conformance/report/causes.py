@@ -1,14 +1,14 @@
-"""Failures grouped by cause; causes ranked by how many requirements they hold up. Pure.
+"""Group failures by cause, and rank the causes by the number of requirements that they affect. Pure.
 
-A failed requirement has one cause, however many of its checks failed. Texts are never compared. Two failed requirements
-have the same cause if
+A failed requirement has one cause, even if several of its checks failed. Texts are never compared. Two failed
+requirements have the same cause if
 
-- they rest on the same defect of the specification, and of the judged requirements that do, more failed than passed,
-- in one history, they first went wrong at the same record, or failed for the same check with the same values,
+- they cite the same defect of the specification, and more of the requirements that cite it failed than passed,
+- in the same history, they first deviate at the same record, or the same check failed with the same values,
 - a process of the implementation ended in the same way, or the implementation has done nothing at all,
-- the same webhook configurations, which had been installed, were removed by then.
+- the same installed webhook configurations had been removed by then.
 
-Requirements that were not judged because such a failure ended their test are held up by its cause.
+Requirements that were not judged because such a failure ended their test are held up by the failure's cause.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from conformance.suite.registry.selection import INVARIANT
 
 NEAREST, IN_VAIN = "nearest: ", "not seen within "
 _GENERAL = (INVARIANT, "LOAD-")
-"""Prefixes of requirements on any history, and on large sets."""
+"""Id prefixes of requirements about any history, and about large sets."""
 
 
 @dataclass
@@ -33,10 +33,10 @@ class Cause:
     """The common cause of failed requirements, with the requirements that could not be judged because of it."""
 
     failed: list[Result]
-    """The first one gives the cause its title."""
+    """The failed requirements; the first one provides the title of the cause."""
     held_up: list[Result] = field(default_factory=list)
     defects: tuple[str, ...] = ()
-    """The defects of the specification that break the same requirements, the one of most of them first."""
+    """The ids of specification defects that explain failures of these requirements, most frequent first."""
 
     @property
     def results(self) -> list[Result]:
@@ -59,7 +59,7 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """Return what is wrong, as one line."""
+        """Return a one-line description of what is wrong."""
         lead = self.failed[0]
         ended = next((line for failure in lead.failures if (line := failure.removed or stopped(failure.observed))), "")
         return ended or lead.requirement.violation or lead.requirement.text
@@ -71,8 +71,8 @@ class Cause:
 
 
 def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
-    """Return the causes of all unexpected failures; the one that holds up most is first. `defects` are the ids of the
-    specification that are defects."""
+    """Return the causes of all unexpected failures, sorted by the number of affected requirements. `defects` are the
+    ids of the specification's rows that describe defects."""
     failed = {
         result.requirement.id: result
         for result in report.results
@@ -95,14 +95,15 @@ def of(report: Report, defects: Collection[str] = ()) -> list[Cause]:
 
 
 def nearest(observed: object) -> str:
-    """Return the nearest miss of a wait that timed out, or what ended it (a process that died); empty if it is not a
-    wait."""
+    """Return the nearest miss of a wait that timed out, or the event that ended the wait (a process that died); empty
+    if `observed` is not the text of a wait."""
     lines = observed.splitlines() if isinstance(observed, str) else []
     return stopped(observed) or next((line.removeprefix(NEAREST) for line in lines if line.startswith(NEAREST)), "")
 
 
 def stopped(observed: object) -> str:
-    """Return why nothing could follow in a wait: a process has ended, or the implementation does nothing."""
+    """Return the reason why a wait could not succeed: a process has ended, or the implementation does nothing. Empty if
+    there is no such reason."""
     lines = observed.splitlines() if isinstance(observed, str) else []
     begin = next((number for number, line in enumerate(lines) if line.startswith(IN_VAIN)), None)
     return lines[0] if begin else ""
@@ -111,18 +112,19 @@ def stopped(observed: object) -> str:
 def _cause(results: list[Result], scores: Mapping[str, tuple[int, int]]) -> Cause:
     ordered = sorted(results, key=_leading)
     cited = Counter(row for result in ordered for row in result.requirement.source if row in scores)
-    ranked = sorted(cited, key=lambda row: (-cited[row], scores[row][1]))  # of equal ones, the one cited first
+    ranked = sorted(cited, key=lambda row: (-cited[row], scores[row][1]))  # among equals, the one cited first
     return Cause(ordered, defects=tuple(ranked))
 
 
 def _leading(result: Result) -> tuple[bool, bool, str]:
-    """Sort first what says most about a cause: a MUST, and one about a small case."""
+    """Return a sort key that puts the requirements first that say most about a cause: MUSTs, and requirements about
+    specific scenes."""
     entry = result.requirement
     return not entry.decides, entry.id.startswith(_GENERAL), entry.id
 
 
 def _scores(results: Iterable[Result], failed: Collection[str], defects: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return for each defect how many of the requirements that rest on it failed and passed."""
+    """Return, for each defect, how many of the requirements that cite it failed and passed."""
     scores: dict[str, tuple[int, int]] = {}
     for result in results:
         for row in set(result.requirement.source).intersection(defects):
@@ -132,8 +134,9 @@ def _scores(results: Iterable[Result], failed: Collection[str], defects: Collect
 
 
 def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int]]) -> list[list[str]]:
-    """Return the requirements that fail for one defect. Each counts for one defect only, the one that explains most:
-    requirements that rest on several do not join these."""
+    """Return groups of requirements that fail because of the same defect. Each requirement counts for only one defect,
+    the one that explains most failures, so that a requirement that cites several defects does not merge their
+    groups."""
     remaining = dict(failed)
     groups = []
     while remaining:
@@ -151,7 +154,7 @@ def _by_defect(failed: Mapping[str, Result], scores: Mapping[str, tuple[int, int
 
 
 def _by_event(failed: Iterable[Result]) -> list[list[str]]:
-    """Return the requirements that fail for one event: a record, a check, or the end of a process."""
+    """Return groups of requirements that fail because of the same event: a record, a check, or the end of a process."""
     ids_by_event: dict[Hashable, list[str]] = {}
     for result in failed:
         for event in {event for failure in _firsts(result.failures) for event in _events(failure)}:
@@ -160,8 +163,8 @@ def _by_event(failed: Iterable[Result]) -> list[list[str]]:
 
 
 def _firsts(failures: Iterable[Failure]) -> list[Failure]:
-    """Return the failures, without those that went wrong at a later record than another one of the same history: they
-    may be its consequences."""
+    """Return the failures, without those that deviate at a later record than another failure in the same history,
+    because they may be its consequences."""
     first: dict[str, int] = {}
     listed = list(failures)
     for failure in listed:
@@ -182,24 +185,25 @@ def _events(failure: Failure) -> list[Hashable]:
 
 
 def _stop_of(failure: Failure) -> str:
-    """Return which process has ended, or that the implementation does nothing, without the end of a log."""
+    """Return the reason why a wait could not succeed (a process has ended, or the implementation does nothing), without
+    the log tail."""
     return stopped(failure.observed).partition(TAIL)[0]
 
 
 def _ends(result: Result) -> list[tuple[str, str]]:
-    """Return how tests that were not judged to their end name the failures of a requirement."""
+    """Return the keys under which tests that ended early refer to the failures of a requirement."""
     by_check = [(failure.test, f"{result.requirement.id} failed ({failure.what})") for failure in result.failures]
     return by_check + [(failure.scene, failure.what) for failure in result.failures if failure.scene]
 
 
 class _Groups:
-    """Disjoint sets of ids."""
+    """A partition of ids into disjoint sets."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._of = {id: [id] for id in ids}
 
     def join(self, ids: Iterable[str]) -> None:
-        """Make one set of the sets of these ids."""
+        """Merge the sets of these ids."""
         whole = list(dict.fromkeys(member for id in ids for member in self._of[id]))
         self._of |= dict.fromkeys(whole, whole)
 

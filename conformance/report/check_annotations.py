@@ -1,7 +1,7 @@
-"""The result of a run as annotations of GitHub's checks: workflow commands, which a step prints. Pure.
+"""The result of a run as annotations of GitHub checks: workflow commands for a step to print. Pure.
 
-GitHub shows ten of a step: there is one for each cause, the weightiest first, then the requirements that call for a
-change of the list of expected failures.
+GitHub shows ten annotations of a step: first errors of the suite, then one for each cause, sorted by weight, then the
+requirements that require a change to the list of expected failures.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _commands(content: Document) -> Iterator[str]:
 
 
 def _message(title: str, failed: list[Any]) -> str:
-    """Return the title of a cause, with its first failure."""
+    """Return the title of a cause and its first failure."""
     failure = next((failure for entry in failed for failure in entry.get("failures", ())), None)
     if failure is None:
         return title
@@ -63,5 +63,6 @@ def _command(kind: str, title: str, text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape what would end a command and begin another one: an implementation has written some of the text."""
+    """Escape characters that would end the command and start another one: some of the text comes from an
+    implementation."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,7 +1,8 @@
-"""Combine runs into one: shards of a run, or runs with other selections, of one implementation by one suite. Pure.
+"""Combine runs into one: the shards of a run, or runs with different selections, of one implementation by one suite.
+Pure.
 
-The events of all runs are judged as if they were of one, so the verdict is that of a run with all their tests. Nothing
-that failed is forgiven: if two runs have the same test, its worse outcome counts.
+The events of all runs are judged as if they belonged to one run, so the verdict is that of a run with all their tests.
+No failure is forgiven: if two runs have the same test, the worse outcome counts.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from conformance.suite.outcomes.ledger import (
 OF_EACH_PART = frozenset(
     {"wall", "run", "plan", "workers", "profiles", "ids", "only", "shard", "elsewhere", "reproduce", "environment"}
 )
-"""Fields of `RunStarted` that may differ between runs that belong together."""
+"""Fields of `RunStarted` that may differ between runs that are combined."""
 HOST = frozenset({"cpus", "python", "platform"})
-"""Keys of the environment that may differ."""
+"""Keys of the environment that may differ between these runs."""
 _SELECTING = ("--profile", "--id")
 _WORST = ("failed", "blocked", "harness-error", "interrupted", "known-limit", "passed")
 
 
 @dataclass(frozen=True)
 class PartialRun:
-    """One of the runs that are combined: the place where it lies, and its events."""
+    """One of the runs to combine: its path for messages, and its events."""
 
     place: str
     started: RunStarted
@@ -44,12 +45,12 @@ class PartialRun:
 
     @property
     def folder(self) -> str:
-        """Return the folder of its bundles within those of the combined run."""
+        """Return the folder of its bundles in the combined run."""
         return f"bundles/{self.started.run}"
 
 
 def part(place: str, events: Sequence[AnyEvent]) -> PartialRun:
-    """Return a run with its beginning. Raises UsageError."""
+    """Return a run with its RunStarted event. Raises UsageError if the ledger has none."""
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:
         raise UsageError("its ledger does not have the beginning of a run", where=place, hint="leave it out")
@@ -134,7 +135,7 @@ def _check_selections(parts: Sequence[PartialRun]) -> None:
 
 
 def _check_shards(parts: Sequence[PartialRun]) -> None:
-    """Raise UsageError unless shards are shards of the same run, each given once."""
+    """Raise UsageError unless all shards belong to the same run and each is given once."""
     by_shard: dict[str, PartialRun] = {}
     sharded = [run for run in parts if run.started.shard]
     for run in sharded:
@@ -168,7 +169,7 @@ def _selection(started: RunStarted) -> tuple[tuple[str, ...], ...]:
 
 
 def _started(starts: Sequence[RunStarted]) -> RunStarted:
-    """Return the beginning of the combined run, which selects what all of them select."""
+    """Return the RunStarted event of the combined run, whose selection is the union of the runs' selections."""
     first = starts[0]
     everything = not all(start.profiles or start.ids for start in starts)
     profiles = () if everything else _union(start.profiles for start in starts)
@@ -196,8 +197,8 @@ def _started(starts: Sequence[RunStarted]) -> RunStarted:
 
 
 def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """Return how many tests would judge an invariant beyond those of the combined plan. Shards left out the same ones;
-    other runs may have played what one of them left out."""
+    """Return how many tests outside the combined plan would judge each invariant. All shards left out the same tests;
+    otherwise, one run may have run tests that another one left out."""
     first = starts[0]
     if first.shard:
         return first.elsewhere
@@ -211,7 +212,7 @@ def _elsewhere(starts: Sequence[RunStarted], plan: Mapping[str, Collection[str]]
 
 
 def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str:
-    """Return a command line with another selection."""
+    """Return a command line with its selection replaced."""
     words = shlex.split(command)
     remaining = [
         word
@@ -225,12 +226,12 @@ def _selecting(command: str, profiles: Iterable[str], ids: Iterable[str]) -> str
 
 
 def _options(command: str) -> list[str]:
-    """Return a command line without its program and its selection: with whom and how it was run."""
+    """Return a command line without its program and its selection, that is, the options that must agree."""
     return shlex.split(_selecting(command, (), ()))[1:]
 
 
 def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
-    """Return the end of the combined run; None if one of the runs was killed."""
+    """Return the RunFinished event of the combined run; None if one of the runs was killed."""
     ends = [next((e for e in run.events if isinstance(e, RunFinished)), None) for run in parts]
     finished = [end for end in ends if end is not None]
     if len(finished) < len(ends):
@@ -243,7 +244,7 @@ def _finished(parts: Sequence[PartialRun]) -> RunFinished | None:
 
 
 def _moved(event: AnyEvent, number: int, of: PartialRun) -> AnyEvent:
-    """Return an event as one of the combined run: workers and bundles have a place for each run."""
+    """Return an event as an event of the combined run, with the names of workers and bundles made unique by run."""
     changes: dict[str, Any] = {}
     worker = getattr(event, "worker", "")
     if worker and worker != "run":
@@ -254,7 +255,7 @@ def _moved(event: AnyEvent, number: int, of: PartialRun) -> AnyEvent:
 
 
 def _once_each(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-    """Yield the events, of several ends of one test only the worst."""
+    """Yield the events; if a test has several TestFinished events, yield only the worst."""
     ends: dict[str, TestFinished] = {}
     for event in events:
         if not isinstance(event, TestFinished):
@@ -265,7 +266,7 @@ def _once_each(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
 
 
 def _badness(end: TestFinished) -> tuple[int, bool]:
-    """Sort the worst end of a test first."""
+    """Return a sort key that puts the worst TestFinished event of a test first."""
     return _WORST.index(end.outcome), end.cause != "implementation"
 
 

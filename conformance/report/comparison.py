@@ -1,6 +1,7 @@
-"""Compare two reports: what has changed from the old one to the new one. Pure.
+"""Compare two reports: find the changes from the old report to the new one. Pure.
 
-A comparison is about behavior. So an expected failure fails, and a stale expectation passes or fails as its checks did.
+A comparison is about behavior, not expectations: an expected failure counts as failing, and a stale expectation passes
+or fails as its checks did.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from conformance.report.recorded import Run
 from conformance.suite.registry.requirement import Registry
 
 SLOWER, MARGIN = 1.5, 1.0
-"""A marker is slower if it takes so many times as long, and so many seconds longer: each report has only one run."""
+"""A marker counts as slower if it takes more than `SLOWER` times as long and more than `MARGIN` seconds longer. The
+tolerance is large because each report has only one run."""
 
 
 class RequirementChange(StrEnum):
-    """The change of a requirement from the old report to the new one, the worst first."""
+    """The change of a requirement from the old report to the new one, worst first."""
 
     NEWLY_FAILING = "newly failing"
     NEWLY_BLOCKED = "newly blocked"
@@ -36,7 +38,7 @@ class RequirementChange(StrEnum):
 
 REGRESSIONS = frozenset({RequirementChange.NEWLY_FAILING, RequirementChange.NEWLY_BLOCKED})
 LOSSES = frozenset({RequirementChange.NO_LONGER_CLAIMED, RequirementChange.NO_LONGER_JUDGED})
-"""The old report knew whether these requirements hold, and the new one does not."""
+"""Changes of requirements that the old report has judged and the new one has not."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,16 @@ class Judged:
 
     @property
     def holds(self) -> bool:
-        """Return whether the requirement was judged and did not fail. A known limit of the specification is no
-        failure."""
+        """Return whether the requirement was judged and did not fail. A known limit of the specification does not count
+        as a failure."""
         judged = (Outcome.PASSED, Outcome.STALE_EXPECTATION, Outcome.KNOWN_LIMIT)
         return self.outcome in judged and not self.fails
 
 
 @dataclass(frozen=True)
 class ComparedReport:
-    """One of the two reports. `facts` say what it is about; `markers` are seconds by scene, phase and marker."""
+    """One of the two reports. `facts` describe the implementation, cluster and suite; `markers` are seconds by scene,
+    phase and marker."""
 
     name: str
     verdict: str
@@ -80,7 +83,7 @@ class Changed:
 
     @property
     def either(self) -> Judged:
-        """Return the requirement as the newer report that has it knows it."""
+        """Return the requirement from the new report or, if it is missing there, from the old one."""
         judged = self.new or self.old
         assert judged is not None
         return judged
@@ -97,7 +100,8 @@ class Slower:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result. `common`: how many requirements both reports judge. `differing`: facts that differ, old and new."""
+    """The result of a comparison. `common`: the number of requirements that both reports judge. `differing`: facts that
+    differ, with their old and new texts."""
 
     old: ComparedReport
     new: ComparedReport
@@ -107,17 +111,18 @@ class Comparison:
     differing: Mapping[str, tuple[str, str]]
 
     def of(self, change: RequirementChange) -> list[Changed]:
-        """Return what has changed in one way."""
+        """Return the requirements that have changed in this way."""
         return [changed for changed in self.changes if changed.change is change]
 
     @property
     def counts(self) -> dict[RequirementChange, int]:
-        """Return how many requirements have changed in each way."""
+        """Return the number of requirements for each change."""
         return dict(Counter(changed.change for changed in self.changes))
 
     @property
     def exit(self) -> Exit:
-        """Return the exit code. Without a regression the comparison is partial where the new report knows less."""
+        """Return the exit code. Without a regression, the comparison is partial if the new report judges less than the
+        old one."""
         if not self.common:
             return Exit.NOTHING_RAN
         if not REGRESSIONS.isdisjoint(self.counts):
@@ -143,7 +148,7 @@ def compare(old: ComparedReport, new: ComparedReport) -> Comparison:
 
 
 def of_report(content: Document, name: str) -> ComparedReport:
-    """Return a report as one side."""
+    """Return a report as one side of a comparison."""
     verdict, run = content["verdict"], content["run"]
     implementation = verdict["implementation"]
     facts = {
@@ -167,7 +172,8 @@ def of_report(content: Document, name: str) -> ComparedReport:
 
 
 def of_record(run: Run, registry: Registry, name: str) -> ComparedReport:
-    """Return a recorded run as one side. Facts that it does not have come from the registry, if that has them."""
+    """Return a recorded run as one side of a comparison. The profile, level and text of requirements come from the
+    registry, if it still has them."""
     facts = {
         "implementation": f"{run.implementation} {run.version}",
         "kubernetes": run.environment.get("kubernetes", ""),
@@ -201,7 +207,7 @@ def _changes(old: ComparedReport, new: ComparedReport) -> Iterator[Changed]:
     for id in old.requirements.keys() | new.requirements.keys():
         before, after = old.requirements.get(id), new.requirements.get(id)
         if after is None and not same_suite:
-            continue  # the suite of the new report may not have it
+            continue  # the suite of the new report may not have the requirement
         change = _change(before, after)
         if change is not None:
             yield Changed(id, change, before, after)

@@ -11,15 +11,15 @@ from conformance.report.model import NO_VERDICT
 from conformance.report.terminal import clean
 
 MAX_LENGTH = 60_000
-"""Characters of Markdown: a comment of GitHub has at most 65,536."""
+"""Approximate maximum length of the Markdown in characters: a GitHub comment has at most 65,536."""
 MOST_WHY = 400
-"""Maximum characters of the failure of a requirement."""
+"""Maximum length in characters of the failure of a requirement."""
 _WORSE = REGRESSIONS | LOSSES | {RequirementChange.FAILING}
 _ONE_RUN = "each time is from one run: `grove-conformance scale compare` tells whether it is slower"
 
 
 def headline(comparison: Comparison) -> str:
-    """Return the result of the comparison, in one line."""
+    """Return the result of the comparison as one line."""
     if not comparison.common:
         return "nothing to compare: no requirement was judged in both reports"
     counts = comparison.counts
@@ -31,7 +31,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def _undecided(comparison: Comparison) -> list[str]:
-    """Return which of the two reports have no verdict."""
+    """Return which of the two reports ("old", "new") have no verdict."""
     return [name for name, side in (("old", comparison.old), ("new", comparison.new)) if side.verdict in NO_VERDICT]
 
 
@@ -57,8 +57,8 @@ def text(comparison: Comparison) -> Iterator[str]:
 
 
 def markdown(comparison: Comparison) -> Iterator[str]:
-    """Yield lines of Markdown, `MAX_LENGTH` characters or little more: of many changes, the worst are listed. What an
-    implementation says stands in code spans, where nothing is markup."""
+    """Yield lines of Markdown, in total at most little more than `MAX_LENGTH` characters: if there are many changes,
+    only the worst are listed. Text from an implementation is put in code spans, where nothing is markup."""
     remaining = MAX_LENGTH
     counts = comparison.counts
     mark = "❌" if not REGRESSIONS.isdisjoint(counts) else "⚠️" if comparison.exit or _undecided(comparison) else "✅"

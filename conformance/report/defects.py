@@ -1,4 +1,4 @@
-"""The defects of upstream that the specification lists: what a failure may look like."""
+"""The upstream defects that the specification lists, to show which one a failure resembles."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from conformance.specification import Row
 from conformance.suite.registry import coverage
 
 _FACTS = ("what upstream does", "fact", "what", "rule", "formula", "what was seen")
-"""Headings of the columns that say what is wrong."""
+"""Headings of the columns that describe a defect."""
 _SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)\.\s+(?=[^a-z])")
-"""Matches the end of a sentence."""
+"""A pattern for the end of a sentence."""
 _PLAIN = re.compile(r"[a-z]+(?=[\s,])")
-"""A word that is no name of a field."""
+"""A pattern for a plain word, as opposed to the name of a field."""
 
 
 @functools.cache
@@ -26,7 +26,7 @@ def rows() -> Mapping[str, Row]:
 
 
 def fact(row: Row) -> str:
-    """Return the first sentence of a row, without marks and sources: it describes the defect by itself."""
+    """Return the first sentence of a row, without marks and sources, as a description of the defect."""
     cells = [value for heading, value in row.cells if heading.lower() in _FACTS] or [value for _, value in row.cells]
     text = max(cells, key=len).replace("*", "").replace("`", "")
     first = _SENTENCE.split(text, maxsplit=1)[0].rstrip(".")

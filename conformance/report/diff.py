@@ -1,4 +1,4 @@
-"""An expected and an observed value, line by line. Pure."""
+"""Line-by-line differences between an expected and an observed value. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from conformance.history.differences import reduced
 from conformance.report import facts
 
 MOST_WHOLE = 300
-"""Lines of a value up to which it is compared as a whole. Of a longer one, equal parts are left out first."""
+"""Maximum number of lines of a value that is compared in full. Equal parts of longer values are removed first."""
 MOST_COMPARED = 2000
 WIDTH = 300
-"""Characters of a line that are shown."""
+"""Maximum number of characters of a line that are shown."""
 
 
 class DiffLine(NamedTuple):
@@ -23,7 +23,7 @@ class DiffLine(NamedTuple):
 
 
 def of(expected: object, observed: object, limit: int) -> list[DiffLine]:
-    """Return where two values differ, with three lines around each place, and at most `limit` lines."""
+    """Return the differences of two values, with three lines of context around each, in at most `limit` lines."""
     texts = facts.text(expected), facts.text(observed)
     if max(text.count("\n") for text in texts) >= MOST_WHOLE:
         reduced_expected, reduced_observed = reduced(expected, observed)
@@ -41,7 +41,7 @@ def plain(value: object, limit: int) -> list[DiffLine]:
 
 
 def cut(lines: list[DiffLine], limit: int) -> list[DiffLine]:
-    """Return the first lines, and how many more there are."""
+    """Return the first `limit` lines, and a last line with the number of omitted lines."""
     hidden = len(lines) - limit
     return lines if hidden <= 1 else [*lines[:limit], DiffLine("…", f"{hidden} more lines in report.yaml")]
 

@@ -1,7 +1,7 @@
 """`report.yaml`: the report as a document, checked against `report.schema.json` before it is written.
 
-The `verdict` part is the same, byte for byte, for runs with the same outcomes; everything that differs from run to run
-(times, workers, namespaces) is in the `run` part. Each part has a digest; `digest` is that of the verdict.
+The `verdict` part is byte-for-byte identical for runs with the same outcomes; everything that differs from run to run
+(times, workers, namespaces) is in the `run` part. Each part has a digest; `digest` is the digest of the verdict.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ SCHEMA = Path(__file__).parent / "report.schema.json"
 API_VERSION = "conformance.grove.io/v1alpha1"
 
 SELDOM = frozenset({Outcome.KNOWN_LIMIT})
-"""Outcomes that are counted only where there are any."""
+"""Outcomes that are listed in counts only if their number is not zero."""
 
 Document = dict[str, Any]
 
 
 def document(report: Report, evidence: str = "") -> Document:
-    """Return the whole document, in the order in which it is written. `evidence`: digest of the list of evidence."""
+    """Return the whole document, with keys in the order in which they are written. `evidence`: digest of the list of
+    evidence, if there is one."""
     verdict, run = _verdict(report), _run(report)
     if evidence:
         run["evidence"] = evidence
@@ -46,7 +47,7 @@ def document(report: Report, evidence: str = "") -> Document:
 
 
 def digest(part: Document) -> str:
-    """Return the digest of a part of the document: SHA-256 as JSON with sorted keys and without spaces."""
+    """Return the digest of a part of the document: SHA-256 of its JSON with sorted keys and without spaces."""
     canonical = json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -66,7 +67,7 @@ def render(content: Document) -> str:
 
 
 def as_json(content: Document) -> str:
-    """Return the document as JSON, in the same order."""
+    """Return the document as JSON, with keys in the same order."""
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -79,7 +80,7 @@ def write(path: Path, report: Report, evidence: str = "") -> Document:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file of a run's folder, which may have been removed meanwhile. Raises HarnessError."""
+    """Write a file to a run's folder, which is recreated if it has been removed. Raises HarnessError."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         disk.write(path, text)
@@ -175,7 +176,7 @@ def _failure(failure: Failure) -> Document:
 
 
 def _repetitions(report: Report) -> Document:
-    """Return how often each test ran and passed, if tests were repeated."""
+    """Return how often tests ran and passed; empty if no test was repeated."""
     rates = [
         {"test": rate.test, "runs": rate.runs, "passed": rate.passed, "atLeast": round(rate.interval[0], 4)}
         for rate in repetitions.rates(report)
@@ -184,7 +185,7 @@ def _repetitions(report: Report) -> Document:
 
 
 def _markers(report: Report) -> Document:
-    """Return the timing markers of scenes, if there are any."""
+    """Return the timing markers of scenes; empty if there are none."""
     timed = [
         {"scene": event.scene, "phases": [{"name": name, "markers": times} for name, times in event.markers.items()]}
         for event in report.timed
@@ -242,5 +243,5 @@ def _run(report: Report) -> Document:
 
 
 def instant(wall: float) -> str:
-    """Return a time in seconds since the epoch as RFC 3339 has it, in UTC."""
+    """Return a time in seconds since the epoch as an RFC 3339 timestamp in UTC."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""`SHA256SUMS` of a run: the digests of all its files but the report, in the format of `sha256sum`.
+"""`SHA256SUMS` of a run: the digests of all its files except the report, in the format of `sha256sum`.
 
-The report has the digest of this file and is written last. So a file that was exchanged, removed or added later is
-noticed, be it evidence or what people read in place of the report. No link is followed.
+The report contains the digest of this file and is written last. A file that is replaced, removed or added later is
+therefore detected, whether it is evidence or a rendered form of the report. Links are not followed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ FILE = "SHA256SUMS"
 FOLDERS = ("bundles", "ledger", "logs")
 """The folders of a run that are evidence."""
 OF_OTHERS = ("allure/history/", "allure/executor.json")
-"""Files that CI systems put beside the results for Allure."""
+"""Files that CI systems add to the Allure results."""
 LONGEST = 1 << 30
-"""Bytes of a file that is covered. A longer one may consist of a hole: it costs nothing to make, and hours to read."""
+"""Maximum size in bytes of a file that is covered. A larger file may be sparse: it costs nothing to create, and hours
+to read."""
 MOST_NAMES = 20
-"""Names that one line has."""
+"""Maximum number of names in one line."""
 _PIECE = 1 << 20
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
 class Compared(NamedTuple):
-    """`problems`: a line for each file that is not what was listed. `compared`: the number of files that were.
-    `unchecked`: what was not, a line for each reason. `special`: what is no regular file, or cannot be read."""
+    """The result of a comparison. `problems`: a line for each file that differs from the list. `compared`: the number
+    of files in both the list and the folder. `unchecked`: a line for each reason why files were not compared.
+    `special`: names of entries that are not regular files or cannot be read."""
 
     problems: list[str]
     compared: int
@@ -38,20 +40,20 @@ class Compared(NamedTuple):
 
 
 def listed(folder: Path) -> str:
-    """Return the digest and path of each regular file of a run but the report, sorted by path."""
+    """Return lines with the digest and path of each regular file of a run except the report, sorted by path."""
     names = {path.name for path in folder.iterdir()} - {FILE, NAME}
     sums = {_escaped(name): _sum(folder, name) for name, plain in _entries(folder, names) if plain}
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums) if sums[name])
 
 
 def digest(text: str) -> str:
-    """Return the digest of the list, as the report has it."""
+    """Return the digest of the list, in the form in which the report contains it."""
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def compare(folder: Path, expected: str, report: str = NAME) -> Compared:
-    """Compare the folder of a report with the list in it. `expected`: the digest of the list; empty if the report has
-    none. `report`: the name of the report. Raises UsageError if the list cannot be read."""
+    """Compare the folder of a report with the list in it. `expected`: the digest of the list from the report; empty if
+    the report has none. `report`: the file name of the report. Raises UsageError if the list cannot be read."""
     path, here = folder / FILE, {path.name for path in folder.iterdir()} - {FILE, report}
     if expected and path.is_file():
         text = bounded.content(path, bounded.MANIFESTS, str(path)).decode("utf-8", "surrogateescape")
@@ -69,8 +71,9 @@ def compare(folder: Path, expected: str, report: str = NAME) -> Compared:
 
 
 def _compared(folder: Path, here: Collection[str], then: Mapping[str, str]) -> Compared:
-    """Compare a folder with its list, `then`: path → digest. `here`: what the folder contains at its top. Of that,
-    something of the list that was not passed on, or something else that was put there, is no problem."""
+    """Compare a folder with its list, `then`: path → digest. `here`: the names at the top of the folder. It is not a
+    problem if a top-level entry of the list is missing because it was not passed on, or if other top-level entries were
+    added."""
     tops = {_top(name) for name in then}.union(FOLDERS)
     entries = dict(_entries(folder, tops.intersection(here)))
     special = [name for name, plain in entries.items() if not plain]
@@ -93,12 +96,12 @@ def _compared(folder: Path, here: Collection[str], then: Mapping[str, str]) -> C
 
 
 def _is_of_others(path: Path, name: str) -> bool:
-    """Return whether a file in a folder of a run need not be in the list."""
+    """Return whether a file in a run's folder is allowed to be missing from the list."""
     return name.startswith(OF_OTHERS) or path.lstat().st_size > LONGEST
 
 
 def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the path of each entry at or below some entries of a folder, but of folders themselves, and whether it is a
+    """Yield the path of each entry at or below these names in a folder, except folders, and whether the entry is a
     regular file."""
     pending = list(names)
     while pending:
@@ -109,13 +112,13 @@ def _entries(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
                 pending += (f"{name}/{inner.name}" for inner in path.iterdir())
             else:
                 yield name, path.is_file() and not path.is_symlink()
-        except OSError:  # it cannot be read, or its path is too long
+        except OSError:  # the entry cannot be read, or its path is too long
             yield name, False
 
 
 def _sum(folder: Path, name: str) -> str:
-    """Return the digest of a file as a line has it; empty if it cannot be read: a program that is judged can reach
-    it."""
+    """Return the digest of a file as it appears in a line; empty if the file cannot be read or is too large, because a
+    judged program may have replaced it."""
     checksum, at = hashlib.sha256(), 0
     try:
         file = regular.OpenFile(folder / name)
@@ -130,7 +133,7 @@ def _sum(folder: Path, name: str) -> str:
 
 
 def _named(label: str, names: Collection[str]) -> list[str]:
-    """Return a line that names files; none if there are none."""
+    """Return a list with one line that names files, or an empty list if there are no files."""
     rest = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return [f"{label}: {', '.join(sorted(names)[:MOST_NAMES])}{rest}"] if names else []
 

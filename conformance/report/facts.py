@@ -1,4 +1,4 @@
-"""The facts of a failed check as text: the same on the terminal, in JUnit, in Allure and on the page. Pure."""
+"""The facts of a failed check as text, identical on the terminal, in JUnit, in Allure and on the page. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from conformance.report import causes
 from conformance.report.model import Failure
 
 IN_SHORT = 2
-"""Lines of a value in short form. A value that is no text then is one line."""
+"""Maximum number of lines of a value in short form, in which a value that is not a string takes one line."""
 
 
 def of(failure: Failure, limit: int) -> list[tuple[str, str]]:
-    """Return labels and texts: the test, what was checked, expected, seen, and since when. Of mappings and lists, only
-    the differences are shown; a value has at most `limit` lines."""
+    """Return labels and texts: the test, the check, the expected value, the observed value, and the time. Mappings and
+    lists are reduced to their differences; a value has at most `limit` lines."""
     expected, observed = reduced(failure.expected, failure.observed)
     facts = [("test", failure.test)]
     if failure.expected != failure.what:
@@ -29,7 +29,7 @@ def of(failure: Failure, limit: int) -> list[tuple[str, str]]:
 
 
 def moment(failure: Failure) -> str:
-    """Return the time and the record at which a check went wrong; empty if it has no time."""
+    """Return the time and the record at which a check first failed; empty if it has no time."""
     if failure.at is None:
         return ""
     record = f", {failure.deviation.object} (revision {failure.deviation.revision})" if failure.deviation else ""
@@ -37,7 +37,8 @@ def moment(failure: Failure) -> str:
 
 
 def sentence(description: str, expected: object, observed: object) -> str:
-    """Return a failed check as one line. Of a wait in vain, the nearest miss; the text of an invariant is complete."""
+    """Return a failed check as one line. For a wait that timed out, the line has the nearest miss; for an invariant,
+    its own text."""
     if is_violation(description, observed):
         return brief(str(observed), 360)
     short_expected, short_observed = reduced(expected, observed)
@@ -53,7 +54,7 @@ def is_violation(description: str, observed: object) -> bool:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span for people: `45 s`, `17 min`, `2 h 5 min`."""
+    """Return a duration in human-readable form: `45 s`, `17 min`, `2 h 5 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -71,5 +72,5 @@ def value(item: object, limit: int) -> str:
 
 
 def text(item: object) -> str:
-    """Return a value as text: JSON with a line for each field, unless it is text already."""
+    """Return a value as text: a string unchanged, other values as JSON with one field per line."""
     return item if isinstance(item, str) else msgspec.json.format(msgspec.json.encode(item), indent=2).decode()

@@ -1,4 +1,4 @@
-"""Errors of the suite or its cluster, from the events of a ledger. Pure."""
+"""Find the errors of the suite or its cluster in the events of a ledger. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunFinished, TestFinished, TestStarted, WorkerLost
 
 _BROKEN = (3, 4)
-"""pytest's exit statuses for internal errors and wrong usage: both are mistakes of the suite."""
+"""pytest's exit statuses for internal errors and wrong usage: both mean a bug of the suite."""
 
 
 def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
-    """Return the harness errors in order of first appearance, each once."""
+    """Return the distinct harness errors in order of first occurrence."""
     listed = list(events)
     errors: dict[str, None] = {}
     for event in listed:
@@ -26,8 +26,8 @@ def of(events: Iterable[AnyEvent], interrupted: bool) -> tuple[str, ...]:
 
 
 def decisive(events: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """Return the events without errors that no outcome depends on: clearing up that failed, and the death of a worker
-    that ran no test."""
+    """Return the events without the errors that affect no outcome: failures to clean up, and deaths of workers that
+    were not running a test."""
     listed = list(events)
     return [
         event
@@ -38,7 +38,7 @@ def decisive(events: Iterable[AnyEvent]) -> list[AnyEvent]:
 
 
 def _torn(events: Iterable[AnyEvent], worker: str) -> list[str]:
-    """Return the tests that a worker has begun and not ended."""
+    """Return the tests that a worker has started and not finished."""
     begun, ended = set(), set()
     for event in events:
         if isinstance(event, TestStarted) and event.worker == worker:

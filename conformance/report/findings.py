@@ -1,8 +1,10 @@
-"""Findings: what a run showed to be wrong with an implementation, as sections of Markdown pages, checked against runs.
+"""Findings: sections of Markdown pages that describe what runs showed to be wrong with an implementation. They are
+checked against recorded runs.
 
-A section whose heading begins with requirements is a finding about them: `## CORE-025, CORE-026: what is wrong`. Each
-of them has to fail in one of the runs, except those after `**Not in every run:**`; and each failure has to have a
-finding. What rests on a seed has to say so in a paragraph that begins with `**Seed.**`.
+A section whose heading starts with requirement ids is a finding about these requirements: `## CORE-025, CORE-026: what
+is wrong`. Each of the requirements must fail in one of the runs, except those after `**Not in every run:**`; and each
+failure must have a finding. A finding about a requirement that rests on a seed must say so in a paragraph that starts
+with `**Seed.**`.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Return file and line."""
+        """Return the file and line of the heading."""
         return f"{documents.display_path(self.page)}:{self.line}"
 
     @property
     def anchor(self) -> str:
-        """Return the anchor that GitHub gives to its heading."""
+        """Return the anchor that GitHub generates for the heading."""
         return re.sub(r"[^\w\- ]", "", self.heading.lower()).replace(" ", "-")
 
     @property
@@ -71,7 +73,7 @@ def ids(text: str) -> tuple[str, ...]:
 
 
 def read(pages: Iterable[Path]) -> list[Finding]:
-    """Read the findings of Markdown files, and of those in folders. Raises UsageError."""
+    """Read the findings in Markdown files and in folders of Markdown files. Raises UsageError."""
     findings: list[Finding] = []
     for place in pages:
         if not place.exists():
@@ -85,7 +87,7 @@ def read(pages: Iterable[Path]) -> list[Finding]:
 
 
 def sections(page: Path, text: str) -> Iterator[Finding]:
-    """Yield the findings of one page. A section ends at the next heading of its level or above."""
+    """Yield the findings of one page. A section ends at the next heading of the same or a higher level."""
     lines = text.splitlines()
     headings: list[tuple[int, int, str]] = []
     fenced = False
@@ -101,7 +103,7 @@ def sections(page: Path, text: str) -> Iterator[Finding]:
 
 
 def problems(findings: Sequence[Finding], runs: Sequence[Run], registry: Registry) -> list[str]:
-    """Return one sentence for each finding that the runs do not show, and for each failure without a finding."""
+    """Return a message for each finding that the runs do not confirm, and for each failure without a finding."""
     errors: list[str] = []
     for finding in findings:
         errors += [f"{finding.place}: {problem}" for problem in _of_one(finding, runs, registry)]

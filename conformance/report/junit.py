@@ -1,4 +1,4 @@
-"""`junit.xml` for CI systems: a suite for each profile, a case for each requirement (`cases.py`). Pure."""
+"""Render `junit.xml` for CI systems: a suite for each profile, and a case for each requirement (`cases.py`). Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Counts = dict[str, str]
 NAMES = {CaseState.FAILED: "failure", CaseState.ERROR: "error", CaseState.SKIPPED: "skipped"}
 TOTALS = {"tests": None, "failures": CaseState.FAILED, "errors": CaseState.ERROR, "skipped": CaseState.SKIPPED}
 MOST_TESTS = 8
-"""The number of a requirement's tests that are named: hundreds judge an invariant."""
+"""The maximum number of a requirement's tests that are listed: hundreds of tests judge an invariant."""
 
 
 def render(report: Report) -> str:

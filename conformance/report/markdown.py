@@ -1,4 +1,4 @@
-"""Values in Markdown, and the parts of a page that are made while people write the rest."""
+"""Format values in Markdown, and replace the generated parts of hand-written pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conformance.report.terminal import clean
 
 
 def code(value: str) -> str:
-    """Return text as a code span of a Markdown table, in which nothing is markup."""
+    """Return text as a code span for a Markdown table, so that nothing in it is markup."""
     if not value:
         return ""
     plain = " ".join(clean(value).split()).replace("|", "\\|")
@@ -17,12 +17,12 @@ def code(value: str) -> str:
 
 
 def cell(value: str) -> str:
-    """Return a text of this project as a table cell."""
+    """Return a trusted text as a table cell; Markdown in it stays markup."""
     return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def between(page: str, name: str, part: str) -> str:
-    """Return a page with a part in place of what is between `<!-- NAME -->` and the next `<!-- end -->`."""
+    """Return a page in which the text between `<!-- NAME -->` and the next `<!-- end -->` is replaced by `part`."""
     pattern = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(\n<!-- end -->)", re.S)
     return pattern.sub(lambda match: f"{match[1]}\n{part}\n{match[2]}", page)
 

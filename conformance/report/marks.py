@@ -1,4 +1,4 @@
-"""The symbol of each outcome, and its color on a page and on a terminal. The words are the outcome itself."""
+"""The symbol of each outcome, and its color on a page and on a terminal. The outcome itself is the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from conformance.report.model import Outcome
 
 
 class Mark(NamedTuple):
-    """`kind`: the class on a page that gives the color: good, bad, unsure or none. `style`: that of rich."""
+    """A symbol with its colors. `kind`: the CSS class for the color: good, bad, unsure or none. `style`: the style for
+    rich."""
 
     symbol: str
     kind: str

@@ -1,8 +1,8 @@
-"""The matrix: what the implementations fulfil of each profile, and of each requirement. Pure.
+"""The matrix: which profiles and requirements each implementation fulfils. Pure.
 
-Several runs of one version count together: a requirement failed if it failed in any of them, and has the outcome of the
-first that judged it otherwise. A version has the roles that its runs did not have to supply: operators and gang
-schedulers are judged by different requirements, and have a table each.
+The runs of one version are merged: a requirement failed if it failed in any run; otherwise it has the outcome of the
+first run that judged it. A version has the roles that the suite did not have to supply in any of its runs. Operators
+and gang schedulers are judged by different requirements, so each role has its own table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PODS_KEPT = "UPG-001"
 
 
 class Word(Enum):
-    """The text of a cell: the words, the mark for the same, and the kind, which determines the color."""
+    """The text of a cell: the words, a mark with the same meaning, and the CSS class that determines the color."""
 
     CONFORMANT = ("conformant", "✓", "good")
     EXCEPT_EXPECTED = ("conformant except expected failures", "~", "good")
@@ -42,8 +42,8 @@ class Word(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """A profile of one version. `counts` has the outcomes that occur; `minor`: those that failed and decide nothing;
-    `unknown`: requirements without an outcome."""
+    """The result of a version in one profile. `counts`: the number of requirements by outcome. `minor`: the number of
+    failed requirements that do not decide. `unknown`: the number of requirements without an outcome."""
 
     word: Word
     counts: Mapping[Outcome, int]
@@ -52,7 +52,7 @@ class Cell:
 
     @property
     def details(self) -> list[str]:
-        """Return what is counted: `1 failed`, `2 failed (does not decide)`, `30 passed`, `5 not in its runs`."""
+        """Return the counts as texts: `1 failed`, `2 failed (does not decide)`, `30 passed`, `5 not in its runs`."""
         major = {Outcome.FAILED: 0, **self.counts}
         major[Outcome.FAILED] -= self.minor
         parts = [f"{number} {outcome}" for outcome, number in major.items() if number]
@@ -62,7 +62,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One version of an implementation, judged by what binds its `roles`."""
+    """One version of an implementation, judged by the requirements that bind its `roles`."""
 
     implementation: PublishedImplementation
     version: PublishedVersion
@@ -73,8 +73,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """The versions with one role, and the profiles that bind it. `newest` has one column for each implementation,
-    `older` its further versions."""
+    """The versions with one role, and the profiles that bind that role. `newest` has one column for each
+    implementation, `older` the other versions."""
 
     title: str
     profiles: tuple[str, ...]
@@ -84,8 +84,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Matrix:
-    """`profiles` have their requirements, in order of ids. `columns` are the versions by all of their roles,
-    `tables` by one role each. `upgrades` have the implementation that took over."""
+    """The results of all published implementations. `profiles` maps each profile to its requirements. `columns` judge
+    each version in all its roles, `tables` in one role each. `upgrades` are pairs of the implementation that took over
+    and the upgrade."""
 
     profiles: Mapping[str, tuple[Requirement, ...]]
     columns: tuple[Column, ...]
@@ -98,7 +99,7 @@ class Matrix:
         return _newest(self.columns)
 
     def bound(self, profile: str) -> list[Column]:
-        """Return the columns that a profile binds."""
+        """Return the columns whose roles a profile binds."""
         return [column for column in self.columns if column.cells[profile].word is not Word.OTHER_ROLE]
 
 
@@ -120,7 +121,8 @@ def matrix(implementations: Sequence[PublishedImplementation], registry: Registr
 
 
 def merged(runs: Iterable[Run]) -> dict[str, Outcome]:
-    """Return the outcome of each requirement: failed if it failed in any run, else that of the first that judged it."""
+    """Return the outcome of each requirement: the failure if it failed in any run, otherwise the outcome of the first
+    run that judged it."""
     outcomes: dict[str, Outcome] = {}
     for run in runs:
         for id, outcome in run.outcomes.items():
@@ -149,7 +151,7 @@ def _newest(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 def _roles(version: PublishedVersion) -> frozenset[str]:
-    """Return the roles of a version: those that none of its runs had to supply."""
+    """Return the roles of a version: the roles that were not supplied by another implementation in any of its runs."""
     return frozenset(map(str, Role)) - {role for run in version.runs for role in run.supplied}
 
 
@@ -176,8 +178,8 @@ def _column(
 
 
 def _cell(entries: Sequence[Requirement], outcomes: Mapping[str, Outcome], failed: bool) -> Cell:
-    """Return the cell of the requirements of a profile that bind a version. `failed`: a report says that the
-    profile is not conformant, which a blocked requirement may decide."""
+    """Return the cell for the requirements of a profile that bind a version. `failed`: a report says that the profile
+    is not conformant, which may be due to a blocked requirement."""
     if not entries:
         return Cell(Word.OTHER_ROLE, {}, 0, 0)
     tally = Counter(outcomes[entry.id] for entry in entries if entry.id in outcomes)

@@ -1,4 +1,4 @@
-"""The matrix as an HTML page, as a part of one, and as Markdown tables."""
+"""The matrix as an HTML page, as an HTML fragment, and as Markdown tables."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UPGRADES = "UPG-"
 
 
 def page(matrix: Matrix) -> str:
-    """Return the page: one file that needs no network."""
+    """Return the HTML page: one file that loads nothing from the network."""
     return render.render(PAGE, _values(matrix, lambda page: ""), styles=[STYLE])
 
 
 def part(matrix: Matrix, link: Callable[[str], str]) -> str:
-    """Return the same for a page of another site, with a style of its own. `link`: the address of a page with findings,
-    from its path in a description."""
+    """Return the matrix as a fragment for another site's page, including its style. `link` returns the URL of a
+    findings page from its path in a description."""
     return render.part(PART, _values(matrix, link), styles=[STYLE])
 
 
@@ -34,8 +34,8 @@ def markdown(matrix: Matrix) -> str:
 
 
 def summary(matrix: Matrix) -> str:
-    """Return a table with one line for the newest version of each implementation: the profiles that it fulfils, those
-    that it does not, and how many were not judged. Profiles that bind another role are left out."""
+    """Return a table with one line for the newest version of each implementation: the profiles that it fulfils, the
+    profiles that it does not fulfil, and the other profiles. Profiles that bind another role are left out."""
     lines = ["| implementation | ✓ conformant | ✗ not conformant | the other profiles |", "|---|---|---|---|"]
     for column in matrix.newest:
         of: dict[Word, list[str]] = {word: [] for word in Word}
@@ -53,7 +53,7 @@ def summary(matrix: Matrix) -> str:
 
 
 def upgraded(upgrade: PublishedUpgrade) -> tuple[Word, str]:
-    """Return whether an upgrade restarted no pods, and the other results of its run."""
+    """Return whether an upgrade kept all pods running, and the other results of its run."""
     if upgrade.run is None:
         return Word.NOT_JUDGED, ""
     outcomes = {id: outcome for id, outcome in upgrade.run.outcomes.items() if id.startswith(UPGRADES)}
@@ -79,7 +79,7 @@ def _values(matrix: Matrix, link: Callable[[str], str]) -> dict[str, object]:
 
 
 def _runs(column: Column) -> Iterator[str]:
-    """Yield when and by what a version was judged, one line a run."""
+    """Yield one line for each run of a version: its date, Kubernetes version, suite and supplied roles."""
     for run in column.version.runs:
         kubernetes = run.environment.get("kubernetes", "?")
         supplied = "".join(f", {role} by {name}" for role, name in sorted(run.supplied.items()))

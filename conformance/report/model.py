@@ -1,7 +1,7 @@
-"""Compute the verdict from the events of a ledger. Pure: the same events, registry and day give the same report.
+"""Compute the verdict from the events of a ledger. Pure: the same events, registry and date give the same report.
 
-Invariant: every requirement of the selected profiles has exactly one outcome, and nothing passes that was not judged to
-its end.
+Invariants: every requirement of the selected profiles has exactly one outcome, and a requirement that was not judged to
+the end never passes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from conformance.suite.registry.selection import INVARIANT, Selection, scope
 
 
 class Outcome(StrEnum):
-    """The outcome of a requirement, the worst first."""
+    """The outcome of a requirement, worst first."""
 
     FAILED = "failed"
     HARNESS_ERROR = "harness-error"
@@ -46,16 +46,16 @@ class Outcome(StrEnum):
 
 
 NOT_SELECTED = "not selected"
-"""The reason of most requirements without an outcome if the user selected some."""
+"""The reason of most requirements that were not run, if the user selected some."""
 SKIPPED = "left out with --skip"
 OTHER_SHARD = "none of its tests is in this shard"
 LEFT_OUT = frozenset({NOT_SELECTED, SKIPPED, OTHER_SHARD})
-"""The reasons of requirements that the user did not ask this run for."""
+"""The reasons of requirements that the user did not select for this run."""
 UNTOLD = LEFT_OUT - {SKIPPED}
-"""Reasons of requirements of which only the number is shown."""
+"""The reasons of requirements for which only their number is shown."""
 
 BLOCKED = "; blocked: "
-"""The prefix of an expected failure's reason, before the reason why it could not be judged."""
+"""The separator, in the reason of an expected failure, before the reason why the requirement could not be judged."""
 
 EXECUTED = frozenset(
     {Outcome.PASSED, Outcome.FAILED, Outcome.EXPECTED_FAILURE, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION}
@@ -76,7 +76,7 @@ class RunVerdict(StrEnum):
 
 
 NO_VERDICT = frozenset({RunVerdict.INTERRUPTED, RunVerdict.HARNESS_ERROR, RunVerdict.UNKNOWN})
-"""The verdicts that say nothing of the implementation."""
+"""The verdicts that say nothing about the implementation."""
 
 EXIT = {
     RunVerdict.CONFORMANT: Exit.CONFORMANT,
@@ -99,8 +99,8 @@ _GRAVITY = (
     RunVerdict.EXCEPT_EXPECTED,
     RunVerdict.CONFORMANT,
 )
-"""The verdict of the run is the first of these that occurs. A proven failure decides in any case: otherwise an
-implementation that fails could break the run to have no verdict."""
+"""The verdict of the run is the first of these that occurs. A proven failure always decides: otherwise a failing
+implementation could avoid a verdict by breaking the run."""
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,14 @@ class Failure:
     at: float | None
     bundle: str
     scene: str = ""
-    """The scene of its test."""
+    """The scene that its test judges; empty if there is none."""
     deviation: Deviation | None = None
     removed: str = ""
-    """The installed object that had been removed by then; empty if none had."""
+    """The installed object that had been removed by then; empty if there is none."""
 
     @property
     def history(self) -> str:
-        """Return the name of the history that it was seen in."""
+        """Return the name of the history in which it was observed."""
         return self.scene or self.test
 
 
@@ -138,10 +138,10 @@ class Result:
     reason: str = ""
     cause: Cause = ""
     bundle: str = ""
-    """Folder of the evidence of a blocked requirement, relative to the run's folder, if there is any."""
+    """Folder with the evidence for a blocked requirement, relative to the run's folder; empty if there is none."""
     ended_by: tuple[tuple[str, str], ...] = ()
-    """Tests that ended before all was judged, each with the failed check that ended it; scenes, each with the step that
-    did not come."""
+    """Tests that ended early, each with the failed check that ended it; and scenes, each with the step that did not
+    succeed."""
 
 
 @dataclass(frozen=True)
@@ -167,15 +167,16 @@ class Report:
     faults: tuple[str, ...]
     seconds: float
     other_violations: tuple[Result, ...] = ()
-    """The violated invariants of profiles that were not selected: they count, and their profiles have no verdict."""
+    """The violated invariants of profiles that were not selected: the violations count, but their profiles have no
+    verdict."""
     timed: tuple[ScenePlayed, ...] = ()
     """The scenes that have timing markers."""
 
     @property
     def exit(self) -> Exit:
-        """Return the exit code. A run of selected requirements that all passed is partial and successful. Where
-        tests were run and nothing that decides could be judged, as on a cluster that refuses all pods, it is partial
-        without a verdict."""
+        """Return the exit code. A run of selected requirements that all passed is partial, but successful. A run in
+        which tests were run but no decisive requirement could be judged, for example because the cluster rejects all
+        pods, is partial without a verdict."""
         if self.verdict is RunVerdict.PARTIAL and self.as_selected:
             return Exit.CONFORMANT
         if self.verdict is RunVerdict.UNKNOWN and self.tests:
@@ -184,20 +185,20 @@ class Report:
 
     @property
     def as_selected(self) -> bool:
-        """Return whether everything that was selected has been judged, and none of it failed."""
+        """Return whether everything that was selected has been judged, and nothing failed."""
         wrong = (Outcome.NOT_RUN, Outcome.BLOCKED, Outcome.FAILED)
         return all(r.reason in LEFT_OUT for p in self.profiles for r in p.results if r.outcome in wrong)
 
     def counts_against(self, result: Result) -> bool:
-        """Return whether a requirement that failed makes the run fail. On a level that does not decide, it does so only
-        where it was selected and nothing else is wrong."""
+        """Return whether a requirement that failed makes the run fail. A requirement that does not decide makes the run
+        fail only if it was selected and nothing else is wrong."""
         return result.requirement.decides or (
             self.verdict is RunVerdict.PARTIAL and result not in self.other_violations
         )
 
     @property
     def results(self) -> list[Result]:
-        """Return the results of all profiles, and of invariants beside them."""
+        """Return the results of all profiles, and of violated invariants of other profiles, sorted by id."""
         return sorted(
             (*(r for p in self.profiles for r in p.results), *self.other_violations), key=lambda r: r.requirement.id
         )
@@ -210,19 +211,19 @@ class Report:
 
     @property
     def compatibility(self) -> tuple[int, int]:
-        """Return how many of the judged COMPAT requirements passed, and how many were judged. What the implementation
-        keeps from being judged counts as well."""
+        """Return how many of the judged COMPAT requirements passed, and how many were judged. Requirements whose
+        judgement the implementation prevents also count as judged."""
         return _passed(r for r in self.results if r.requirement.level is Level.COMPAT)
 
     @property
     def seeds(self) -> tuple[int, int]:
-        """Return how many of the judged MUSTs of seed documents passed, and how many were judged. They decide
-        nothing: upstream's contract does not contain them."""
+        """Return how many of the judged MUSTs of seed documents passed, and how many were judged. They do not decide
+        the verdict, because upstream's contract does not contain them."""
         return _passed(r for r in self.results if r.requirement.level is Level.MUST and r.requirement.seed)
 
     @property
     def complete(self) -> bool:
-        """Return whether the run ended by itself."""
+        """Return whether the run ended without being interrupted or killed."""
         return self.finished is not None and not self.finished.interrupted
 
 
@@ -238,7 +239,7 @@ class _Test:
 
 def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report:
     """Judge a run. `today` decides whether an expected failure has expired. Raises ValueError if the ledger has no
-    beginning."""
+    RunStarted event."""
     listed = sorted(events, key=lambda e: e.wall)
     started = next((e for e in listed if isinstance(e, RunStarted)), None)
     if started is None:
@@ -310,8 +311,8 @@ def _tests(started: RunStarted, events: list[AnyEvent]) -> dict[str, _Test]:
 def _result(
     entry: Requirement, chosen: Selection, tests: Mapping[str, _Test], interrupted: bool, unplanned: str
 ) -> Result:
-    """Return the outcome of a requirement: the worst one of all tests that declare it. `unplanned` is why no test of
-    the run does."""
+    """Return the outcome of a requirement: the worst outcome in all tests that declare it. `unplanned` is the reason if
+    no test of the run declares it."""
     if entry.id in chosen.unclaimed:
         return Result(entry, Outcome.NOT_CLAIMED, reason=chosen.unclaimed[entry.id])
     if entry.id not in chosen.judged:
@@ -324,7 +325,7 @@ def _result(
     if not parts:
         return Result(entry, Outcome.NOT_RUN, reason=unplanned)
     if entry.id.startswith(INVARIANT):
-        # Every test judges invariants: a test that ended early does not invalidate the results of others.
+        # Every test judges invariants, so a test that ended early does not invalidate the results of other tests.
         parts = [part for part in parts if part.outcome is not Outcome.BLOCKED] or parts
     worst = min(parts, key=_gravity)
     return replace(
@@ -361,7 +362,7 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
     if undetermined := next((c for c in checks if c.outcome == "unknown"), None):
         reason = f"{undetermined.what}: {brief(undetermined.seen)}"
         return replace(base, outcome=Outcome.BLOCKED, reason=reason, cause="implementation")
-    # A test that ended early may not have come to the decisive check, although its earlier checks passed.
+    # A test that ended early may not have reached the decisive check, even if its earlier checks passed.
     early = end.outcome == "blocked" or bool(end.ended_by)
     if end.outcome != "passed" and (early or not checks):
         base = replace(base, outcome=Outcome.BLOCKED)
@@ -377,13 +378,13 @@ def _part(entry: Requirement, name: str, test: _Test, interrupted: bool) -> Resu
 
 
 def _gravity(part: Result) -> tuple[bool, bool, int]:
-    """Sort the worst part first. Requirements that the implementation blocks are its fault, even if the harness has
-    failed in other tests."""
+    """Return a sort key that puts the worst part first. Requirements that the implementation blocks are its fault, even
+    if the harness has failed in other tests."""
     return part.outcome is not Outcome.FAILED, not _at_fault(part), list(Outcome).index(part.outcome)
 
 
 def _at_fault(result: Result) -> bool:
-    """Return whether the implementation makes a requirement fail, or keeps it from being judged."""
+    """Return whether the implementation makes a requirement fail, or prevents its judgement."""
     blocked = result.outcome is Outcome.BLOCKED and result.cause == "implementation"
     return blocked or result.outcome is Outcome.FAILED
 
@@ -399,7 +400,7 @@ def _first_failure(test: _Test) -> str:
 
 
 def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Result:
-    """Apply a limit that the specification accepts, or an entry of the descriptor's expected failures."""
+    """Apply a known limit of the specification, or an entry of the descriptor's expected failures."""
     if result.outcome is Outcome.FAILED and result.requirement.limit is not None:
         return replace(result, outcome=Outcome.KNOWN_LIMIT, reason=str(result.requirement.limit))
     if expected is None or not (_at_fault(result) or result.outcome is Outcome.PASSED):
@@ -417,7 +418,8 @@ def _expect(result: Result, expected: ExpectedFailure | None, today: date) -> Re
 
 def _verdict(results: Iterable[Result]) -> RunVerdict:
     """Return the verdict on a profile from the MUST requirements of upstream's contract that the implementation claims.
-    If none was run, that is no success. Where only seeds ask for anything, they were judged, and decide nothing."""
+    If none of them was run, the verdict is PARTIAL if all selected requirements were judged, or if only seed
+    requirements are claimed and were judged; otherwise UNKNOWN."""
     listed = list(results)
     claimed = [r for r in listed if r.outcome is not Outcome.NOT_CLAIMED]
     must = [r for r in claimed if r.requirement.decides]
@@ -437,7 +439,7 @@ def _verdict(results: Iterable[Result]) -> RunVerdict:
 
 
 def _all_selected_judged(results: list[Result]) -> bool:
-    """Return whether SHOULD or MAY requirements were selected by id and all of them were judged."""
+    """Return whether only some requirements were selected, and all of these were judged."""
     left_out = [r for r in results if r.reason in LEFT_OUT]
     selected = [r for r in results if r not in left_out and r.outcome is not Outcome.NOT_CLAIMED]
     return bool(left_out) and bool(selected) and all(r.outcome in EXECUTED for r in selected)
@@ -446,8 +448,8 @@ def _all_selected_judged(results: list[Result]) -> bool:
 def _overall(
     profiles: Sequence[Profile], other_violations: Sequence[Result], harness_errors: tuple[str, ...], interrupted: bool
 ) -> RunVerdict:
-    # A profile of which nothing is claimed and selected here does not count, unless all are so; one that is left out
-    # makes the run partial. Nor does one count for which only seed documents ask, beside others.
+    # A profile without claimed and selected requirements does not count; if the user left some of its requirements out,
+    # the run is at most partial. A profile with only seed requirements does not count if there are other profiles.
     counted = [p for p in profiles if not all(map(_elsewhere, p.results))]
     words = [p.verdict for p in counted if not _seeds_alone(p)] or [p.verdict for p in counted]
     absent = (r for p in profiles if all(map(_elsewhere, p.results)) for r in p.results)
@@ -468,7 +470,7 @@ def _overall(
 
 
 def _seeds_alone(profile: Profile) -> bool:
-    """Return whether nothing that decides is claimed of a profile, and seeds were judged."""
+    """Return whether no decisive requirement of a profile is claimed, and seed requirements were judged."""
     claimed = [r for r in profile.results if r.outcome is not Outcome.NOT_CLAIMED]
     return not any(r.requirement.decides for r in claimed) and any(map(_seed_judged, claimed))
 
@@ -479,7 +481,7 @@ def _seed_judged(result: Result) -> bool:
 
 
 def _judged(result: Result) -> bool:
-    """Return whether a requirement was judged, or is kept from it by the implementation."""
+    """Return whether a requirement was judged, or the implementation prevented its judgement."""
     return result.outcome in EXECUTED or _at_fault(result)
 
 

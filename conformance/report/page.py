@@ -1,7 +1,7 @@
-"""`report.html`: a run as one page that needs no network. Pictures of bundles lie beside it.
+"""Render `report.html`: a run as one page that needs no network. The pictures of bundles are separate files of the run.
 
-The page answers in this order: conformant or not, by what; what failed, by cause, and how to run it again; each
-requirement, the worst first.
+The page shows, in this order: the verdict and its basis; the failures by cause, with the commands that run them again;
+and each requirement, worst outcome first.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ Values = dict[str, Any]
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_BYTES = 1 << 20
 SIZES = ((60, 8), (24, 3), (8, 1), (2, 1))
-"""Lines of a value, and failures of a requirement. A page that would be too large has fewer."""
+"""Maximum numbers of lines of a value and of failures of a requirement; the first pair is used with which the page is
+not too large."""
 MOST_TESTS = 8
 IN_FULL = 3
-"""The number of causes that are shown in full, with their failures and the commands that reproduce them."""
+"""The number of causes that are shown in full, with their failures and reproduction commands."""
 FIRST = ("implementation", "judged", "supplied", "contract", "basis", "kubernetes", "started")
-"""The facts of a run that are shown at once."""
+"""The facts of a run that are shown without expanding the details."""
 BASES = {
     basis.BasisKind.DOCUMENT: "by documents",
     basis.BasisKind.CONVENTION: "by conventions of Kubernetes",
@@ -40,18 +41,19 @@ BASES = {
     basis.BasisKind.CODE: "by upstream's code",
 }
 _FOLDER = re.compile(r"^(?:'[^']*/|\S*/)(?=grove-conformance\b)|(?<=grove-conformance)'(?= )")
-"""The folder of the program on the machine of the run, which readers of a page do not have, and its quotes."""
+"""A pattern for the program's folder on the machine of the run, which readers of a page do not have, and for its
+quotes."""
 KINDS = {
     RunVerdict.CONFORMANT: "good",
     RunVerdict.EXCEPT_EXPECTED: "good",
     RunVerdict.NOT_CONFORMANT: "bad",
     RunVerdict.STALE: "bad",
 }
-"""The CSS class of each verdict; the remaining ones are unsure."""
+"""The CSS class of each verdict; other verdicts are unsure."""
 
 
 def render(report: Report, folder: Path) -> str:
-    """Return the page of a run. `folder` is that of the run."""
+    """Return the page of a run. `folder` is the folder of the run."""
     run_causes = causes.of(report, defects.rows())
     for lines, failures in SIZES:
         values = _values(report, run_causes, folder, lines, failures)
@@ -139,7 +141,7 @@ def _rows(
     lines: int,
     failures: int,
 ) -> Iterator[Values]:
-    """Yield the requirements with an outcome, by its word: those of the first cause first, then by id."""
+    """Yield the requirements whose outcome has this word, sorted by their first cause and by id."""
     matching = [result for result in results if tally.word(result, report) == word]
     for result in sorted(matching, key=lambda r: (numbers.get(r.requirement.id, [len(results)])[0], r.requirement.id)):
         entry = result.requirement
@@ -176,7 +178,7 @@ def _failure(failure: Failure, report: Report, folder: Path, lines: int) -> Valu
 
 
 def _evidence(failure: Failure, report: Report, folder: Path) -> Values:
-    """Return where the evidence of a failure is, and the command that plays its test again."""
+    """Return the paths of a failure's evidence, and the command that runs its test again."""
     has_picture = bool(failure.bundle) and (folder / failure.bundle / PICTURE).is_file()
     return {
         "bundle": _link(failure.bundle),
@@ -186,7 +188,7 @@ def _evidence(failure: Failure, report: Report, folder: Path) -> Values:
 
 
 def _link(*parts: str) -> str:
-    """Return the relative address of a file of the run."""
+    """Return the relative URL of a file of the run."""
     return quote("/".join(parts)) if parts[0] else ""
 
 

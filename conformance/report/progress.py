@@ -1,4 +1,4 @@
-"""Show what a run is doing, from the events of its ledger: failures at once, and how far it is."""
+"""Show the progress of a run from the events of its ledger, and failures as soon as they occur."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ from conformance.suite.outcomes.ledger import (
 )
 
 LOOK_EVERY = 0.1
-"""Seconds between two looks into the book: the maximum age of the display."""
+"""Seconds between two polls of the book: the maximum age of the display."""
 EVERY = 60.0
-"""Seconds between two lines that say how far the run is, where there is no terminal."""
+"""Seconds between two progress lines if the output is not a terminal."""
 MOST_CHECKS = 2
-"""Failed checks, and unknown ones, that are printed for one requirement in one test; the rest is counted."""
+"""Maximum number of failed checks, and of unknown checks, that are printed for one requirement in one test; the other
+checks are only counted."""
 
 
 class Progress:
-    """Shows a growing book from a separate thread: a live line on a terminal, and elsewhere one line in `every` seconds
-    that says how far the run is; what fails in both. `limited` are the requirements whose failure is a known limit of
-    the specification, `expected` those that are expected to fail. `verbose` adds lines for each test and phase.
-    `time_left` estimates how long it still takes."""
+    """Shows a growing book from a separate thread: the progress as a live line on a terminal, or otherwise as one line
+    every `every` seconds; and failures as lines in both cases. `limited` are the requirements whose failure is a known
+    limit of the specification, `expected` the requirements that are expected to fail. `verbose` adds lines for each
+    test and phase. `time_left` estimates the remaining time."""
 
     def __init__(
         self,
@@ -64,22 +65,22 @@ class Progress:
         self._position = self._done = self._failed = self._unjudged = 0
         self._time_left = time_left
         self._first: float | None = None
-        """Time at which the first scene began, by the monotonic clock."""
+        """Time at which the first scene started, by the monotonic clock."""
         self._ready: set[str] = set()
-        """The workers whose cluster has come up: the start of a cluster is no part of a scene."""
+        """The workers whose cluster is ready; the time to start a cluster does not count as part of a scene."""
         self._last = time.monotonic()
         self._blocked: set[str] = set()
-        """The reasons of blocked tests that were printed."""
+        """The reasons of blocked tests that have been printed."""
         self._workers: dict[str, str] = {}
         self._tests: dict[str, str] = {}
         self._failing: dict[str, list[Check]] = {}
         self._printed: dict[str, list[Check]] = {}
-        """The checks of `_failing` that were printed."""
+        """The checks of `_failing` that have been printed."""
         self._violated: set[str] = set()
-        """The invariants of which a violation was printed."""
+        """The invariants for which a violation has been printed."""
         self._given_up: set[str] = set()
         self._reported: set[str] = set()
-        """The harness errors that were printed."""
+        """The harness errors that have been printed."""
         self._status: Status | None = None
         self._end = Signal()
         self._thread = Thread(target=self._follow, name="progress", daemon=True)
@@ -158,7 +159,7 @@ class Progress:
                 self._workers.pop(event.worker, None)
                 self._say(event.wall, f"{event.worker}: died", "bold magenta")
             case HarnessFault() if event.worker in self._given_up or event.what in self._reported:
-                pass  # all tests of a worker that has given up, or of one scene, end for the same reason
+                pass  # all tests of a worker that has given up, or of one scene, end with the same error
             case HarnessFault():
                 self._reported.add(event.what)
                 if event.final:
@@ -168,14 +169,15 @@ class Progress:
                 pass
 
     def _time(self, worker: str) -> None:
-        """Count the time of a worker's scene from now on, if its cluster is there and a test runs."""
+        """Start to measure the time of a worker's scene, if its cluster is ready and a test is running."""
         if worker in self._ready and (test := self._tests.get(worker)):
             self._first = self._first or time.monotonic()
             if self._time_left is not None:
                 self._time_left.started(test, time.monotonic() - self._first)
 
     def _ended(self, event: TestFinished) -> None:
-        """Count the end of a test. What failed in it was printed before; why tests are blocked is printed once."""
+        """Count a finished test. Its failures have been printed before; each reason for blocked tests is printed
+        once."""
         failing = self._failing.pop(event.test, [])
         printed = self._printed.pop(event.test, [])
         ids = sorted({check.id for check in failing if check.outcome == "failed"})
@@ -196,16 +198,16 @@ class Progress:
             self._say(event.wall, f"{MARKS[Outcome.BLOCKED].symbol} blocked: {event.reason} ({event.test})", style)
 
     def _omitted(self, event: TestFinished, failing: Collection[Check], printed: Collection[Check]) -> None:
-        """Print how many failed and unjudged checks of each requirement were not printed."""
+        """Print, for each requirement, how many failed and unjudged checks were not printed."""
         omitted = Counter((c.id, c.outcome) for c in failing) - Counter((c.id, c.outcome) for c in printed)
         for (id, outcome), count in sorted(omitted.items()):
             kind = "failed" if outcome == "failed" else "unjudged"
             self._say(event.wall, f"  {count} more {kind} check{'s' * (count > 1)} of {id} ({event.test})", "dim")
 
     def _failure(self, check: Check) -> None:
-        """Print the expected and the seen value as soon as they are known, once for all requirements that fail for it.
-        A value that could not be determined is no failure. A requirement that is expected to fail, or to be kept from
-        being judged, has one line in a test."""
+        """Print the expected and the observed value of a check as soon as they are known, once for all requirements
+        that fail with the same value. A value that could not be determined counts as blocked, not failed. A requirement
+        that is expected to fail or to be blocked gets one line per test."""
         printed = self._printed.setdefault(check.test, [])
         outcome = Outcome.FAILED if check.outcome == "failed" else Outcome.BLOCKED
         if check.outcome == "failed" and check.id in self._limited:

@@ -1,6 +1,6 @@
-"""The published implementations: their descriptions, and the reports and recorded runs that these name.
+"""The published implementations: their descriptions, and the reports and recorded runs that the descriptions name.
 
-A folder has one `NAME.yaml` for each implementation, and may have reports as `report submit` writes them.
+A folder has one `NAME.yaml` for each implementation, and may contain reports in the layout of `report submit`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ KIND = re.compile(r"^kind: PublishedImplementation$", re.M)
 
 @dataclass(frozen=True)
 class PublishedVersion:
-    """A version of an implementation, with the runs in which it was judged: none if it is not judged yet."""
+    """A version of an implementation, with the runs in which it was judged; `runs` is empty if it has not been judged
+    yet."""
 
     version: str
     title: str
@@ -34,7 +35,8 @@ class PublishedVersion:
 
 @dataclass(frozen=True)
 class PublishedUpgrade:
-    """The effect on running sets when a version took over; `run` is None if it is not judged yet."""
+    """The effect on running sets when a version took over from another; `run` is None if this has not been judged
+    yet."""
 
     source: str
     target: str
@@ -44,7 +46,7 @@ class PublishedUpgrade:
 
 @dataclass(frozen=True)
 class PublishedImplementation:
-    """An implementation. Findings are pages, relative to the folder."""
+    """A published implementation. `findings` are paths of pages, relative to the folder of descriptions."""
 
     name: str
     title: str
@@ -56,7 +58,8 @@ class PublishedImplementation:
 
 
 def read(folder: Path) -> list[PublishedImplementation]:
-    """Read a folder, in the order of the page. Raises UsageError (file, line, field), also if it has none."""
+    """Return the implementations of a folder, in the order in which the page shows them. Raises UsageError (with file,
+    line and field), also if there are none."""
     if not folder.is_dir():
         raise UsageError(
             "is not a folder", where=documents.display_path(folder), hint="give a folder of implementations"
@@ -142,7 +145,7 @@ def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) 
 
 
 def _with(described: PublishedImplementation | None, run: Run) -> PublishedImplementation:
-    """Add a submitted report: to the version that has none, else as a version of its own."""
+    """Add a submitted report to its version if that has no report yet, otherwise as a separate version."""
     judged = PublishedVersion(run.version, run.version, run.contract, (run,))
     if described is None:
         return PublishedImplementation(run.implementation, run.implementation, "", "", float("inf"), (judged,))

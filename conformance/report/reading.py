@@ -1,4 +1,4 @@
-"""Read `report.yaml` of an earlier run."""
+"""Read the `report.yaml` of an earlier run."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from conformance.suggestions import absent
 
 NAME = "report.yaml"
 LEDGER = "ledger"
-"""The folder of a run in which its events are."""
+"""The folder of a run that contains its events."""
 RUNS = Path("reports")
-"""The folder of runs, unless `run --report-dir` names another one."""
+"""The folder of runs, unless `run --report-dir` sets a different one."""
 LONGEST = 1 << 26
-"""Longest report, in bytes: reports have whole objects in them."""
+"""Maximum size of a report in bytes: reports contain whole objects."""
 _KIND = re.compile(r"^kind: ConformanceReport$", re.M)
 
 
 def place(path: Path) -> Path:
-    """Return the path of a report: of a folder, that of the report in it."""
+    """Return the path of a report. If the path is a folder, return the path of the report in it."""
     return path / NAME if path.is_dir() else path
 
 
 def is_report(content: str) -> bool:
-    """Return whether a text begins as a report does."""
+    """Return whether a text starts like a report."""
     return _KIND.search(content[:1000]) is not None
 
 
 def load(path: Path) -> Document:
-    """Read the report of a run, by its path or by the folder of the run. Raises UsageError if it is none."""
+    """Read the report of a run from its path or from the folder of the run. Raises UsageError if it is not a report."""
     path = place(path)
     return parsed(text(path), path)
 
@@ -47,7 +47,7 @@ def text(path: Path) -> str:
             hint = nearest_run(run) if path.name == NAME else ""
         hint = hint or near or run_of_id(path) or "give the folder of a run, or its report.yaml"
         raise UsageError(problem, where=documents.display_path(path), hint=hint)
-    if path.name == NAME and not path.is_file():  # a pipe in a folder from elsewhere would never end
+    if path.name == NAME and not path.is_file():  # a pipe in an untrusted folder would never end
         raise UsageError(
             "is no file", where=documents.display_path(path), hint="give the folder of a run, or its report.yaml"
         )
@@ -55,21 +55,21 @@ def text(path: Path) -> str:
 
 
 def run_of_id(path: Path) -> str:
-    """Return a hint for the id of a run in place of its folder, empty if it is none."""
+    """Return a hint if the path is the id of a run instead of its folder; otherwise return an empty string."""
     run = RUNS / path
     return f'did you mean "{run}"?' if (run / LEDGER).is_dir() else ""
 
 
 def nearest_run(path: Path) -> str:
-    """Return a hint for a path that is no run: the newest run in that folder, or the run of that file. It is empty if
-    there is none."""
+    """Return a hint for a path that is not a run: the newest run in that folder, or the run that contains that file.
+    Return an empty string if there is none."""
     folders = sorted(path.iterdir(), reverse=True) if path.is_dir() else [path.parent]
     run = next((folder for folder in folders if (folder / LEDGER).is_dir()), None)
     return f'did you mean "{documents.display_path(run)}"?' if run else ""
 
 
 def parsed(content: str, path: Path) -> Document:
-    """Return the report that a text is. Raises UsageError, which names `path`."""
+    """Parse the text of a report. Raises UsageError, with `path` as the location."""
     try:
         document = documents.report(path, content)
         validate(document)

@@ -1,4 +1,4 @@
-"""Runs and their outcomes, read from a `report.yaml` or from a file of recorded runs, which is much smaller."""
+"""Read runs and their outcomes from a `report.yaml`, or from a file of recorded runs, which is much smaller."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ API_VERSION, KIND = "conformance.grove.io/v1alpha1", "RecordedRuns"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the suite: the implementation, the time, the suite, and the outcome of each requirement that was
-    selected and of each invariant that was violated besides."""
+    """One run of the suite: the implementation, the time, the suite, and the outcomes of the selected requirements and
+    of other violated invariants."""
 
     digest: str
-    """The digest of its verdict."""
+    """The digest of the run's verdict."""
     implementation: str
     version: str
     features: tuple[str, ...]
@@ -32,24 +32,24 @@ class Run:
     environment: Mapping[str, str]
     outcomes: Mapping[str, Outcome]
     verdict: str = ""
-    """Its verdict. It and what follows is empty for runs that were recorded without it."""
+    """The run's verdict. This field and the following fields are empty for runs that were recorded without them."""
     profiles: Mapping[str, str] = field(default_factory=dict)
     """The verdict on each profile that was judged."""
     contract: str = ""
     """The line and the release of Grove's contract."""
     supplied: Mapping[str, str] = field(default_factory=dict)
-    """Roles that another implementation played."""
+    """Role → the other implementation that supplied it."""
     withdrawn: Mapping[str, str] = field(default_factory=dict)
-    """Requirement → the error of the suite that caused its failure. Such requirements have no outcome."""
+    """Requirement → the bug of the suite that caused its failure. Such requirements have no outcome."""
 
     @property
     def date(self) -> str:
-        """Return the day on which it started."""
+        """Return the date on which the run started."""
         return self.started.partition("T")[0]
 
     @property
     def label(self) -> str:
-        """Return a short name of the run: the implementation and the time."""
+        """Return a short name for the run: the implementation, its version and the date."""
         return f"{self.implementation} {self.version}, {self.date}"
 
     @property
@@ -62,7 +62,7 @@ FAILED = frozenset({Outcome.FAILED, Outcome.EXPECTED_FAILURE})
 
 
 def read(path: Path) -> list[Run]:
-    """Read a report, or recorded runs. Raises UsageError."""
+    """Read the run of a report, or the runs of a file of recorded runs. Raises UsageError."""
     path = reading.place(path)
     content = reading.text(path)
     if reading.is_report(content):

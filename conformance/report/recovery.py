@@ -1,4 +1,4 @@
-"""Recover the report of a run that was killed: its ledger on disk has what had happened until then."""
+"""Recover the report of a run that was killed from its ledger on disk, which has all events until then."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conformance.suite.outcomes import book
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
 
 MARK = "recovered.jsonl"
-"""The file of the ledger that says how the report came about."""
+"""The file of the ledger that records that the report was recovered."""
 KILLED = "the run was killed; this is what its ledger has"
 
 
 def events(run: Path) -> list[AnyEvent]:
-    """Return the events of a run that has ended without a report. Raises UsageError."""
+    """Return the events of a run that ended without a report. Raises UsageError."""
     ledger = run / "ledger"
     if not (ledger / book.FILE).is_file():
         problem, near = (f"has no ledger/{book.FILE}", nearest_run(run)) if run.exists() else absent(run)
@@ -38,7 +38,7 @@ def events(run: Path) -> list[AnyEvent]:
 
 
 def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
-    """Return the beginning of a run. Raises UsageError if it is not in the ledger."""
+    """Return the RunStarted event of a run. Raises UsageError if the ledger does not have it."""
     for event in events:
         if isinstance(event, RunStarted):
             return event
@@ -47,8 +47,8 @@ def started(events: Sequence[AnyEvent], run: Path = Path()) -> RunStarted:
 
 
 def mark(run: Path) -> None:
-    """Note in the ledger that the run was killed. So nothing that is recovered is conformant: any program of this user
-    could write to the ledger. Raises UsageError."""
+    """Note in the ledger that the run was killed. A recovered report is therefore never conformant, because any program
+    of this user could have written to the ledger. Raises UsageError."""
     event = HarnessFault(worker="run", what=KILLED)
     try:
         (run / "ledger" / MARK).write_bytes(encoded(event) + b"\n")

@@ -1,4 +1,4 @@
-"""`--repeat N`: how often each test passed, and a confidence interval for its true pass rate. Pure."""
+"""Pass rates for `--repeat N`: how often each test passed, with a confidence interval for the true rate. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the 95 % confidence interval of the true rate (Wilson): 20 of 20 means at least 84 %, not 100 %."""
+        """Return the 95 % confidence interval of the true rate (Wilson): 20 of 20 means a rate of at least 84 %, not
+        100 %."""
         rate, square = self.passed / self.runs, _Z**2 / self.runs
         middle = rate + square / 2
         spread = _Z * math.sqrt(rate * (1 - rate) / self.runs + square / 4 / self.runs)
@@ -35,8 +36,8 @@ class Rate:
 
 
 def rates(report: Report) -> list[Rate]:
-    """Return the rate over all tests, then of each test that did not always pass; empty if nothing was repeated. A test
-    that was interrupted has neither passed nor failed."""
+    """Return the rate over all tests, then the rate of each test that did not always pass; empty if tests were not
+    repeated. Interrupted tests count as neither passed nor failed."""
     if report.started.repeat == 1:
         return []
     runs: dict[str, list[bool]] = {}

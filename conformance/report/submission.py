@@ -1,7 +1,7 @@
 """Publish a report in a folder of reports: `<release>/<implementation>/<line>-<version>-<mode>-report.yaml`.
 
-These are the conventions of Gateway API's conformance reports, with Grove's release and line in place of the version
-and channel of that API. A README.md beside the reports lists them and says how to repeat them.
+The layout follows Gateway API's conformance reports, with Grove's release and line in place of Gateway API's version
+and channel. A README.md next to the reports lists them and says how to reproduce them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from conformance.report.model import NO_VERDICT
 
 SUFFIX = "-report.yaml"
 SCHEDULERS = "gang-schedulers"
-"""The folder of implementations that are judged by no release: gang schedulers alone."""
+"""The folder of implementations that are not judged by a release of Grove: gang schedulers without an operator."""
 README = "README.md"
 
 
 def check(content: Document, location: str) -> None:
-    """Raise UsageError if a report says too little to be published. One that is not conformant may be."""
+    """Raise UsageError if a report is too incomplete to be published. A report of an implementation that is not
+    conformant may be published."""
     verdict = content["verdict"]
     if not verdict["complete"] or verdict["result"] in NO_VERDICT:
         problem, hint = f"has no verdict ({verdict['result']})", "repeat the run, and let it end by itself"
@@ -34,7 +35,8 @@ def check(content: Document, location: str) -> None:
 
 
 def place(content: Document, mode: str) -> Path:
-    """Return where a report belongs within the folder of reports. Raises UsageError for a name that is no file name."""
+    """Return the path of a report within the folder of reports. Raises UsageError if a name cannot be turned into a
+    file name."""
     implementation = content["verdict"]["implementation"]
     release = implementation.get("release") or SCHEDULERS
     name = "-".join(filter(None, (implementation.get("line", ""), implementation["version"], mode)))
@@ -42,8 +44,8 @@ def place(content: Document, mode: str) -> Path:
 
 
 def readme(before: str, content: Document, folder: Path, *, url: str = "") -> str:
-    """Return the README of an implementation's folder. `before`: the present one, of which only the list of reports is
-    changed; empty if there is none."""
+    """Return the README of an implementation's folder. `before`: the existing README, in which only the list of reports
+    is replaced; empty if there is none."""
     listed = "\n".join(_rows(folder))
     if before:
         return between(before, "reports", listed)
@@ -94,7 +96,7 @@ def _failed(counts: Mapping[str, int]) -> int:
 
 
 def _component(text: str) -> str:
-    """Return a text as one part of a path."""
+    """Return a text as one component of a path. Raises UsageError if nothing is left of it."""
     component = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
     if not component:
         raise UsageError(f"{text!r} cannot be a file name", hint="give the descriptor a name and a version of letters")

@@ -1,4 +1,5 @@
-"""The number of requirements with each outcome, for people. As in JUnit, `failed` counts against the run. Pure."""
+"""Count requirements by outcome for display. As in JUnit, `failed` includes only failures that count against the run.
+Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Iterable
 from conformance.report.model import Outcome, Report, Result
 
 UNDECIDED = "failed-undecided"
-"""The word for what failed on a level that does not decide the verdict."""
+"""The word for a failure that does not count against the run."""
 ORDER = (
     Outcome.FAILED,
     Outcome.STALE_EXPECTATION,
@@ -24,7 +25,7 @@ ORDER = (
 
 
 def word(result: Result, report: Report) -> str:
-    """Return the outcome of a requirement, or that it failed and does not decide."""
+    """Return the outcome of a requirement as a word, UNDECIDED for a failure that does not count against the run."""
     failed = result.outcome is Outcome.FAILED
     return UNDECIDED if failed and not report.counts_against(result) else str(result.outcome)
 

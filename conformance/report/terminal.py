@@ -1,6 +1,7 @@
-"""The report on a terminal: failures by cause, with the commands that reproduce them; the verdict line last.
+"""Show the report on a terminal: failures by cause, with the commands that reproduce them, and the verdict near the
+end.
 
-Values from an implementation are shown as text: no markup, no control characters.
+Values from an implementation are shown as plain text, without markup or control characters.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ TEXT = "report.txt"
 """The file with everything that `--verbose` shows, next to the report."""
 _GOOD = (RunVerdict.CONFORMANT, RunVerdict.EXCEPT_EXPECTED)
 MOST_LINES = 24
-"""Lines of a value that are shown with `--verbose`. The whole value is in the report and the bundle."""
+"""Maximum number of lines of a value with `--verbose`. The complete value is in the report and the bundle."""
 FEW_FAILED = 4
-"""The number of failed requirements of a cause that are shown with their violations."""
+"""The maximum number of additional failed requirements of a cause that are shown with their violations."""
 IN_FULL, IN_SHORT = 2, 5
-"""Without `--verbose`: how many causes are shown in full, and how many more as one line each."""
+"""The number of causes that are shown in full without `--verbose`, and the number of additional causes (or reasons)
+that are shown as one line each."""
 FEW_IDS = 8
 
 
 def show(report: Report, path: Path, console: Console, *, verbose: bool = False) -> None:
-    """Print the report that was written to `path`: a page, or with `verbose` everything."""
+    """Print the report that was written to `path`: about one screen, or everything with `verbose`."""
     plain = not console.is_terminal or bool(console.no_color)
     console.print()
     if verbose:
@@ -74,7 +76,7 @@ def show(report: Report, path: Path, console: Console, *, verbose: bool = False)
 
 
 def clean(text: str) -> str:
-    """Return text that cannot control a terminal: control characters are shown as escapes, line feeds are kept."""
+    """Return a text that cannot control a terminal: control characters become escapes, and line feeds are kept."""
     return "".join(
         c if c == "\n" or (c.isprintable() and c not in "\u2028\u2029") else c.encode("unicode_escape").decode()
         for c in text
@@ -126,24 +128,25 @@ def verdict_line(report: Report) -> str:
 
 
 def seeds(report: Report) -> str:
-    """Return how much holds of what seed documents ask for, as the end of a sentence; empty if nothing was judged."""
+    """Return how many of the judged seed requirements passed, as the end of a sentence; empty if none was judged."""
     passed, of = report.seeds
     return f"; and {passed} of {of} that the seed documents ask for" if of else ""
 
 
 def reproduction(report: Report, test: str) -> str:
-    """Return the command line that runs a test of the run again."""
+    """Return the command line that repeats a test of the run."""
     return f"{report.started.reproduce} --test {shlex.quote(test)}"
 
 
 def judged(roles: Iterable[str]) -> str:
-    """Return which roles a run judges, for people."""
+    """Return a phrase with the roles that a run judges."""
     names = [role.replace("-", " ") for role in sorted(roles, reverse=True)]
     return f"the {names[0]} alone" if len(names) == 1 else f"{' and '.join(names)} together"
 
 
 def _table(profile: Profile, width: int) -> Table:
-    """Return a table whose columns have their full width; the sentences get the rest."""
+    """Return a table in which all columns have their full width, except that the requirement texts get the remaining
+    width."""
     ids = max(len(r.requirement.id) for r in profile.results)
     outcomes = max(len("outcome"), *(len(r.outcome) for r in profile.results))
     table = Table(title=Text(_title(profile)), title_justify="left", title_style="bold")
@@ -180,7 +183,7 @@ def _selected(profile: Profile) -> list[Result]:
 
 
 def _unselected(profile: Profile) -> str:
-    """Return how many requirements `--id` or `--shard` left out, as one line."""
+    """Return a line with the number of requirements that `--id` or `--shard` left out; empty if there are none."""
     count = len(profile.results) - len(_selected(profile))
     return f"and {count} that were not selected" if count else ""
 
@@ -190,7 +193,7 @@ def _title(profile: Profile) -> str:
 
 
 def _overview(report: Report, console: Console) -> None:
-    """Print one line for each profile, and one for all conformant ones."""
+    """Print one line for each profile that is not conformant, and one line for all conformant profiles."""
     good = [profile for profile in report.profiles if profile.verdict is RunVerdict.CONFORMANT]
     for profile in report.profiles:
         if profile not in good:
@@ -202,8 +205,8 @@ def _overview(report: Report, console: Console) -> None:
 
 
 def _unjudged(report: Report, held_up: AbstractSet[str], folder: Path, console: Console, *, verbose: bool) -> None:
-    """Print why requirements were not judged: each reason once, with the ids, that of most requirements first.
-    Requirements that a failure holds up are shown with it."""
+    """Print the reasons why requirements were not judged: each reason once with the ids, sorted by outcome and by the
+    number of requirements. Requirements that a failure holds up are shown with that failure instead."""
     reasons: dict[tuple[Outcome, str], list[Result]] = {}
     for result in report.results:
         if (
@@ -249,7 +252,7 @@ def _limits(report: Report, folder: Path, console: Console) -> None:
 
 
 def _causes(run_causes: Sequence[Cause], report: Report, folder: Path, console: Console, *, verbose: bool) -> None:
-    """Print the causes of failures; those that hold up most requirements come first."""
+    """Print the causes of failures, sorted by the number of requirements that they affect."""
     if run_causes:
         failed = _plural(sum(len(cause.failed) for cause in run_causes), "requirement")
         held_up = len({result.requirement.id for cause in run_causes for result in cause.held_up})
@@ -289,14 +292,15 @@ def _cause(number: int, cause: Cause, report: Report, folder: Path, console: Con
 
 
 def _violations(results: Sequence[Result], limit: int) -> str:
-    """Return what is wrong by each requirement, one line each; of more than `limit`, the ids of the rest."""
+    """Return the violation of each requirement, one line each; beyond `limit` requirements, only their ids."""
     lines = [f"{r.requirement.id} {r.requirement.violation}".rstrip() for r in results[:limit]]
     rest = [_ids(results[limit:], verbose=False)] if len(results) > limit else []
     return "\n".join(lines + rest)
 
 
 def _alike(ids: Sequence[str]) -> str:
-    """Return the defect of the specification that breaks most of the same requirements, and the ids of the others."""
+    """Return a description of the first defect, which explains most of the failures, and the ids of the other
+    defects."""
     row = defects.rows()[ids[0]]
     alternatives = f"\nor {', '.join(ids[1:])}" if len(ids) > 1 else ""
     return f"upstream's defect {row.id}: {defects.fact(row)}{alternatives}"
@@ -372,7 +376,8 @@ def _summary(report: Report) -> list[tuple[str, str]]:
 
 
 def _parts(report: Report) -> list[str]:
-    """Return lines about the part of the suite that was selected: its shard, and scenes that were left out."""
+    """Return lines about the selected part of the suite: its shard, and the tests in which invariants were not
+    judged."""
     lines = [f"shard {report.started.shard} of the selection"] if report.started.shard else []
     elsewhere = report.started.elsewhere
     fewer = [r for r in report.results if r.tests and r.requirement.id in elsewhere]
@@ -389,7 +394,7 @@ def _timed(event: ScenePlayed) -> list[str]:
 
 
 def _print(console: Console, text: Text) -> None:
-    """Print as one line, however long: the terminal folds it, and a path stays in one piece."""
+    """Print a text as one line of any length: the terminal wraps it, so that a path can still be copied as a whole."""
     console.print(text, soft_wrap=True)
 
 

@@ -1,4 +1,5 @@
-"""Estimate the remaining time of a run from the costs of its scenes, at the pace of those that are over. Pure."""
+"""Estimate the remaining time of a run from the costs of its scenes and the pace of the scenes that have finished.
+Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +7,15 @@ import math
 from collections.abc import Collection, Mapping
 
 ENOUGH = 0.05
-"""The share of a run that has to be over before the rest is estimated."""
+"""The fraction of a run that must be complete before the rest is estimated."""
 USUAL = 60.0
-"""Seconds for which the pace is taken to be the usual one, beside what was measured: the first scenes of a run are
-slow, since programs and connections are new."""
+"""Seconds at the usual pace that are added to the measured time: the first scenes of a run are slow, because programs
+have just started and connections are new."""
 
 
 class TimeLeft:
-    """The rest of a run. `scenes` has the scene of each test, `costs` the seconds of each scene. Those in `exclusive`
-    keep the other workers waiting. All times are seconds since the first test began."""
+    """The remaining time of a run. `scenes` maps each test to its scene, `costs` maps each scene to its usual seconds.
+    Scenes in `exclusive` block the other workers. All times are seconds since the first test started."""
 
     def __init__(
         self, scenes: Mapping[str, str], costs: Mapping[str, float], exclusive: Collection[str] = (), workers: int = 1
@@ -26,16 +27,17 @@ class TimeLeft:
         self._whole = sum(cost * self._share[scene] for scene, cost in costs.items())
 
     def started(self, test: str, now: float) -> None:
-        """Take the beginning of a test for that of its scene, if it is the first of its tests."""
+        """Note the start of a test. The start of a scene's first test counts as the start of the scene."""
         self._began.setdefault(self._scenes.get(test, ""), now)
 
     def ended(self, test: str) -> None:
-        """Count a test that has ended. A scene is played for the first of its tests, so the others cost nothing."""
+        """Note the end of a test. A scene is played for its first test, so its other tests cost nothing."""
         self._remaining_costs.pop(self._scenes.get(test, ""), None)
 
     def seconds(self, now: float) -> float | None:
-        """Return the seconds that are left; None if too little is over to know how fast this machine is. A scene that
-        takes longer than it costs, since something does not come, is taken to last as long again as it is late."""
+        """Return the remaining seconds; None if too little is complete to know the speed of this machine. A scene that
+        exceeds its cost, usually because it waits without success, is assumed to take as much additional time as it has
+        already exceeded its cost by."""
         ahead = {scene: cost - (now - self._began.get(scene, now)) for scene, cost in self._remaining_costs.items()}
         remaining = sum(max(0.0, seconds) * self._share[scene] for scene, seconds in ahead.items())
         played = self._whole - remaining
@@ -46,7 +48,7 @@ class TimeLeft:
 
 
 def words(seconds: float | None) -> str:
-    """Return the time left for people, to the minute; nothing if it is unknown."""
+    """Return the remaining time in words, to the minute; empty if it is unknown."""
     if seconds is None:
         return ""
     return "less than a minute left" if seconds < 60 else f"about {math.ceil(seconds / 60)} min left"

@@ -1,8 +1,9 @@
-"""Verify a report: its digests, its sums, its texts, the files beside it, and its verdict, which follows from the
-ledger.
+"""Verify a report: its digests, its counts, its texts, the other files of the run, and its verdict, which is recomputed
+from the ledger.
 
-None of this proves the origin of a report: an editor of it can compute the digests anew. But an edited verdict then
-contradicts the outcomes, the outcomes the failures, and all of them the ledger (docs/trust.md).
+None of this proves the origin of a report, because whoever edits it can recompute the digests. But an edited verdict
+contradicts the outcomes, edited outcomes contradict the failures, and all of them contradict the ledger
+(docs/trust.md).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _IN_GOOD = {
     RunVerdict.CONFORMANT: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT}),
     RunVerdict.EXCEPT_EXPECTED: frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.EXPECTED_FAILURE}),
 }
-"""The permitted outcomes of the claimed MUST requirements of a profile with such a verdict."""
+"""The permitted outcomes of the claimed MUST requirements of a profile with this verdict."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """The result of a verification. `problems`: what is wrong. `checked`: what is right. `unchecked`: what could not be
-    checked, and why."""
+    """The result of a verification. `problems`: what is wrong. `checked`: what was checked. `unchecked`: what could not
+    be checked, and why."""
 
     problems: tuple[str, ...]
     checked: tuple[str, ...]
@@ -42,8 +43,8 @@ class Verified:
 
 
 def verify(content: Document, folder: Path, registry: Registry, suite: str, name: str = NAME) -> Verified:
-    """Verify a report that lies in `folder` under a name. `suite`: the digest of this suite, whose requirements
-    `registry` has.
+    """Verify a report whose file `name` is in `folder`. `suite`: the digest of this suite, whose requirements are in
+    `registry`.
 
     Raises UsageError if the ledger or the list of files cannot be read.
     """
@@ -83,7 +84,7 @@ def _digests(content: Document) -> Iterator[str]:
 
 
 def _sums(content: Document) -> Iterator[str]:
-    """Yield what contradicts the outcomes of the requirements."""
+    """Yield contradictions between the outcomes of the requirements and their checks, failures and counts."""
     verdict = content["verdict"]
     entries: Sequence[Mapping[str, Any]] = verdict["requirements"]
     for id, number in Counter(entry["id"] for entry in entries).items():
