@@ -38,8 +38,8 @@ WORKER_MEMORY = 3 * 2**30
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of workers for `-n auto`: two per core, because tests spend half of their time waiting, or as
-    many as fit into memory. With more workers, API servers respond too slowly."""
+    """Return the number of workers for `-n auto`: two per core, because tests spend half of their time waiting, but no
+    more than fit into memory. With more workers, API servers respond too slowly."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
     return max(1, min(2 * cores, memory // WORKER_MEMORY))
 

@@ -101,4 +101,4 @@ def test_the_time_does_not_grow_faster_than_the_text(piece: str) -> None:
     hostile = (piece * (1 << 20))[: 1 << 20].encode() + b" eyJ PRIVATE KEY----- UFJJVkFURSBLRVkt client-key-data"
     begin = time.process_time()
     credentials.words(hostile)
-    assert time.process_time() - begin < 10  # quadratic time would be hours
+    assert time.process_time() - begin < 10  # with quadratic time, it would take hours

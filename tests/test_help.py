@@ -1,4 +1,4 @@
-"""Tests that the help of every command fits into 80 columns, without boxes and cut sentences."""
+"""Tests that the help of every command fits into 80 columns, without boxes or truncated sentences."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def delete_nodes_with_a_stored_token(kubeconfig: Path, folder: Path) -> None:
 @mode
 def delete_nodes_with_an_annotated_token(kubeconfig: Path, folder: Path) -> None:
     """Delete nodes of tests with a token that, according to the audit log, was issued to a cluster component. The
-    annotations of a policy have the same prefix as the API server's own, and the policy annotates token requests before
+    policy's annotations have the same prefix as the API server's own, and the policy annotates token requests before
     the API server does."""
     name, version = "authentication.kubernetes.io", "admissionregistration.k8s.io/v1"
     tokens = {

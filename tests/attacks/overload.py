@@ -3,7 +3,7 @@
 `python -m tests.attacks.overload [--loops 8] [--outages 5] [--seconds 20] [--within 480] -- run …` starts
 `grove-conformance run …` alongside busy loops. At random moments of the time that the run is expected to take, it stops
 the API server of one of the run's clusters for some seconds. The exit code is 0 if the run ends without a verdict, or
-with a verdict without a failed requirement. It is 1 if a requirement has failed or is blocked by the implementation.
+with a verdict and no failed requirement. It is 1 if a requirement has failed or is blocked by the implementation.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ SHAPES: list[tuple[Groups, dict[str, Any]]] = [
     ([("frontend", 2, 4, ROUTER)], {}),
 ]
 WEIGHTS = [6, 3, 4, 3, 3, 2, 3, 1, 2]
-"""Weights with which as many gangs as nodes request about all GPUs of the nodes, so some gangs have to wait."""
+"""Weights of the shapes. With as many gangs as nodes, the gangs request about as many GPUs as there are, so some gangs
+have to wait."""
 
 
 def fleet(count: int) -> list[model.Node]:
@@ -87,8 +88,8 @@ def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:
 
 
 def measured(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
-    """Return the least CPU time of REPEATS cycles, and the last plan. Each cycle gets new objects, as the watch caches
-    hold them."""
+    """Return the least CPU time of REPEATS cycles, and the last plan. Each cycle starts with new objects, as from the
+    watch caches."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         nodes, waiting = fleet(node_count), workload(gang_count)

@@ -1,8 +1,8 @@
 """`python -m tests.bench.run_costs [OPTION]… -- run …`: the CPU seconds of a run, by program.
 
 The table in docs/design.md, section "Costs of a run", comes from here. Each run has its own state folder, and every
-process of the run has that folder in its environment. What a process uses after its last check, so in its last half
-second, is not counted.
+process of the run has that folder in its environment. CPU time after the last check of a process, that is, in its last
+half second, is not counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PYTHON = {
     "grove-conformance run": "the command",
     "grove_conformance.start": "owner watch and startup order",
 }
-"""Name of the program by a text in the arguments of a Python process."""
+"""Names of programs, by a text in the arguments of a Python process."""
 
 
 def program(arguments: list[str]) -> str:

@@ -12,8 +12,8 @@ from conformance.suite.registry.requirement import Level, Requirement
 
 
 def contested(entries: Iterable[Requirement]) -> Iterator[tuple[Requirement, str]]:
-    """Yield each MUST that a document contradicts, and each that quotes the place or the words of a contradiction to
-    another requirement, together with a message."""
+    """Yield each MUST that a document contradicts, and each MUST that quotes the same place or the same words as a
+    contradiction to another requirement. Each comes with a message."""
     requirements = list(entries)
     contradictions = [(quotation, entry.id) for entry in requirements for quotation in entry.basis.contradictions]
     for entry in requirements:

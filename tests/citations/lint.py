@@ -1,8 +1,8 @@
 """`make lint`: checks that what the repository cites exists in the repository.
 
 It checks ids of the specification and of requirements, sections of this project's documents that are named by number or
-title, relative links with their anchors, the sources of requirements, the states of public documents, MUSTs that rest
-on what contradicts another requirement, and sentences that do not oblige an actor.
+title, relative links with their anchors, the sources of requirements, the states of public documents, MUSTs that quote
+what contradicts another requirement, and sentences that do not oblige an actor.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def unknown_ids(place: str, text: str, ids: re.Pattern[str], row_ids: set[str]) 
 
 
 def sections(place: str, text: str, document: Callable[[str], str | None]) -> Iterator[Problem]:
-    """Yield a problem for each section that a text names, as in `objects.md, section 4.5` or `design.md, section
-    "Verdicts"`, and that its document does not have. `document` returns a document's text by its name, or None if it is
-    not this project's."""
+    """Yield a problem for each named section, as in `objects.md, section 4.5` or `design.md, section "Verdicts"`, that
+    the named document does not have. `document` returns a document's text by its name, or None if it is not this
+    project's."""
     for match in NAMED_SECTION.finditer(text):
         at, content = _at(place, text, match), document(match["document"])
         if content is None:

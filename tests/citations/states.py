@@ -20,7 +20,7 @@ from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 FILE = Path(__file__).with_name("states.yaml")
 UNKNOWN = "unknown"
-"""The commit of a merged thread if no available clone has it."""
+"""Stands for the commit of a merged thread that no available clone has."""
 THREAD = re.compile(r"https://github\.com/([^/]+/[^/]+)/(?:pull|issues)/(\d+)")
 FILE_AT = re.compile(r"https://github\.com/[^/]+/[^/]+/(?:blob|tree)/([0-9a-f]+)")
 
@@ -57,7 +57,7 @@ def _carried(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
 
 
 def _thread(entry: PublicDocument, threads: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a message for each claim of a document that the thread which decides its state does not confirm."""
+    """Yield a message for each claim of a document that its thread, which decides its state, does not confirm."""
     link = THREAD.match(entry.link)
     name = entry.thread or (f"{link[1]}#{link[2]}" if link else "")
     if not name:

@@ -1,4 +1,5 @@
-"""Tests that everything the repository cites exists in the repository, and that the lint finds what does not."""
+"""Tests that everything the repository cites exists in the repository, and that the lint finds citations that do not
+resolve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the bridge of docs/ai-conformance.md, set up as the page says, makes gangs of Jobs."""
+"""Tests that the bridge of docs/ai-conformance.md, set up as the page says, turns Jobs into gangs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ WARNING = "Warning: "
 
 @dataclass(frozen=True)
 class Command:
-    """A command as it is passed to the shell, and the output that the page shows for it, by lines."""
+    """A command as it is passed to the shell, and the lines of output that the page shows for it."""
 
     text: str
     output: tuple[str, ...]

@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
-    """Run the recipes, at the end those that need the cluster to themselves; yield for each whether it failed."""
+    """Run the recipes, first those that can share the cluster; yield for each whether it failed."""
     running = find(name)
     path = f"{running.kubectl.parent}:{os.environ['PATH']}"
     environment = os.environ | {"KUBECONFIG": str(running.kubeconfig), "PATH": path}

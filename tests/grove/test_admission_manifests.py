@@ -61,8 +61,8 @@ def test_our_manifests_belong_to_requirements_of_admission():
     for manifest in manifests.load():
         entry = requirements[manifest.requirement]
         assert entry.profile == "admission", manifest.name
-        # An implementation that claims the feature must be judged by the manifest, so the manifest must not require its
-        # absence.
+        # An implementation that claims the feature must be judged by the manifest, so the manifest must not require the
+        # feature's absence.
         assert not (entry.feature and entry.feature in manifest.lacks), manifest.name
 
 

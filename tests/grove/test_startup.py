@@ -34,7 +34,7 @@ def test_any_order_has_no_parents():
 
 
 def test_in_order():
-    """OBJ-S70, OBJ-S71."""
+    """Scenarios OBJ-S70 and OBJ-S71."""
     assert parents("InOrder", F, ["ld", "wk"], {"ld": 2}) == {
         "p-0-sg-0-ld": {"p-0-fe": 1},
         "p-0-sg-0-wk": {"p-0-sg-0-ld": 2},
@@ -52,7 +52,7 @@ def test_in_order_after_a_stranger_is_left_open_in_scaled_gangs():
 
 
 def test_explicit():
-    """OBJ-S72, OBJ-S73."""
+    """Scenarios OBJ-S72 and OBJ-S73."""
     by_clique = parents("Explicit", F, ["ld", "wk"])
     assert list(by_clique["p-0-sg-0-wk"]) == ["p-0-fe", "p-0-sg-0-ld"]
     assert by_clique["p-0-sg-2-wk"] == {"p-0-sg-2-ld": 1} and "p-0-sg-0-ld" not in by_clique
@@ -61,7 +61,7 @@ def test_explicit():
 
 
 def test_floors_are_those_of_whole_names():
-    """OBJ-S75."""
+    """Scenario OBJ-S75."""
     assert parents("InOrder", {"b": [], "a-b": [], "c": []}, floors={"b": 1, "a-b": 2})["p-0-c"] == {"p-0-a-b": 2}
 
 

@@ -1,5 +1,5 @@
-"""Tests that every rule has a result whatever an implementation writes into its objects: after a crash there would be
-no verdict."""
+"""Tests that every rule has a result whatever an implementation writes into its objects, because a crash would leave
+the run without a verdict."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_a_base_gang_that_was_deleted_and_made_anew_has_not_been_bound(story):
 
 
 def test_what_a_broken_watch_may_have_missed_accuses_nobody(story):
-    """The gang got its reference while its watch was broken, so its next record comes from a list."""
+    """The gang got its reference while its watch was broken, so the gang's next record comes from a list."""
     story.pod("a1", **A, gated=True)
     story.pod("a2", **A, gated=True)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})

@@ -1,6 +1,6 @@
 """Tests of gangs and pods that the suite creates in place of an operator: their creation is not judged, and only their
-later changes show that an operator or a scheduler is active. They are known from the suite's own writes, never from
-their labels or annotations."""
+later changes show that an operator or a scheduler is active. Such objects are known from the suite's own writes, never
+from their labels or annotations."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story)
 
 
 def test_a_label_hides_no_sign_of_life(story):
-    """An annotation does not hide it either."""
+    """An annotation does not hide a sign of life either."""
     metadata = {"labels": {labels.GANG: "a", **TAG}, "annotations": {"conformance.grove.io/bound": "before"}}
     story.record("podcliques", "s-0-w", {"metadata": metadata})
     assert has_sign(story, alive)

@@ -158,7 +158,7 @@ def test_a_late_record_is_dated_by_the_revision_that_the_server_had_reached() ->
     assert arrival(110, 9.0) == 1.0
     assert arrival(115, 9.0) == 2.0
     assert arrival(125, 9.0) == 9.0
-    assert arrival(115, 60.0) == 60.0  # so far behind that the server may have started over
+    assert arrival(115, 60.0) == 60.0  # so far behind that the revision may belong to another etcd
 
 
 def test_a_predicate_goes_by_what_has_arrived() -> None:

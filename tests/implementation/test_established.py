@@ -16,7 +16,8 @@ from conformance.implementation import installation
 def test_an_api_server_that_establishes_no_crd_in_time_is_too_slow(
     accepted: str, error: type[HarnessError], reason: str
 ) -> None:
-    """Names that are already taken are a mistake of the manifest; every other delay is a slow API server."""
+    """Names that are already taken are a mistake of the manifest; any other delay means that the API server is too
+    slow."""
     conditions = [{"type": "NamesAccepted", "status": accepted, "message": "" if accepted == "True" else "in use"}]
     crd = {"metadata": {"name": "gadgets.example.com"}, "status": {"conditions": conditions}}
     sink = installation._Established(["gadgets.example.com"])

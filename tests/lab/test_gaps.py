@@ -1,4 +1,4 @@
-"""Tests of `lab gaps`: what a scheduler gets in each form, and how outcomes become cells of the page."""
+"""Tests of `lab gaps`: what each form, an API with a scheduler, asks for, and how outcomes become cells of the page."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_updates_of_a_row_have_one_axis_which_ends_with_the_longest() -> None:
 
 def test_the_band_shows_how_many_units_are_whole() -> None:
     [trial] = quiet("wide", "PerStep")
-    trial["curve"].append([5.0, *trial["curve"][-1][1:]])  # a change of something else
+    trial["curve"].append([5.0, *trial["curve"][-1][1:]])  # a point at which no unit changes
     picture = curves.draw({"trials": [trial]})
     [(x, y)] = outlines(picture, "fill: var(--blue)")
     assert sorted({(edge - min(x)) / (max(x) - min(x)) for edge in x}) == pytest.approx([0, 1 / 11, 2 / 11, 1])

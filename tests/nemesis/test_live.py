@@ -1,5 +1,5 @@
-"""Tests that the reference ends in its usual state under each fault, and that an operator which tolerates no fault is
-found."""
+"""Tests that the reference ends in its usual state under each fault, and that an operator which does not tolerate
+faults is found."""
 
 from __future__ import annotations
 

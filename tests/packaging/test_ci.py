@@ -141,7 +141,7 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
 
 
 def of_operator(job: str, words: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the step that contains `words`, of a job of the Go operator's workflow, with a stand-in for the suite."""
+    """Run the step that contains `words` in a job of the Go operator's workflow, with a stand-in for the suite."""
     [script] = [step["run"] for step in yaml.safe_load(OPERATOR)["jobs"][job]["steps"] if words in step.get("run", "")]
     (folder / "grove-conformance").write_text(SUITE)
     (folder / "grove-conformance").chmod(0o755)

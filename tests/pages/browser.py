@@ -1,5 +1,5 @@
-"""Headless Chromium, driven through the DevTools protocol: shows what a reader of a page sees and how keys act on
-it."""
+"""Headless Chromium, driven through the DevTools protocol, for tests of what a reader of a page sees and what keys
+do."""
 
 from __future__ import annotations
 

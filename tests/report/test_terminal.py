@@ -207,8 +207,8 @@ def test_the_same_failure_of_two_requirements_is_told_once() -> None:
 
 
 def large(outcome: str, tests: int) -> model.Report:
-    """Return the report of a run of 15 profiles with 22 requirements each. The first `tests` tests have this outcome,
-    with one of 20 texts of many lines."""
+    """Return the report of a run of 15 profiles with 22 requirements each. The first `tests` tests end with this
+    outcome, each with one of 20 long texts."""
     entries = {f"P{chr(65 + profile)}-{number:03d}": f"p{profile}" for profile in range(15) for number in range(1, 23)}
     registry = requirement.Registry(
         {f"p{profile}": "A profile." for profile in range(15)},

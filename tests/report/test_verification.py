@@ -59,7 +59,7 @@ def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Pat
 
 
 def forged(content: Content) -> None:
-    """Let the failed requirement pass, with matching counts and verdicts."""
+    """Turn the failed requirement into a passed one, with matching counts and verdicts."""
     verdict = content["verdict"]
     entry = next(candidate for candidate in verdict["requirements"] if candidate["outcome"] == "failed")
     entry["outcome"] = "passed"

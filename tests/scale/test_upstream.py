@@ -1,4 +1,5 @@
-"""Tests of the interchange with Grove's own scale tests: their form of result files, and their published history."""
+"""Tests of the interchange with Grove's own scale tests: the format of their result files, and their published
+history."""
 
 from __future__ import annotations
 
