@@ -44,7 +44,7 @@ class Leaf:
 
     @property
     def leaves(self) -> list[Leaf]:
-        """Return the group itself."""
+        """Return this PodGroup as the only leaf."""
         return [self]
 
 

@@ -154,7 +154,7 @@ def _replaced(view: View, clique: str, lost_uid: str, index: str) -> bool | Unme
 
 @predicate
 def _replicas_run(view: View, clique: str) -> bool | Unmet:
-    """A clique reports as many replicas as it has pods that have not ended."""
+    """The replicas that a clique reports equal the number of its pods that have not ended."""
     present = predicates.pods_of(view, clique)
     running = sum(text(pod, "status", "phase") not in ("Failed", "Succeeded") for pod in present)
     reported = number(view.get(CLIQUES, clique), "status", "replicas")

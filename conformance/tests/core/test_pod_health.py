@@ -225,7 +225,7 @@ def _ready(cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], v
 def _breaches(
     cliques: Iterable[ExpectedClique], cases: Mapping[str, HealthCase], view: View, *chosen: str
 ) -> Comparison:
-    """Compare the status of MinAvailableBreached of the cliques of the chosen cases."""
+    """Compare the status of the condition MinAvailableBreached for the cliques of the chosen cases."""
     expected_statuses: dict[str, object] = {}
     observed_statuses: dict[str, object] = {}
     for clique in cliques:

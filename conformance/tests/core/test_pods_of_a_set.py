@@ -41,7 +41,7 @@ def test_cliques_have_their_pods_with_index_and_subdomain(run: Recorded[ReadyDis
 
 @requirement("CORE-008")
 def test_containers_have_groves_variables(run: Recorded[ReadyDisaggregatedSet | Published]) -> None:
-    """Literal values and references to fields are equivalent."""
+    """A variable may have a literal value or reference a field of the pod."""
     for pod in judged_pods(run):
         for container in pod.containers:
             environment = variables.environment(container, pod.observed)

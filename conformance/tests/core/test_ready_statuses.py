@@ -37,7 +37,7 @@ def test_conditions_have_the_reasons_of_the_api(run: Recorded[ReadyDisaggregated
 
 @requirement("CORE-013")
 def test_statuses_publish_the_pod_selector(run: Recorded[ReadyDisaggregatedSet]) -> None:
-    """A selector may have any terms."""
+    """The selectors are compared by the pods that they select, not by their terms."""
     run.same("selectors in statuses", *statuses.selectors(run.scene.expected, run.at(READY), run.scene.set_name))
 
 

@@ -99,7 +99,7 @@ def test_a_replica_is_scaled_to_nothing_and_back(run: Recorded[ScaledToNothing])
 
 @requirement("MAP-016")
 def test_what_is_scaled_back_has_an_anchor(run: Recorded[ScaledToNothing]) -> None:
-    """An entry that depends on an epoch that no longer exists would wait forever."""
+    """An entry would wait forever if the epoch that it depends on no longer existed."""
     for set_name in RESTS:
         entries = following.entries_of(run.at("back"), set_name)
         run.expect(f"{set_name}: Anchors that hold something", True,

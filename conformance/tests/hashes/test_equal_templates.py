@@ -105,7 +105,7 @@ def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> Non
 
 
 def _of_clique_a(view: View) -> dict[str, str]:
-    """Return the hash of the clique `a` of each set whose clique `a` equals that of the plain set."""
+    """Return set → hash of its clique `a`, for the sets whose clique `a` equals that of the plain set."""
     return {name: _of_first(view, name, "a") for name in (*UNORDERED, "ordered", "ordered-swapped")}
 
 

@@ -127,7 +127,7 @@ def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[TemplatePair]) -> li
 
 
 def _templates(view: View) -> dict[str, object]:
-    """Return the clique templates of the set, by name, as they are stored."""
+    """Return the stored clique templates of the set, by name."""
     return {text(clique, "name"): clique for clique in items(view.get(sets.SETS, "s"), "spec", "template", "cliques")}
 
 

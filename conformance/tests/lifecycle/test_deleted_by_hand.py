@@ -20,7 +20,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invaria
 ALL = ("hands", "last", "counts", "again")
 GROUP = "hands-0-g"
 DELETED = ("hands-0-a", "hands-0-g-1-b")
-"""The cliques that are deleted by hand."""
+"""The cliques that the scene deletes."""
 
 
 class ObjectsDeletedByHand(Scene):

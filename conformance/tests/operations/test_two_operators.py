@@ -86,7 +86,7 @@ def test_webhooks_answer_where_no_leader_is(run: Recorded[LeaderEndsTwice]) -> N
 
 @requirement("OPS-003", reaches=("another operator takes the Lease", "the set is available", "all pods bound"))
 def test_another_operator_completes_the_set(run: Recorded[LeaderEndsTwice]) -> None:
-    """The leader is killed once two pods exist."""
+    """The leader is killed when two pods exist."""
     run.given("the leader has begun with the set")
 
 

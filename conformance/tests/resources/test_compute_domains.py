@@ -77,7 +77,7 @@ def test_the_nearest_annotation_says_the_group(run: Recorded[LinkedCliques]) -> 
 
 @requirement("RES-072")
 def test_containers_with_gpus_use_a_channel(run: Recorded[LinkedCliques]) -> None:
-    """Pods have what the pod spec of their clique says."""
+    """Pods must have the channels that the pod spec of their clique has."""
     run.given("all pods exist", "ComputeDomains exist")
     view = run.at("nothing moves")
     for clique in run.scene.expected.cliques.values():

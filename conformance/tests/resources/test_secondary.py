@@ -212,7 +212,7 @@ def test_a_set_without_replicas_has_no_objects_of_replicas(run: Recorded[SetWith
 
 @requirement("RES-013", reaches="earlier Secret is deleted")
 def test_the_token_secret_of_an_earlier_version_is_deleted(run: Recorded[EarlierTokenSecrets]) -> None:
-    """The Secret without a controller has the name for another set."""
+    """The Secret without a controller is named for another set."""
     run.given("all pods exist", "current Secrets exist")
     used, loose = run.scene.used, run.scene.loose
     mounted = run.at("nothing moves while pods mount the Secret")

@@ -21,7 +21,7 @@ LEVELS = {domain: f"example.com/{domain}" for domain in ("zone", "datacenter", "
 WITHOUT_RACK = {domain: key for domain, key in LEVELS.items() if domain != "rack"}
 WIDEST = {"zone": LEVELS["zone"]}
 LOST = sorted(LEVELS.keys() - WIDEST)
-"""Four domains. If an operator lists them in random order, two messages often differ."""
+"""The missing domains. If there were only two, a random order would often be the same one twice."""
 RECONCILES = 8
 """How often the operator reconciles a set that lacks these domains."""
 CONSTRAINED, WITHOUT_LEVEL, FREE = "gangs are constrained", "gangs have lost the rack", "gangs are free"

@@ -28,8 +28,8 @@ STATES: Mapping[str, list[Mapping[str, Any]]] = {
 
 class CliquesWithExcessPods(Scene):
     """One node, and five cliques with three pods each. All cliques are scaled to two pods while no operator is running.
-    One clique has a fourth pod, for which there is no room. One has a pod that was replaced recently. One has a pod of
-    another template. In one clique, all pods are in different phases. One has a pod that is already terminating."""
+    One clique has a fourth pod, which has no node. One has a pod that was replaced recently. One has a pod of another
+    template. In one clique, all pods are in different phases. One has a pod that is already terminating."""
 
     exclusive = Exclusive.ROLES
 

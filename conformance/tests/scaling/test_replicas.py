@@ -26,7 +26,7 @@ HOLE, LAST_OF_SECOND = ([f"s-1-g-{j}-{clique}" for clique in "bc"] for j in (1, 
 scale-in deletes."""
 
 Uids = dict[tuple[str, str], str]
-"""Resource and name → uid."""
+"""Resource and name → UID."""
 
 
 class ScaledAtEveryLevel(Scene):

@@ -140,7 +140,7 @@ def restarts(span: Span, set_name: str) -> list[str]:
 
 
 def updates(span: Span, set_name: str) -> list[str]:
-    """Return the records of a set in which it reports an update."""
+    """Return a set's records in which it reports an update."""
     records = span.records(SETS, set_name)
     return [str(record) for record in records if at(record.object, "status", "updateProgress") is not None]
 
@@ -170,7 +170,7 @@ def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlie
                 template_hash = of_clique(text(item, "spec", "roleName"))
                 status["currentPodTemplateHash"] = progress["podTemplateHash"] = template_hash
                 env.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: template_hash}}})
-            if at(item, "status", "updateProgress") is not None:  # of an update that had ended under that operator
+            if at(item, "status", "updateProgress") is not None:  # the update had ended under that operator
                 status["updateProgress"] = progress
             env.patch(kind, name(item), {"status": status}, subresource="status")
     for pod in sets.pods(view):

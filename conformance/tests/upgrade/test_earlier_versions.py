@@ -214,7 +214,8 @@ def test_an_update_in_progress_continues(run: Recorded[UpgradeDuringAnUpdate]) -
 
 
 def _outdated(pod: Document) -> bool:
-    """Return whether a pod of the set `f` is of the clique that was changed, and of the template of before."""
+    """Return whether a pod of the set `f` belongs to the changed clique and still has the old template. Pods of other
+    sets also count as outdated, so that the test ignores them."""
     changed = label(pod, labels.CLIQUE).endswith(f"-{SOLO}")
     return label(pod, labels.PART_OF) != "f" or (changed and text(pod, "spec", "containers", 0, "image").endswith(":1"))
 
