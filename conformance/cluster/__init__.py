@@ -1,4 +1,4 @@
-"""The fake cluster: its programs, its start and end, its nodes and the lifecycle of its pods.
+"""The fake cluster: its programs, its start and end, its nodes, and the lifecycle of its pods.
 
-It knows nothing of Grove except the init container that it plays (`init_wait`).
+It is independent of Grove, except for the init container that it simulates (`init_wait`).
 """

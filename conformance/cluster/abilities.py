@@ -1,7 +1,8 @@
-"""The abilities of a cluster to play pods and nodes, beyond pods that are Ready at once: probed within seconds.
+"""The abilities of a cluster to simulate more than pods that become Ready immediately. The abilities are probed within
+seconds.
 
-A KWOK with stages of its own makes a held pod, a crash loop and a waiting init container Ready like any other pod.
-Scenes with such pods would then judge the implementation by them.
+A KWOK with its own stages makes a held pod, a crashing pod and a pod with a waiting init container Ready like any other
+pod. Scenes with such pods would then judge the implementation wrongly.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from kube.client import Client
 from kube.resource import NODES, PODS
 
 NAMESPACE = "default"
-"""The namespace of the pods: it has a service account already."""
+"""The namespace of the probe pods. It already has a service account."""
 PROFILE = "dgx-h100"
 MARK = pod_behaviors.PREFIX + "preflight"
-"""The label of the created objects."""
+"""The label of the objects that are created here."""
 LOOK_EVERY = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 UNORDERED = ("", "CliqueStartupTypeAnyOrder")
 
 Object = Mapping[str, Any]
@@ -46,7 +47,7 @@ class Ability(StrEnum):
 
 
 def needed(obj: object) -> set[Ability]:
-    """Return the abilities that an object, or a patch of one, needs of the cluster to have its effect."""
+    """Return the abilities that a cluster must have for an object, or a patch of an object, to have its effect."""
     abilities = set()
     for key, value in _fields(obj):
         if key in _asking():
@@ -61,8 +62,8 @@ def needed(obj: object) -> set[Ability]:
 async def missing(client: Client, within: float, run: str = "") -> dict[Ability, str]:
     """Return the abilities that a cluster lacks, each with the observed symptom, after at most `within` seconds.
 
-    Raises UsageError if it does not even play a node and a plain pod: nothing can be judged then. The created objects
-    are removed, and have the label of `run` until then.
+    Raises UsageError if the cluster does not even simulate a node and a plain pod, because nothing can be judged then.
+    The created objects have the label of `run`, and are removed at the end.
     """
     mark = f"preflight-{secrets.token_hex(3)}"
     fleet = [marked(node, run) for node in nodes.manifests(PROFILE, 2, mark, {MARK: mark})]
@@ -91,7 +92,8 @@ async def missing(client: Client, within: float, run: str = "") -> dict[Ability,
 
 @dataclass(frozen=True)
 class _Probe:
-    """A pod that shows whether the cluster has an ability: `verdict` returns True if it does, None if that is open."""
+    """A pod that shows whether the cluster has an ability. `verdict` returns True if it has, False if it lacks the
+    ability, and None if the pod does not show it yet."""
 
     name: str
     ability: Ability | None
@@ -106,7 +108,7 @@ PLAIN = "plain"
 
 
 def _crashes(pod: Object) -> bool | None:
-    """Return whether a pod crashes: its restart, which comes later, need not be awaited."""
+    """Return whether a pod crashes. A first crash suffices: the restart that follows is not awaited."""
     crashed = any((status.get("lastState") or {}).get("terminated") for status in _list(pod, "containerStatuses"))
     return True if crashed else False if _condition(pod, "Ready") else None
 
@@ -116,7 +118,8 @@ def _stays_unready(pod: Object) -> bool | None:
 
 
 def _waits(pod: Object) -> bool | None:
-    """Return whether a pod waits: only the fake cluster reads the arguments, and these are malformed."""
+    """Return whether a pod's init container waits. Its arguments are malformed, so it crashes in the fake cluster,
+    which is the only one that reads them."""
     states = [(status.get("state") or {}).get("waiting") or {} for status in _list(pod, "initContainerStatuses")]
     if any(state.get("reason") == "CrashLoopBackOff" for state in states):
         return True
@@ -146,7 +149,7 @@ _PROBES = (
 
 
 async def _decided(client: Client, mark: str, verdicts: dict[str, bool | None]) -> bool:
-    """Update the verdicts of the probes, and return whether all are known."""
+    """Update the verdicts of the probes, and return whether all of them are known."""
     pods = {pod["metadata"]["name"]: pod for pod in await client.list(PODS, NAMESPACE, selector=f"{MARK}={mark}")}
     verdicts |= {probe.name: probe.verdict(pods.get(f"{mark}-{probe.name}", {})) for probe in _PROBES}
     return None not in verdicts.values()
@@ -164,7 +167,7 @@ async def _ready(client: Client, *names: str) -> bool:
 
 
 async def _until(true: Callable[[], Awaitable[bool]], deadline: float) -> bool:
-    """Poll until the condition is true or time is up, and return its last value."""
+    """Poll until the condition is true or the time is up, and return the last value of the condition."""
     while True:
         if (answer := await true()) or time.monotonic() > deadline:
             return answer

@@ -1,4 +1,4 @@
-"""Extract files from a tar archive with any compression."""
+"""Extraction of files from a tar archive with any compression."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from conformance.cluster.sites import Unavailable
 
 
 def extract(archive: Path, members: Mapping[str, Path]) -> set[str]:
-    """Write the members (path in the archive → file to write) and return the paths of those that there are.
+    """Write members of an archive to files (`members` maps a path in the archive to a file) and return the paths that
+    were found.
 
-    Raises Unavailable if it is no such archive.
+    Raises Unavailable if the file is not a valid archive.
     """
     missing = dict(members)
     try:

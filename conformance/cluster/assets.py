@@ -1,12 +1,13 @@
-"""Find the programs of the fake cluster. Sources, in order of precedence:
+"""The programs of the fake cluster. Their sources, in order of precedence:
 
 1. a path in GROVE_CONFORMANCE_ASSET_<NAME>, e.g. GROVE_CONFORMANCE_ASSET_KUBE_APISERVER;
 2. the cache, `<cache>/grove-conformance/assets/<name>/<version>/<os-arch>/<name>`, with a receipt next to it;
 3. the official release, if its digest is pinned: a file, an archive, or an image;
 4. a build from pinned Go modules.
 
-Invariants: a folder of the cache is either absent or complete: it is filled elsewhere and moved there by one rename. A
-program of the cache is unchanged: its digest is compared before the first use, and again when its file was touched.
+Invariants: a folder of the cache is either absent or complete, because it is filled elsewhere and then moved there with
+one rename. A program in the cache is unchanged: its digest is compared before the first use, and again when its file
+has been touched.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from conformance.errors import UsageError
 
 RECEIPT = "receipt.json"
 DIGEST = "digest.json"
-"""The end of the name of a file with the digest of another, and with its state when it was read."""
+"""The suffix of the file with another file's digest and the state of that file when it was read."""
 SETTLED = 2_000_000_000
-"""Nanoseconds after which a further change of a file has another time, with any clock of the file system."""
+"""Nanoseconds after which another change of a file gets a different time, with any file system clock."""
 APISERVER = "kube-apiserver"
 VARIABLE = "GROVE_CONFORMANCE_ASSET_"
-"""The beginning of the variables that name programs of the user's own."""
+"""The prefix of the variables that name the user's own programs."""
 HINT = "make room or make it writable, or put the cache elsewhere with XDG_CACHE_HOME"
 _SITES = Sites()
 
@@ -67,8 +68,8 @@ class Assets:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The receipt of a program in the cache: its source, its SHA-256 (hex) and its size in bytes; for a download also
-    the pinned digest, which may be that of an archive or of an image."""
+    """The receipt of a program in the cache: its source, its SHA-256 (hex) and its size in bytes. For a download,
+    `pinned` is the pinned digest, which may be the digest of an archive or of an image."""
 
     source: str
     sha256: str
@@ -77,8 +78,8 @@ class Receipt:
 
 
 def resolve_all(report: ProgressReporter = silent, kubernetes: str = "") -> Assets:
-    """Return the paths of all programs of a cluster with this version of Kubernetes, by default the default one.
-    Missing ones are downloaded or built, which can take minutes.
+    """Return the paths of all programs of a cluster with this version of Kubernetes (by default the default version).
+    Missing programs are downloaded or built, which can take minutes.
 
     Raises UsageError for mistakes of the user, ChecksumMismatch for a wrong download, HarnessError for a failed build.
     """
@@ -89,7 +90,7 @@ def resolve_all(report: ProgressReporter = silent, kubernetes: str = "") -> Asse
 
 
 def check_variables(names: Iterable[str]) -> None:
-    """Raise UsageError for a variable that names none of these programs: it would have no effect."""
+    """Raise UsageError for a variable that names none of these programs, because it would have no effect."""
     variables = {variable_of(name) for name in names}
     for variable in sorted(os.environ):
         if variable.startswith(VARIABLE) and variable not in variables:
@@ -97,7 +98,7 @@ def check_variables(names: Iterable[str]) -> None:
 
 
 def sources(kubernetes: str = "") -> dict[str, str]:
-    """Return the origin of each program, for people; "" for those that are not in the cache yet."""
+    """Return the origin of each program in readable form, or "" for a program that is not in the cache yet."""
     store = ProgramCache(data.cache())
     origins = {}
     for program in programs(kubernetes):
@@ -112,15 +113,15 @@ def programs(kubernetes: str = "") -> tuple[Program, ...]:
 
 
 def versions(kubernetes: str = "") -> dict[str, str]:
-    """Return product → version of the programs of a cluster: `kubernetes`, `kwok` and `etcd`. Raises UsageError if
+    """Map the products of a cluster's programs to their versions: `kubernetes`, `kwok` and `etcd`. Raises UsageError if
     this version of Kubernetes is not pinned."""
     pinned = {program.group.product: program.group.version for program in programs(kubernetes)}
     return pinned | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
 
 
 def cache_key(kubernetes: str = "") -> str:
-    """Return a name for the programs of a cluster, for caches of CI systems: another one if a pin changes. Raises
-    UsageError, as `versions`."""
+    """Return a name for the programs of a cluster, for the caches of CI systems. The name changes whenever a pin
+    changes. Raises UsageError, as `versions`."""
     total = hashlib.sha256(pins.source().read_bytes())
     for path in sorted(path for path in pins.PINS.rglob("*") if path.is_file()):
         total.update(path.relative_to(pins.PINS).as_posix().encode() + path.read_bytes())
@@ -129,8 +130,8 @@ def cache_key(kubernetes: str = "") -> str:
 
 
 def served(kubernetes: str = "") -> dict[str, str]:
-    """Return `versions`, that of Kubernetes as the API server will report it: a program of the user's own may be of
-    another version than the pinned one. Raises UsageError if it does not say."""
+    """Return `versions`, but with the version of Kubernetes that the API server will report: the user's own program may
+    have another version than the pinned one. Raises UsageError if the program does not report a version."""
     reported = versions(kubernetes)
     server = next(program for program in programs(kubernetes) if program.name == APISERVER)
     if (given := _given(server)) is not None:
@@ -151,8 +152,8 @@ def served(kubernetes: str = "") -> dict[str, str]:
 
 
 def check_minor(served: str, expected: str) -> None:
-    """Raise UsageError if an API server is not of the expected minor version: flags, features and requirements are
-    chosen by that."""
+    """Raise UsageError if an API server is not of the expected minor version, which determines flags, features and
+    requirements."""
     if pins.minor_of(served) != pins.minor_of(expected):
         raise UsageError(
             f"is Kubernetes {served}, and the cluster is one of {pins.minor_of(expected)}",
@@ -175,25 +176,25 @@ class ProgramCache:
         self._root, self._sites, self._build = root, sites, build
 
     def resolve(self, program: Program, report: ProgressReporter) -> Path:
-        """Return the path of a program; see the module's text for the order of the sources."""
+        """Return the path of a program. The module docstring lists the order of the sources."""
         if (given := _given(program)) is not None:
             return given
         with disk.errors(f"cache of programs {self._root}", HINT):
             self._sweep(program)
             if self.receipt(program) is None:
                 with locks.hold(self._lock_file(program), report, within=locks.BUILD):
-                    if self.receipt(program) is None:  # else another process was faster
+                    if self.receipt(program) is None:  # otherwise another process was faster
                         if self.path(program).exists():
                             report(program.name, "the one in the cache is not the one that was put there")
                         self._fill(program, report)
         return self.path(program)
 
     def path(self, program: Program) -> Path:
-        """Return the path of `program` in the cache, also if it is missing."""
+        """Return the path of `program` in the cache, even if the program is missing."""
         return self._root / "assets" / program.name / program.group.version / pins.platform_name() / program.name
 
     def receipt(self, program: Program) -> Receipt | None:
-        """Return the receipt of a program in the cache; None if it is missing or the program was changed."""
+        """Return the receipt of a program in the cache; None if the program is missing or was changed."""
         path = self.path(program)
         try:
             receipt = Receipt(**json.loads(path.with_name(RECEIPT).read_text()))
@@ -220,8 +221,8 @@ class ProgramCache:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _download(self, program: Program, folder: Path, report: ProgressReporter) -> list[Program]:
-        """Download the program, and all missing ones of the same archive. Return the downloaded ones; none if it has to
-        be built."""
+        """Download the program, and all missing programs of the same archive. Return the downloaded programs; an empty
+        list if the program has to be built."""
         try:
             if program.digest:
                 self._sites.probe({candidate.site for candidate in _every() if candidate.digest})
@@ -237,7 +238,7 @@ class ProgramCache:
         return same and _given(other) is None and self.receipt(other) is None
 
     def _shelve(self, program: Program, file: Path, source: str, pinned: str = "") -> None:
-        """Move a file into the cache, with its receipt, by one rename."""
+        """Move a file into the cache, together with its receipt, with one rename."""
         file.chmod(0o755)
         receipt = Receipt(source, _digest(file), file.stat().st_size, pinned)
         shelf = file.with_name(f"{file.name}.shelf")
@@ -248,7 +249,7 @@ class ProgramCache:
             _fsync(written)
         final = self.path(program).parent
         final.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(final, ignore_errors=True)  # it is damaged: an intact one would have been used
+        shutil.rmtree(final, ignore_errors=True)  # damaged, because an intact program would have been used
         shelf.rename(final)
         _fsync(final.parent)
 
@@ -259,7 +260,7 @@ class ProgramCache:
         return self._root / "scratch" / program.group.name
 
     def _sweep(self, program: Program) -> None:
-        """Remove the files of a killed run, unless another process is at work there."""
+        """Remove the files of a killed run, unless another process is working there."""
         if any(self._scratch(program).glob("*/")):
             try:
                 with FileLock(self._lock_file(program), mode=0o600).acquire(blocking=False):
@@ -268,7 +269,8 @@ class ProgramCache:
                 return
 
     def _clear(self, program: Program) -> None:
-        """Remove everything that is running or left over. The caller holds the lock, so no other process is at work."""
+        """End all processes of an earlier attempt and remove its files. The caller holds the lock, so no other process
+        is working there."""
         marker = self._marker(program)
         processes.end(lambda environment: environment.get(processes.BUILD) == marker)
         shutil.rmtree(self._scratch(program), ignore_errors=True)
@@ -305,7 +307,7 @@ def _given(program: Program) -> Path | None:
 
 
 def _digest(path: Path) -> str:
-    """Return the SHA-256 (hex) of a file of the cache. A file is read again only when it was touched: reading all
+    """Return the SHA-256 (hex) of a file in the cache. A file is only read again if it has been touched: reading all
     programs takes as long as starting one of them, and each cluster needs them."""
     now = path.stat()
     state = [now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns]
@@ -316,8 +318,8 @@ def _digest(path: Path) -> str:
             return str(noted["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - now.st_ctime_ns > SETTLED:  # else it might be touched again without a trace
-        with suppress(OSError):  # a cache that others may only read
+    if time.time_ns() - now.st_ctime_ns > SETTLED:  # otherwise another change might go unnoticed
+        with suppress(OSError):  # the cache may be read-only for this user
             disk.write(note, json.dumps({"state": state, "sha256": digest}))
     return digest
 

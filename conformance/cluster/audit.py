@@ -1,8 +1,8 @@
 """The API server's audit log: the writes, their clients and their numbers.
 
-The log contains writes, and reads only if the settings of the cluster ask for them; never leases (see
-`settings.audit_policy`). A line appears shortly after the client has its answer: count up to a mark that was taken
-while the cluster was idle. The user of a request is its actor (see `identities`).
+The log contains writes, and contains reads only if the settings of the cluster request them; it never contains requests
+for leases (see `settings.audit_policy`). A line appears shortly after the client has received its response. For an
+exact count, take the final mark while the cluster is idle. The user of a request is its actor (see `identities`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ class AuditKey(NamedTuple):
 
     @property
     def program(self) -> str:
-        """Return the program from the user agent: `kube-scheduler` of `kube-scheduler/v1.36.3 (linux/amd64) …`."""
+        """Return the program from the user agent: `kube-scheduler` from `kube-scheduler/v1.36.3 (linux/amd64) …`."""
         return self.agent.partition("/")[0]
 
 
 class AuditedRequest(NamedTuple):
-    """A request: the client as `AuditKey.program`, the response, the namespace (empty for none), the time (seconds
-    since 1970, by the server's clock), the resource as `AuditKey.resource`, the name (empty if it is to be generated),
-    the user, and, where the log has bodies (empty elsewhere), the resource version that a write led to, the request
-    body and the response body. A dry run stores nothing."""
+    """A request. `program` is the client, as in `AuditKey.program`; `code` the status code of the response; `namespace`
+    is empty for cluster-scoped objects; `at` is in seconds since 1970 by the server's clock; `resource` is as in
+    `AuditKey.resource`; `name` is empty if the server generates it. If the log has bodies, `version` is the resource
+    version after a write, `sent` the request body and `answer` the response body; otherwise they are empty. A dry run
+    stores nothing."""
 
     program: str
     code: int
@@ -60,7 +61,7 @@ class AuditedRequest(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """The writer of an accepted write. The agent is the client's own claim."""
+    """The writer of an accepted write. The client itself chooses the user agent."""
 
     user: str
     agent: str
@@ -84,7 +85,7 @@ class _Object(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     resource: str = ""
     subresource: str = ""
-    apiGroup: str = ""  # noqa: N815 - the log's own word
+    apiGroup: str = ""  # noqa: N815 - as in the log
 
     @property
     def path(self) -> str:
@@ -125,13 +126,14 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def credential(self) -> str:
-        """Return the id of the client's credential; empty if it has none."""
+        """Return the id of the client's credential; empty if the client has none."""
         return "".join(self.user.extra.credentials)
 
     @property
     def issued(self) -> str:
-        """Return the id of the token of a service account that was issued; empty if none was. An admission webhook can
-        write the annotation before the API server does, so the token itself decides if the log has it."""
+        """Return the id of the service account token that the request has issued; empty if there is none. An admission
+        webhook can write the annotation before the API server does, so the token itself is used if the log contains
+        it."""
         if self.objectRef.path != TOKENS or self.verb != "create" or self.responseStatus.code >= 300:
             return ""
         if self.responseObject and (status := _ANSWER.decode(self.responseObject).status):
@@ -174,14 +176,15 @@ _EVENT, _ANSWER = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Answer)
 _ISSUED = msgspec.json.Decoder(_Issued)
 TOKENS = "serviceaccounts/token"
 _OF_TOKENS = b'"token"'
-"""Part of the line of each request for a token: the other lines need not be decoded."""
+"""A part of every line about a token request. Other lines need not be decoded."""
 
 READS = ("get", "list", "watch")
 CONFLICT = 409
 
 
 class AuditTail:
-    """Reads a log from its present end, or from a mark. Watches are left out: clients renew them periodically."""
+    """Reads a log from its current end, or from a mark. Watches are left out, because clients renew them
+    periodically."""
 
     def __init__(self, log: AuditLog, begin: int | None = None) -> None:
         self._log, self._at = log, log.mark() if begin is None else begin
@@ -197,12 +200,12 @@ class AuditTail:
 
 
 class AuditLog:
-    """The audit log at `path`, which need not exist yet. `certificate`: the id of that of the cluster's components. All
-    methods raise HarnessError if another program than the API server has written to it."""
+    """The audit log at `path`, which need not exist yet. `certificate` is the id of the certificate of the cluster's
+    components. All methods raise HarnessError if a program other than the API server has written to the log."""
 
     def __init__(self, path: Path, certificate: str = "") -> None:
         self._log, self._identities, self._learned = Growing(path), Identities(certificate), 0
-        self._log.end()  # what it has now cannot be changed any more
+        self._log.end()  # the current content cannot be changed unnoticed from now on
 
     @classmethod
     def of(cls, cluster: Facts) -> AuditLog:
@@ -210,18 +213,19 @@ class AuditLog:
         return cls(cluster.audit_log, identities.of_certificate(cluster.pki / "admin.crt"))
 
     def mark(self) -> int:
-        """Return the present end of the log in bytes, for `begin` and `until`."""
+        """Return the current end of the log in bytes, for use as `begin` or `until`."""
         return self._log.end()
 
     def count(self, begin: int = 0, until: int | None = None, namespace: str | None = None) -> Counter[AuditKey]:
-        """Count the finished writes between two marks, accepted or not (see the code); only those in a namespace if one
-        is given."""
+        """Count the finished writes between two marks, whether accepted or rejected (see the code). If a namespace is
+        given, count only the writes in that namespace."""
         return Counter(
             event.key for event in self._finished(begin, until) if namespace in (None, event.objectRef.namespace)
         )
 
     def requests(self, begin: int = 0) -> Counter[AuditKey]:
-        """Count all requests since a mark, reads included if the cluster logs them. A watch counts when it begins."""
+        """Count all requests since a mark, including reads if the cluster logs them. A watch is counted when it
+        starts."""
         return Counter(
             event.key
             for event, _ in self.events(begin)
@@ -229,7 +233,7 @@ class AuditLog:
         )
 
     def refused(self, namespace: str, begin: int = 0) -> Counter[str]:
-        """Count the forbidden and invalid writes in a namespace since a mark, by verb and resource: the same request
+        """Count the forbidden and invalid writes in a namespace since a mark, by verb and resource. The same requests
         would be rejected again."""
         return Counter(
             f"{event.verb} {event.objectRef.path}"
@@ -238,7 +242,7 @@ class AuditLog:
         )
 
     def refusals(self, namespace: str, resource: str, begin: int = 0) -> set[int]:
-        """Return the codes with which writes of a resource in a namespace were rejected since a mark."""
+        """Return the status codes with which writes of a resource in a namespace were rejected since a mark."""
         return {
             event.responseStatus.code
             for event in self._finished(begin)
@@ -248,8 +252,8 @@ class AuditLog:
         }
 
     def refused_creations(self, namespace: str, begin: int = 0) -> list[str]:
-        """Return the messages with which the API server refused creations in a namespace since a mark, without
-        repetitions."""
+        """Return the messages with which the API server rejected creations in a namespace since a mark, without
+        duplicates."""
         messages = {
             event.responseStatus.message: None
             for event in self._finished(begin)
@@ -261,7 +265,7 @@ class AuditLog:
         return list(messages)
 
     def writers(self, plural: str, names: Collection[str], verbs: Collection[str], begin: int = 0) -> list[Writer]:
-        """Return the writers of accepted writes since a mark to cluster-scoped objects of these names, or to a whole
+        """Return the writers of accepted writes since a mark to cluster-scoped objects with these names, or to a whole
         collection."""
         return [
             Writer(event.user.username, event.userAgent)
@@ -296,8 +300,8 @@ class AuditLog:
             yield event, end
 
     def _learn(self) -> None:
-        """Record the tokens that were issued since the last call. The API server logs that before it sends the
-        token."""
+        """Record the tokens that were issued since the last call. The API server logs the issue of a token before it
+        sends the token."""
         for line, end in self._log.lines(self._learned):
             self._learned = end
             if _OF_TOKENS not in line:

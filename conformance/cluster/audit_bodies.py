@@ -1,4 +1,4 @@
-"""Writes with their bodies, from the audit log of a cluster whose settings ask for bodies."""
+"""Writes with their bodies, read from the audit log of a cluster whose settings request bodies."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _event, _answer = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Answer)
 
 @dataclass(frozen=True)
 class Write:
-    """An accepted write. `resource` is `pods` or `pods/status`; `target` is the object that it changed: group,
-    resource, namespace and name; `uid` is that of the object if the write created it, otherwise empty."""
+    """An accepted write. `resource` is `pods` or `pods/status`. `target` is the changed object: group, resource,
+    namespace and name. `uid` is the uid of the object if the write created it, otherwise empty."""
 
     user: str
     program: str

@@ -1,7 +1,8 @@
-"""Writes that are missing in the audit log, by the log of the API server.
+"""Writes that are missing from the audit log, detected in the API server's own log.
 
-An event with a body that is no JSON cannot be written: up to Kubernetes 1.36 a client can do that to its own event, by
-a server-side apply in YAML. The API server says so in its own log, with the user and the request.
+An event whose body is not JSON cannot be written to the audit log: up to Kubernetes 1.36, a client can cause this for
+its own request with a server-side apply in YAML. The API server reports it in its own log, with the user and the
+request.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from conformance.cluster import users
 
 _LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
 PIECE = 1 << 20
-"""Bytes that are read at once."""
+"""The number of bytes that are read at once."""
 LONGEST = 1 << 16
-"""Bytes of a line that are read."""
+"""The number of bytes of a line that are examined."""
 
 
 class AuditLosses:
-    """The log of an API server, read from its present end on. It is emptied when the API server starts again."""
+    """The log of an API server, read from its current end on. The log is truncated when the API server restarts."""
 
     def __init__(self, log: Path) -> None:
         self._log, self._rest = log, b""
@@ -28,7 +29,8 @@ class AuditLosses:
         self._first = ""
 
     def first(self) -> str:
-        """Return the first lost write of a user who is no component of the cluster, as a sentence; empty for none."""
+        """Return a message about the first lost write of a user who is not a component of the cluster; empty if there
+        is none."""
         try:
             file = regular.OpenFile(self._log)
         except OSError:

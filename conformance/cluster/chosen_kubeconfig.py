@@ -1,8 +1,9 @@
-"""The kubeconfig and the context of a command, chosen as kubectl chooses them: `--kubeconfig`, `$KUBECONFIG` (several
-files), or `~/.kube/config`; and `--context`.
+"""The kubeconfig and the context of a command, chosen in the same way as by kubectl: `--kubeconfig`, `$KUBECONFIG`
+(which can name several files), or `~/.kube/config`; and `--context`.
 
-Programs that are given a kubeconfig use its current context. So where another one is chosen, or the parts lie in
-several files, there is a copy of the needed entries, readable by its user only, as long as the command runs.
+Programs that are given a kubeconfig use its current context. If another context is chosen, or the parts are in several
+files, the required entries are therefore copied to a file that only this user can read, and that exists while the
+command runs.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _PATHS = {
     "clusters": ("certificate-authority",),
     "users": ("client-certificate", "client-key", "tokenFile"),
 }
-"""The fields that are paths, relative to the file that they are in."""
+"""The fields that are paths relative to the file that contains them."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A kubeconfig whose current context is the chosen one, and the options that choose it again."""
+    """A kubeconfig whose current context is the chosen one, and the options that select it again."""
 
     path: Path
     options: tuple[str, ...]
@@ -43,7 +44,7 @@ class Chosen:
 
 @contextmanager
 def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> Iterator[Chosen]:
-    """Yield the kubeconfig that the options and the environment choose. Raises UsageError, which names the missing
+    """Yield the kubeconfig that the options and the environment select. Raises UsageError, which names the missing
     entry and the files."""
     files, location = _files(given)
     contents = {file: documents.parse(file).value for file in files}
@@ -61,8 +62,8 @@ def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> 
 
 
 def minimal(files: Mapping[Path, Object], context: str, location: str) -> Object:
-    """Return a kubeconfig with one context, its cluster and its user. Of several entries of a name, the first one
-    counts; relative paths become absolute. `location` is named in errors. Raises UsageError."""
+    """Return a kubeconfig with one context, its cluster and its user. If several entries have the same name, the first
+    one is used; relative paths become absolute. `location` is named in errors. Raises UsageError."""
     entries = {kind: _named(kind, files) for kind in _KINDS}
     if context not in entries["contexts"]:
         hint = suggestion(context, entries["contexts"]) if context else "give --context"
@@ -88,7 +89,7 @@ def _files(given: Path | None) -> tuple[list[Path], str]:
     named = os.environ.get("KUBECONFIG", "")
     paths = [Path(text) for text in named.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
     location = f"KUBECONFIG {named}" if named else display_path(paths[0])
-    files = [path.absolute() for path in paths if path.is_file()]  # as kubectl: those that do not exist do not count
+    files = [path.absolute() for path in paths if path.is_file()]  # like kubectl, ignore files that do not exist
     if not files:
         raise UsageError("no such file", where=location, hint="give --kubeconfig FILE, or set KUBECONFIG")
     return files, location
@@ -120,7 +121,7 @@ def _mappings(value: object) -> Iterable[Object]:
 
 @contextmanager
 def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
-    """Keep a copy while this process needs it, and remove those of processes that were killed."""
+    """Keep a copy while this process needs it, and remove the copies of killed processes."""
     folder = state.root / "kubeconfigs"
     disk.make(folder, location=f"state folder {state.root}", hint="make it writable", mode=0o700)
     _remove_left(folder)
@@ -136,9 +137,9 @@ def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
 def _remove_left(folder: Path) -> None:
     for path in folder.iterdir():
         try:
-            pid, started, _ = path.name.removeprefix(".").split("_")  # with a dot while it is being written
+            pid, started, _ = path.name.removeprefix(".").split("_")  # starts with a dot while being written
             alive = Owner(int(pid), float(started)).alive()
-        except ValueError:  # not ours
+        except ValueError:  # not a file of the suite
             continue
         if not alive:
             path.unlink(missing_ok=True)

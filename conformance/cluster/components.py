@@ -1,6 +1,7 @@
-"""The processes of one cluster: those that kwokctl starts and records in pid files, and those beside them.
+"""The processes of one cluster: the processes that kwokctl starts and records in pid files, and the additional
+processes that the suite starts.
 
-A pid alone is never trusted: a process without the cluster's marker in its environment is not ours.
+A pid alone is never trusted: a process without the cluster's marker in its environment does not belong to the cluster.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.errors import HarnessError
 
 _children: list[subprocess.Popen[bytes]] = []
-"""Processes that may outlive their parent. They are kept so that they can be reaped."""
+"""Processes that may outlive their parent. References are kept so that the processes can be reaped."""
 
 
 GAVE_UP = "failed to wait for apiserver being healthy"
-"""The message in the log of a component that has ended because the API server did not answer in time."""
+"""The message in the log of a component that has exited because the API server did not respond in time."""
 
 
 class Components:
-    """The processes of the cluster `name` below its folder. `marker` is in the environment of all of them."""
+    """The processes of the cluster `name` below its folder. All of them have `marker` in their environment."""
 
     def __init__(self, name: str, directory: Path, marker: dict[str, str]) -> None:
         self._name, self._directory, self._marker = name, directory, marker
@@ -36,10 +37,11 @@ class Components:
         """The home directory of kwokctl."""
         self.workspace = self.home / "clusters" / name
         self._verified: dict[str, tuple[psutil.Process, float]] = {}
-        """Component → the process that was last verified to be of the cluster, with its start time."""
+        """Maps a component to its last process that was verified to belong to the cluster, and the start time of that
+        process."""
 
     def named(self) -> dict[str, int]:
-        """Return component → pid of all components that were started, including dead ones."""
+        """Map all components that have been started to their pids, including dead components."""
         pids = {}
         for file in sorted((self.workspace / "pids").glob("*.pid")):
             if (pid := _pid_in(file)) is not None:
@@ -47,8 +49,8 @@ class Components:
         return pids
 
     def process(self, component: str) -> psutil.Process | None:
-        """Return the running process of a component; None if it is dead. Its environment is read once: a pid and a
-        start time identify a process for ever."""
+        """Return the running process of a component; None if it is dead. The environment of a process is read only
+        once, because a pid together with a start time identifies a process permanently."""
         pid = _pid_in(self.workspace / "pids" / f"{component}.pid")
         started = processes.identity(pid) if pid is not None else None
         if pid is None or started is None:
@@ -60,13 +62,13 @@ class Components:
             process = psutil.Process(pid)
             if not self.is_mine(process.environ()):
                 return None
-        except psutil.Error:  # gone, or another process with the same pid
+        except psutil.Error:  # the process is gone, or its pid was reused
             return None
         self._verified[component] = process, started
         return process
 
     def alive(self) -> dict[str, int]:
-        """Return component → pid of the running components."""
+        """Map the running components to their pids."""
         return {name: pid for name, pid in self.named().items() if self.process(name) is not None}
 
     def is_mine(self, environment: Mapping[str, str]) -> bool:
@@ -74,21 +76,21 @@ class Components:
         return environment.get(processes.CLUSTER) == self._marker[processes.CLUSTER]
 
     def forget_dead(self) -> None:
-        """Remove the pid files of dead components: kwokctl takes a zombie, or another process with the pid, for running
-        (FC-026)."""
+        """Remove the pid files of dead components, because kwokctl takes a zombie, or another process with the same
+        pid, for a running component (FC-026)."""
         for name in self.named().keys() - self.alive().keys():
             (self.workspace / "pids" / f"{name}.pid").unlink(missing_ok=True)
 
     def require_alive(self) -> None:
-        """Raise HarnessError if a component that was started is dead: nothing restarts it. One that has given up is
-        left for the caller to start again."""
+        """Raise HarnessError if a component that was started is dead, because nothing restarts it. A component that has
+        given up is left to the caller, who can restart it."""
         for name, pid in self.named().items():
             if processes.identity(pid) is None and not self._has_given_up(name):
                 raise self.failure(f"{name} died: {last_words(self.log(name))}")
 
     def given_up(self) -> list[str]:
-        """Return the dead components that have waited in vain for the API server: kube-controller-manager does so for
-        10 s, and on a busy machine the API server may need longer."""
+        """Return the dead components that have given up waiting for the API server. kube-controller-manager gives up
+        after 10 s, and on a busy machine the API server may need longer."""
         return [
             name for name, pid in self.named().items() if processes.identity(pid) is None and self._has_given_up(name)
         ]
@@ -105,21 +107,21 @@ class Components:
         return HarnessError(problem, where=f"cluster {self._name}")
 
     def start_startup_order(self, server: str, metrics: int, objects: Path | None) -> None:
-        """Start the process that plays waiting init containers, serves metrics on the port `metrics` unless that is 0,
-        and creates the `objects` of a file in each namespace. kwokctl does not know it; otherwise it is a component
-        like the others."""
+        """Start the process that simulates waiting init containers, serves metrics on the port `metrics` unless it is
+        0, and creates the `objects` of a file in each namespace. kwokctl does not start this process; apart from that
+        it is a component like the others."""
         command = kubelet.command(server, self.workspace / "pki", metrics, objects)
         process = self.spawn(command, self.log(kubelet.COMPONENT))
         (self.workspace / "pids" / f"{kubelet.COMPONENT}.pid").write_text(str(process.pid))
 
     def spawn(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start a process of the cluster that outlives this one."""
+        """Start a process of the cluster that outlives this process."""
         process = self._popen(command, log, os.environ | self._marker)
         _children.append(process)
         return process
 
     def kwokctl(self, assets: Assets, kubectl: Path, *arguments: str) -> None:
-        """Run kwokctl. Raises HarnessError if it fails, or if a component dies meanwhile."""
+        """Run kwokctl. Raises HarnessError if kwokctl fails, or if a component dies meanwhile."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
         environment |= self._marker | {
             "KWOK_WORKDIR": str(self.home),
@@ -130,10 +132,10 @@ class Components:
         process = self._popen([str(assets.kwokctl), "--name", self._name, *arguments], output, environment)
         try:
             while process.poll() is None:
-                self.require_alive()  # kwokctl itself would go on for two minutes (FC-023)
+                self.require_alive()  # kwokctl itself would wait for two minutes (FC-023)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=0.1)
-        except BaseException:  # Ctrl-C included
+        except BaseException:  # including Ctrl-C
             process.kill()
             process.wait()
             raise
@@ -149,13 +151,13 @@ class Components:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                umask=0o077,  # FC-022: kwokctl writes keys for everybody to read
-                start_new_session=True,  # Ctrl-C on the terminal is for this process, which ends the whole cluster
+                umask=0o077,  # FC-022: kwokctl writes keys that everyone can read
+                start_new_session=True,  # Ctrl-C is only for this process, which ends the whole cluster
             )
 
 
 def _pid_in(file: Path) -> int | None:
-    """Return the pid in a file; None if there is none, since the component is being started again."""
+    """Return the pid in a file; None if the file has none because the component is being restarted."""
     with suppress(OSError):
         text = regular.OpenFile(file).at(0, 32)
         return int(text) if text.isdigit() else None
@@ -168,6 +170,6 @@ def reap() -> None:
 
 
 def last_words(log: Path, length: int = 400) -> str:
-    """Return the last characters of a file, on one line."""
+    """Return the last characters of a file, in one line."""
     text = log.read_text(errors="replace").strip()
     return " | ".join(line.strip() for line in text[-length:].splitlines()) or "(empty)"

@@ -1,7 +1,7 @@
 """A cluster: etcd, API server, controller manager, scheduler and KWOK as plain processes on loopback.
 
-It is started through kwokctl's binary runtime and ended by the suite itself, by the marker that every process of the
-cluster has. (kwokctl trusts pid files, which are wrong after a reused pid or a zombie: FC-026.)
+kwokctl's binary runtime starts the cluster. The suite itself ends the cluster's processes, which it finds by the marker
+that all of them have. (kwokctl trusts pid files, which are wrong after a reused pid or a zombie: FC-026.)
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["Cluster", "ClusterSettings", "find", "list_clusters"]
 
 _CANNOT_LIST = re.compile(r'failed to list [^"]+')
 MIN_FREE_BYTES = 64 << 20
-"""Bytes that etcd allocates at once: with less free space, a start fails because of the disk."""
+"""Bytes that etcd allocates at once. With less free space, a start fails because of the disk."""
 
 
 class Cluster(Facts):
     """A cluster that is, or was, running. Created by `Cluster.up`, `find` or `list_clusters`.
 
-    `monitor` observes its components and their health.
+    `monitor` observes the cluster's components and their health.
     """
 
     def __init__(self, state: StateRoot, record: ClusterRecord) -> None:
@@ -67,9 +67,9 @@ class Cluster(Facts):
     ) -> Cluster:
         """Start a new cluster and return when it is healthy, in about 4 s if the programs are in the cache.
 
-        `owner`: whether it belongs to this process, so that prune removes it once this process is gone. Raises
-        UsageError (name or port taken, state folder full or read-only) or HarnessError (it did not start); then nothing
-        of it is left.
+        `owner`: the cluster belongs to this process, so `prune` removes the cluster once this process is gone. Raises
+        UsageError (name or port taken, state folder full or read-only) or HarnessError (the cluster did not start); in
+        both cases nothing of the cluster is left.
         """
         settings, state = settings or ClusterSettings(), state or StateRoot()
         me = Owner.this_process()
@@ -94,7 +94,7 @@ class Cluster(Facts):
             )
         state.require_new(name)
         state.require()
-        assets = resolve_all(report, settings.kubernetes)  # it may take minutes, so it comes after what may be wrong
+        assets = resolve_all(report, settings.kubernetes)  # may take minutes, so simple mistakes are checked before
         minor = minor_of(record.versions[KUBERNETES])
         enabled = features.of_programs(settings.features, minor, assets.program)
         state.add(record, report)
@@ -110,21 +110,22 @@ class Cluster(Facts):
                 asyncio.run(cluster._wait_for_metrics())
             if settings.preflight:
                 cluster._prove(settings, enabled, report)
-        except BaseException as error:  # Ctrl-C included
+        except BaseException as error:  # including Ctrl-C
             try:
                 if isinstance(error, HarnessError):
-                    state.require(MIN_FREE_BYTES)  # on a full disk components die with messages of their own
+                    state.require(MIN_FREE_BYTES)  # on a full disk, the errors of components are misleading
             finally:
                 cluster.down()
             raise
         return cluster
 
     def kill(self, component: str) -> None:
-        """Send SIGKILL to one component and return when it is gone. Raises UsageError if it is not running."""
+        """Send SIGKILL to one component and return when it is gone. Raises UsageError if the component is not
+        running."""
         processes.end_one(psutil.Process(self._running(component)[component]))
 
     def start(self, report: ProgressReporter = silent) -> None:
-        """Start the dead components and wait until all are healthy. Data and versions are kept (FC-025)."""
+        """Start the dead components and wait until all components are healthy. Data and versions are kept (FC-025)."""
         self._start_dead(self._own_assets(report), report)
 
     def restart(self, report: ProgressReporter = silent) -> None:
@@ -134,9 +135,9 @@ class Cluster(Facts):
 
     @contextmanager
     def without(self, *components: str, report: ProgressReporter = silent) -> Iterator[None]:
-        """Kill components, and start everything that is dead when the block ends. Raises UsageError if one does not
-        run."""
-        assets = self._own_assets(report)  # first: an error in them must not kill anything
+        """Kill components, and start all dead components when the block ends. Raises UsageError if a component is not
+        running."""
+        assets = self._own_assets(report)  # first, so that an error here kills nothing
         self._running(*components)
         try:
             for component in components:
@@ -147,26 +148,28 @@ class Cluster(Facts):
 
     @contextmanager
     def busy(self, report: ProgressReporter = silent) -> Iterator[None]:
-        """Hold the lock of the cluster: prune does not take it for dead meanwhile, and no other process stops
-        components. Raises UsageError if another process holds it for too long."""
+        """Hold the lock of the cluster: meanwhile `prune` does not consider the cluster dead, and no other process
+        stops components. Raises UsageError if another process holds the lock for too long."""
         with locks.hold(self.lock, report):
             yield
 
     def learn_new_kinds(self) -> None:
-        """Make kube-controller-manager learn the kinds that were installed after its start, which takes half a second.
-        Its garbage collector looks for new kinds only every 30 s; until then orphans of new kinds remain."""
+        """Restart kube-controller-manager, so that it learns the kinds that were installed after its start, which takes
+        half a second. Its garbage collector checks for new kinds only every 30 s, and until then orphans of new kinds
+        remain."""
         self.kill(COMPONENTS[Port.CONTROLLER_MANAGER])
         self.start()
 
     def release(self, owner: Owner | None = None) -> Cluster:
-        """Let the cluster outlive this process: from now on only `down` ends it, or the end of its new owner."""
+        """Let the cluster outlive this process: from now on only `down` or the end of its new owner ends the
+        cluster."""
         self.record = self._state.update(self.record, owner=owner)
         return self
 
     def plays(
         self, implementation: str, roles: Mapping[str, Owner], descriptor: Path, settings: Mapping[str, str]
     ) -> None:
-        """Record the implementation that was started on the cluster: for `list`, and to start it again."""
+        """Record the implementation that was started on the cluster, so that it can be listed and restarted."""
         self.record = self._state.update(
             self.record,
             implementation=implementation,
@@ -176,15 +179,16 @@ class Cluster(Facts):
         )
 
     def down(self) -> list[str]:
-        """End every process of the cluster and remove its files. Return the ended processes. Safe to call again."""
+        """End every process of the cluster, remove its files, and return the ended processes. May be called
+        repeatedly."""
         ended = owner_watch.take_down(self._state, self.name, self.uid)
         reap()
         return ended
 
-    # -- within --------------------------------------------------------------------------------------------------
+    # -- details -------------------------------------------------------------------------------------------------
 
     def _running(self, *components: str) -> dict[str, int]:
-        """Return component → pid of all that run. Raises UsageError if one of `components` does not."""
+        """Map all running components to their pids. Raises UsageError if one of `components` is not running."""
         pids = self.monitor.pids()
         for component in components:
             if component not in pids:
@@ -215,10 +219,10 @@ class Cluster(Facts):
             clash = self.monitor.port_clash()
             if clash and not settings.apiserver_port:
                 processes.end(self._components.is_mine)
-                # The claim of this block stays until `down`, so that the next attempt gets another one.
+                # The claim of this block is kept until `down`, so that the next attempt gets another block.
                 shutil.rmtree(
                     self._components.home, ignore_errors=True
-                )  # FC-027: else its old configuration is used again
+                )  # FC-027: otherwise the old configuration is used again
                 raise _PortClash(clash, where=f"cluster {self.name}") from error
             if settings.features and (mistake := self._mistake()) is not None:
                 raise mistake from error
@@ -241,7 +245,7 @@ class Cluster(Facts):
             self._start_startup_order()
         self._wait_until_healthy(assets, report)
         if kwok not in alive:
-            # It plays no node until the lease of its predecessor has expired, after up to 200 s (FC-081).
+            # KWOK simulates no node until the lease of its predecessor has expired, after up to 200 s (FC-081).
             self.kill(kwok)
             asyncio.run(self._release_nodes())
             self._start_processes(assets)
@@ -254,7 +258,7 @@ class Cluster(Facts):
         self._components.kwokctl(assets, self.kubectl, "start", "cluster")
 
     async def _release_nodes(self) -> None:
-        """Delete the leases of all nodes, so that another KWOK can play them at once."""
+        """Delete the leases of all nodes, so that another KWOK can simulate the nodes immediately."""
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             await client.request("DELETE", LEASES.path("kube-node-lease"))
 
@@ -270,7 +274,7 @@ class Cluster(Facts):
             await metrics.wait_until_served(client)
 
     async def _install_addons(self) -> None:
-        from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none
+        from conformance.cluster.addons import metrics  # slow to import, rarely needed
 
         async with Client.from_kubeconfig(self.kubeconfig, user_agent="grove-conformance") as client:
             for storage_class in volumes.storage_classes():
@@ -296,7 +300,7 @@ class Cluster(Facts):
         asyncio.run(prove())
 
     def _mistake(self) -> UsageError | None:
-        """Return the mistake about features for which a component has ended."""
+        """Return the mistake in the features that made a component exit."""
         for component in features.COMPONENTS:
             if self.monitor.process(component) is None and (log := self.monitor.log(component)).exists():
                 mistake = features.explanation(component, log.read_text(errors="replace"))
@@ -305,7 +309,7 @@ class Cluster(Facts):
         return None
 
     def _last_error(self, component: str) -> str:
-        """Return the last complaint of a component about an API that it cannot list; empty if there is none."""
+        """Return a component's last error about an API that it cannot list; empty if there is none."""
         complaints = _CANNOT_LIST.findall(self.monitor.log(component).read_text(errors="replace"))
         return str(complaints[-1]) if complaints else ""
 
@@ -323,7 +327,8 @@ class Cluster(Facts):
 
 
 class _PortClash(HarnessError):
-    """Another process took a port between our test of it and the start of a component: try another block."""
+    """Another process took a port between the check of the port and the start of a component. The start is repeated
+    with another block."""
 
 
 def list_clusters(state: StateRoot | None = None) -> list[Cluster]:

@@ -1,4 +1,4 @@
-"""Download official releases: files, archives with one or several programs, and images."""
+"""Downloads of official releases: files, archives with one or several programs, and images."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from conformance.cluster.transfer import Transfers
 
 
 def fetch(programs: Sequence[Program], folder: Path, sites: Sites, report: ProgressReporter) -> None:
-    """Download programs of one release file or image, verify it, and write each to a file of its name in `folder`.
+    """Download programs from one release file or image, verify the download, and write each program to a file with its
+    name in `folder`.
 
-    Raises Unavailable (not available, or its digest is not pinned) or ChecksumMismatch.
+    Raises Unavailable (the download is not available, or its digest is not pinned) or ChecksumMismatch.
     """
     first = programs[0]
     if not first.digest:

@@ -1,7 +1,7 @@
-"""The data of an etcd that does not run: copy them, and replace them by a copy.
+"""The data of an etcd that is not running: they are copied, and replaced with a copy.
 
-Invariant: whenever a replacement is interrupted, one complete set of data is there, the old or the new one. `whole`
-says where, and `finish` puts it in its place. A copy is filled under another name and renamed.
+Invariant: whenever a replacement is interrupted, one complete set of data remains, either the old or the new one.
+`whole` returns its location, and `finish` moves it to its place. A copy is filled under another name and then renamed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from pathlib import Path
 DATA = "etcd"
 """The folder with the data in the workspace of a cluster."""
 DATABASE = Path(DATA, "member", "snap", "db")
-"""The file in the workspace of which etcd's quota limits the size."""
+"""The file in the workspace whose size etcd's quota limits."""
 _UNUSED = shutil.ignore_patterns("*.tmp")
-"""etcd allocates its next log file in advance: 64 MB of zeros."""
+"""Not copied: etcd preallocates its next log file, which is 64 MB of zeros."""
 
 
 def size(folder: Path) -> int:
-    """Return the bytes of all files in a folder."""
+    """Return the total size in bytes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def whole(target: Path) -> Path | None:
-    """Return the place of the complete data of `target`, also if a replacement was interrupted."""
+    """Return the location of the complete data of `target`, even if a replacement was interrupted."""
     return next((path for path in (target, _new(target)) if path.exists()), None)
 
 
 def stage(source: Path, target: Path) -> None:
-    """Copy data to a place beside `target`, completely or not at all. Raises OSError."""
+    """Copy data to a location next to `target`, completely or not at all. Raises OSError."""
     filling = _filling(target)
     for left_over in (_new(target), filling):
         shutil.rmtree(left_over, ignore_errors=True)
@@ -41,7 +41,7 @@ def stage(source: Path, target: Path) -> None:
 
 
 def replace(target: Path) -> None:
-    """Put the staged data in the place of those at `target`, if there are any. No etcd may run on them. Raises
+    """Replace the data at `target`, if there are any, with the staged data. No etcd may be running on them. Raises
     OSError."""
     if target.exists():
         shutil.rmtree(_old(target), ignore_errors=True)
@@ -50,13 +50,13 @@ def replace(target: Path) -> None:
 
 
 def remove(target: Path) -> None:
-    """Remove data: at once, or not at all. Raises OSError."""
+    """Remove data completely, or not at all. Raises OSError."""
     target.rename(_old(target))
     finish(target)
 
 
 def finish(target: Path) -> None:
-    """Finish a replacement that was interrupted after the old data were moved away, and remove its remains.
+    """Finish a replacement that was interrupted after the old data had been moved away, and remove what is left of it.
     Raises OSError."""
     if not target.exists() and _new(target).exists():
         _new(target).rename(target)
@@ -65,8 +65,8 @@ def finish(target: Path) -> None:
 
 
 def interrupted(folder: Path) -> set[Path]:
-    """Return the targets in a folder of which an interrupted replacement has left something. Their names have no
-    dots."""
+    """Return the targets in a folder for which an interrupted replacement has left files. The names of targets contain
+    no dots."""
     return {folder / path.name.strip(".").partition(".")[0] for path in folder.glob("*") if "." in path.name}
 
 

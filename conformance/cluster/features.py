@@ -1,7 +1,7 @@
-"""Features of Kubernetes that are off by default: named sets of them (`fixtures/features/`), feature gates, and API
-versions.
+"""Features of Kubernetes that are disabled by default: named sets of features (`fixtures/features/`), feature gates,
+and API versions.
 
-Pure, except that it reads the sets, and that `known_gates` asks a program which gates it knows.
+Pure, except that the sets are read from files, and that `known_gates` asks a program which gates it knows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GatesOf = Callable[[str], frozenset[str]]
 
 @dataclass(frozen=True)
 class Requested:
-    """The features that a user asks for, as on the command line: presets, gates such as `Gate=true` or
+    """The features that a user requests, as on the command line: presets, gates such as `Gate=true` or
     `kube-scheduler:Gate=true`, and API versions such as `scheduling.k8s.io/v1beta1=true`."""
 
     presets: tuple[str, ...] = ()
@@ -41,38 +41,40 @@ class Requested:
         return bool(self.presets or self.gates or self.runtime_config)
 
     def options(self) -> list[str]:
-        """Return the options of a command that request the same."""
+        """Return the command options that request the same features."""
         groups = ((PRESET, self.presets), (GATES, self.gates), (RUNTIME_CONFIG, self.runtime_config))
         return [word for option, values in groups for value in values for word in (option, value)]
 
 
 NOTHING = Requested()
-"""No features beside those that are on by default."""
+"""No features other than those that are enabled by default."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a cluster: gates by component and name, and API versions by name, each on or off."""
+    """The features of a cluster: gates by component and name, and API versions by name, each enabled or disabled."""
 
     gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
 
     def flags(self) -> dict[str, dict[str, str]]:
-        """Return component → flag → value."""
+        """Map components to their flags, and the flags to their values."""
         flags = {component: {"feature-gates": _joined(gates)} for component, gates in self.gates.items() if gates}
         if self.runtime_config:
             flags.setdefault(APISERVER, {})["runtime-config"] = _joined(self.runtime_config)
         return flags
 
     def on(self, gate: str) -> bool:
-        """Return whether any component has the gate on: then all that need it must have it."""
+        """Return whether the gate is enabled in any component, so that all components that need it must have it."""
         return any(gates.get(gate, False) for gates in self.gates.values())
 
 
 def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -> Features:
-    """Return the requested features for a minor version of Kubernetes. What is named later, or by itself, wins.
+    """Return the requested features for a minor version of Kubernetes. Later settings override earlier ones, and
+    individual settings override presets.
 
-    A gate without a component is for each component that knows it, or for all if that is unknown. Raises UsageError.
+    A gate without a component applies to each component that knows the gate, or to all components if that is unknown.
+    Raises UsageError.
     """
     gates: dict[str, dict[str, bool]] = {}
     runtime_config: dict[str, bool] = {}
@@ -94,7 +96,7 @@ def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -
 
 
 def of_programs(requested: Requested, minor: str, program: Callable[[str], Path]) -> Features:
-    """Return the requested features for programs, given by component. Raises UsageError."""
+    """Return the requested features for programs, which are given by component. Raises UsageError."""
     return resolve(requested, minor, lambda component: known_gates(program(component)))
 
 
@@ -122,7 +124,7 @@ def read(path: Path) -> dict[str, Features]:
 
 
 def known_gates(program: Path) -> frozenset[str]:
-    """Return the feature gates in the help of a component: those that are neither settled nor deprecated."""
+    """Return the feature gates in the help of a component, which omits gates that are GA or deprecated."""
     try:
         done = subprocess.run([str(program), "--help"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -131,7 +133,7 @@ def known_gates(program: Path) -> frozenset[str]:
 
 
 def explanation(component: str, log: str) -> UsageError | None:
-    """Return the mistake for which a component ended, if its log has one about features (WL37-E06)."""
+    """Return the mistake in the features because of which a component exited, if its log shows one (WL37-E06)."""
     if match := re.search(r"unrecognized feature gate: (\w+)", log):
         problem = f"{component} does not know the feature gate {match[1]}"
         return UsageError(problem, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")
@@ -148,7 +150,7 @@ def explanation(component: str, log: str) -> UsageError | None:
 
 
 def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield text, component (may be empty), name and value of each switch."""
+    """Yield the text, the component (may be empty), the name and the value of each switch."""
     for text in (part.strip() for given in texts for part in given.split(",")):
         match = _SWITCH.fullmatch(text)
         if match is None:

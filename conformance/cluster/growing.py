@@ -1,6 +1,7 @@
-"""A file that one program appends to, and no other program may change.
+"""A file to which one program appends, and which no other program may change.
 
-It is read as it grows. Of each piece a digest is kept: one that reads otherwise later was changed, and is not believed.
+The file is read as it grows, and a digest of each piece is kept: a piece whose content differs later was changed and is
+not trusted.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from conformance import regular
 from conformance.errors import HarnessError
 
 PIECE = 1 << 16
-"""Bytes of a piece."""
+"""The size of a piece in bytes."""
 LONGEST = 32 << 20
-"""Maximum bytes of a line. An object has at most 1.5 MiB, and a line has at most two of it."""
+"""Maximum number of bytes in a line. An object has at most 1.5 MiB, and a line contains at most two copies of it."""
 
 
 class Growing:
-    """The file at `path`, which need not exist yet. All methods raise HarnessError if it was changed."""
+    """The file at `path`, which need not exist yet. All methods raise HarnessError if the file was changed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: regular.OpenFile | None = None
         self._end = 0
         self._digests: list[bytes] = []
-        """Of each whole piece."""
+        """The digests of the complete pieces."""
         self._last = hashlib.blake2b()
-        """Of what there is of the last piece."""
+        """The digest of the last, incomplete piece."""
 
     def end(self) -> int:
-        """Read what was appended since the last call. Return the present end."""
+        """Read what was appended since the last call, and return the current end."""
         if self._file is None:
             try:
                 self._file = regular.OpenFile(self._path)
@@ -54,10 +55,10 @@ class Growing:
         return self._end
 
     def lines(self, begin: int) -> Iterator[tuple[bytes, int]]:
-        """Yield the complete lines that begin at or after `begin`, each with the offset of its end. `begin` may be
-        inside a line: a server does not write lines atomically."""
+        """Yield the complete lines that start at or after `begin`, each with the offset of its end. `begin` may be
+        inside a line, because a server does not write lines atomically."""
         self.end()
-        place = max(0, begin - 1)  # the end of the line before, if no line is cut
+        place = max(0, begin - 1)  # the end of the previous line, unless `begin` is inside a line
         rest, skipping = b"", begin > 0
         for piece in self._pieces(place):
             lines = (rest + piece).splitlines(keepends=True)

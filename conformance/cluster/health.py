@@ -27,7 +27,7 @@ COMPONENTS = {
 
 
 class Health:
-    """Health checks of one cluster. `pki` is the folder with the administrator's certificate; it may not exist yet.
+    """Health checks of one cluster. `pki` is the folder with the administrator's certificate; it need not exist yet.
 
     Connections are kept open until `close`. Two threads may check different components at the same time.
     """
@@ -43,7 +43,7 @@ class Health:
             self._connections.popitem()[1].close()
 
     def complaint(self, components: list[Port]) -> str:
-        """Return the first complaint about `components`, including the service account of new pods; empty if all are
+        """Return the first complaint about `components` or about the service account of new pods; empty if all are
         healthy."""
         for port in components:
             if reason := self.ask(port):
@@ -59,7 +59,7 @@ class Health:
         return str(json.loads(body)["gitVersion"]).removeprefix("v")
 
     def ask(self, port: Port) -> str:
-        """Return the complaint about one component; empty if it is healthy. Takes at most two seconds."""
+        """Return the complaint about one component; empty if the component is healthy. Takes at most two seconds."""
         try:
             status, body = self._get(port, _PATHS[port])
         except (OSError, http.client.HTTPException) as error:
@@ -94,7 +94,7 @@ class Health:
 
     def _client(self, port: Port) -> ssl.SSLContext:
         if port is not Port.APISERVER:
-            # These two create a certificate at each start, and their health needs no identity.
+            # The other two components create a certificate at each start, and their health checks need no identity.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -1,16 +1,16 @@
-"""The actor of a request, by its credential.
+"""The actor of a request, determined by its credential.
 
-A user name is no proof: a client that may ask for the token of a service account, or store a Secret that gets one, can
-act as a controller of Kubernetes. But the audit log has an id of the credential of each request, and of each token that
-the API server issues on request. So a component is believed only with a credential of its own, however another one was
-obtained:
+A user name is not a proof: a client that may request the token of a service account, or store a Secret that gets one,
+can act as a controller of Kubernetes. However, the audit log contains an id for the credential of each request, and for
+each token that the API server issues on request. Therefore a component is trusted only if it has its own credential,
+regardless of how another credential was obtained:
 
-- the components of kwokctl with their certificate, whose id is its digest;
-- the API server without an id, when it asks itself;
-- controllers with tokens that a component with a credential of its own has asked for. A token of a Secret has no id.
+- the components of kwokctl have their certificate, whose id is its digest;
+- the API server has no id when it sends requests to itself;
+- controllers have tokens that a component with its own credential has requested. A token from a Secret has no id.
 
-Any other request in the name of a component is the act of the user who asked for the token, or of an unknown one. An
-unused credential has no actor: operators may store tokens.
+The actor of any other request in the name of a component is the user who requested the token, or an unknown user. A
+token that is requested but never used is no offence, because operators may store tokens.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ UNKNOWN = "unknown"
 
 
 class Identities:
-    """The credentials of the components of a cluster. `certificate`: the id of kwokctl's."""
+    """The credentials of the components of a cluster. `certificate` is the id of kwokctl's certificate."""
 
     def __init__(self, certificate: str = "") -> None:
         self._own_credentials = {(users.COMPONENT, certificate), (users.SERVER, "")}
         self._requesters: dict[str, str] = {}
 
     def issued(self, token: str, requester: str) -> None:
-        """Record the actor of the request for a token, by the id of the token."""
+        """Record who requested a token, by the id of the token."""
         self._requesters.setdefault(token, requester)
 
     def actor(self, user: str, credential: str) -> str:
-        """Return the user who is the actor of a request. `credential`: its id, empty if it has none."""
+        """Return the user who is the actor of a request. `credential` is the id of the request's credential, or
+        empty."""
         if not users.is_component(user) or (user, credential) in self._own_credentials:
             return user
         requester = self._requesters.get(credential, "") if credential else ""
@@ -60,7 +61,7 @@ _CLAIMS = msgspec.json.Decoder(_Claims)
 
 
 def of_token(token: str) -> str:
-    """Return the id of a token that the API server has issued. Raises ValueError or MsgspecError for anything else."""
+    """Return the id of a token that the API server has issued. Raises ValueError or MsgspecError for any other text."""
     _, claims, _ = token.split(".")
     text = base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))
     return f"JTI={_CLAIMS.decode(nesting.bounded(text, 'a token')).jti}"

@@ -1,6 +1,6 @@
-"""Take programs out of an official image: index, manifest and layer, each verified by its digest.
+"""Extraction of programs from an official image: index, manifest and layers, each verified by its digest.
 
-OCI distribution API, without any other program. Pure, except `fetch`.
+Uses the OCI distribution API, without any other program. Pure, except for `fetch`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 
 
 def fetch(program: Program, members: Mapping[str, Path], platform: str, transfers: Transfers) -> None:
-    """Write members of the image of `program` (path in the image → file to write). Raises Unavailable or
-    ChecksumMismatch."""
+    """Write members of the image of `program` to files (`members` maps a path in the image to a file). Raises
+    Unavailable or ChecksumMismatch."""
     scratch = next(iter(members.values())).with_name("download")
 
     def document(digest: str, kinds: str) -> Any:
@@ -57,7 +57,7 @@ def manifest_digest(index: Any, platform: str) -> str:
 
 
 def layer_digests(manifest: Any) -> Iterator[str]:
-    """Yield the digests of the layers, the uppermost first: that is where an image has its program. Raises
+    """Yield the digests of the layers, the topmost layer first, because an image has its program there. Raises
     Unavailable."""
     for entry in reversed(_list(manifest, "layers")):
         yield _digest(entry)

@@ -1,4 +1,4 @@
-"""The kubeconfigs of a cluster of ours: one for people, and one for each user of `users.py`."""
+"""The kubeconfigs of a cluster of the suite: one for people, and one for each user of `users.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from conformance.cluster.users import ADMINISTRATOR, MASTERS, SUITE
 
 VALID = datetime.timedelta(days=3650)
 SKEW = datetime.timedelta(hours=1)
-"""The clock of a machine that just woke up may step back: a certificate is valid from shortly before its creation."""
+"""A certificate is valid from shortly before its creation, because the clock of a machine that has just woken up may be
+set back."""
 
 
 def write(facts: Facts) -> None:
@@ -28,7 +29,8 @@ def suite(facts: Facts) -> Path:
 
 
 def role(facts: Facts, name: str) -> Path:
-    """Return the kubeconfig of an implementation's role, which may do nothing until it is bound to a ClusterRole."""
+    """Return the kubeconfig of an implementation's role. The role has no permissions until it is bound to a
+    ClusterRole."""
     return _of(facts, name)
 
 
@@ -42,7 +44,7 @@ def _of(facts: Facts, user: str, *groups: str) -> Path:
 
 
 def _write(facts: Facts, path: Path, user: str, *groups: str) -> None:
-    """Write a kubeconfig (0600) with the certificates embedded."""
+    """Write a kubeconfig (mode 0600) with the certificates embedded."""
     certificate, key = _certificate(facts, user, groups)
     name = f"grove-conformance-{facts.name}"
     cluster = {"server": facts.server, "certificate-authority-data": _text((facts.pki / "ca.crt").read_bytes())}
@@ -61,7 +63,7 @@ def _write(facts: Facts, path: Path, user: str, *groups: str) -> None:
 
 def _certificate(facts: Facts, user: str, groups: tuple[str, ...]) -> tuple[bytes, bytes]:
     """Return a client certificate, signed by the authority of the cluster, and its key. Takes a few milliseconds."""
-    from cryptography import x509  # here: its import takes longer than most commands
+    from cryptography import x509  # its import takes longer than most commands
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import (
@@ -72,7 +74,7 @@ def _certificate(facts: Facts, user: str, groups: tuple[str, ...]) -> tuple[byte
     )
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-    # kwokctl has just made the key: to validate it would take longer than all the rest.
+    # kwokctl has just created the key. Its validation would take longer than everything else here.
     authority = load_pem_private_key((facts.pki / "ca.key").read_bytes(), None, unsafe_skip_rsa_key_validation=True)
     assert isinstance(authority, rsa.RSAPrivateKey), "kwokctl makes RSA keys (FC-022)"
     # The authority's own certificate has the serial number 0, which is not allowed.

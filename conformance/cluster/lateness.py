@@ -1,7 +1,7 @@
-"""Record the times in which a machine was too slow for a verdict: the suite woke late, or a component answered late.
+"""The times in which a machine was too slow for a verdict: the suite woke up late, or a component responded late.
 
-A late answer counts from the request until the next request that is answered in time: what happens between two
-requests is as slow as they are.
+A delay lasts from the late request until the next request that is answered in time, because everything that happens
+between two requests is as slow as they are.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 LIMIT = 2.0
-"""Seconds that an answer to a health check, or a wake-up of the suite, takes on a machine that is too slow. It takes
-milliseconds on one that is not; limits of scenes are made for dozens of requests, one after the other."""
+"""Seconds for a response to a health check, or for a wake-up of the suite, from which a machine counts as too slow.
+Normally both take milliseconds. The limits of scenes allow for dozens of consecutive requests."""
 
 
 @dataclass(frozen=True)
 class Delay:
     """A time in which the machine was too slow, in seconds of the monotonic clock. `end` is None while it lasts;
-    `worst` is the longest delay, 0 if the component answered in time that it is not well."""
+    `worst` is the longest delay, or 0 if the component responded in time but was not healthy."""
 
     component: str
     worst: float
@@ -31,7 +31,7 @@ class Delay:
 
 
 class Lateness:
-    """The times in which something was late. Any thread may write and read."""
+    """The times in which something was late. Any thread may write and read them."""
 
     def __init__(self, limit: float = LIMIT) -> None:
         self._limit = limit
@@ -40,7 +40,8 @@ class Lateness:
         self._lock = threading.Lock()
 
     def answered(self, component: str, begin: float, end: float, well: bool = True) -> None:
-        """Note a request at `begin` that has its answer at `end`. A complaint is no answer in time."""
+        """Record a request that was sent at `begin` and answered at `end`. A complaint does not count as an answer in
+        time."""
         with self._lock:
             lasting = self._lasting.pop(component, None)
             if not well or end - begin >= self._limit:
@@ -51,7 +52,7 @@ class Lateness:
                 self._past.append(replace(lasting, end=begin))
 
     def woke(self, component: str, begin: float, end: float) -> None:
-        """Note a span in which a thread was to run and did not."""
+        """Record a span in which a thread should have run and did not."""
         if end - begin >= self._limit:
             with self._lock:
                 self._past.append(Delay(component, end - begin, begin, end))
@@ -64,7 +65,7 @@ class Lateness:
         return sorted(overlapping, key=lambda span: -span.worst)
 
     def seconds(self, begin: float, now: float) -> float:
-        """Return for how many seconds from `begin` until now something was late."""
+        """Return the number of seconds between `begin` and now in which something was late."""
         spans = sorted(
             (max(delay.begin, begin), now if delay.end is None else min(delay.end, now))
             for delay in self.between(begin, now)

@@ -1,6 +1,8 @@
-"""Locks between processes: a process that waits for longer than a second reports the holder, and no wait is unlimited.
+"""Locks between processes: a process that waits for longer than a second reports the holder of the lock, and no wait is
+unlimited.
 
-Only a process that is stopped or hangs holds a lock for long, and it cannot say so itself: its pid is in the lock file.
+Only a process that is suspended or hangs holds a lock for long, and it cannot report that itself. Therefore its pid is
+in the lock file.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ PATIENCE = 1.0
 REMINDER = 30.0
 """Seconds between two messages."""
 MOMENT = 60.0
-"""Seconds after which waiting for a short lock is given up. The longest holder, prune, takes ten."""
+"""Seconds after which waiting for a short lock is given up. `prune`, which holds a lock the longest, takes ten."""
 BUILD = 3600.0
-"""Seconds after which waiting for a build is given up. A cold build takes ten minutes on two cores."""
+"""Seconds after which waiting for a build is given up. A build without caches takes ten minutes on two cores."""
 
 
 @contextmanager
 def hold(path: Path, report: ProgressReporter, *, within: float | None = None) -> Iterator[None]:
-    """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds, by
-    default MOMENT."""
+    """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds (by
+    default MOMENT)."""
     within = within or MOMENT
     lock, begin, patience = FileLock(path, mode=0o600), time.monotonic(), min(PATIENCE, within)
     while True:
@@ -50,7 +52,7 @@ def hold(path: Path, report: ProgressReporter, *, within: float | None = None) -
         report("lock", f"waiting for {_holder(path)} to release {path}{after}")
         patience = min(REMINDER, within)
     try:
-        with suppress(OSError):  # a full disk: a command that makes room needs the lock, too
+        with suppress(OSError):  # with a full disk, commands that free space still need the lock
             path.write_text(str(os.getpid()))
         yield
     finally:
@@ -69,7 +71,7 @@ def is_held(path: Path) -> bool:
 
 
 def _holder(path: Path) -> str:
-    """Return the holder of a lock, for people."""
+    """Return the holder of a lock in readable form."""
     try:
         process = psutil.Process(int(regular.OpenFile(path).at(0, 64)))
         stopped = ", which is stopped" if process.status() == psutil.STATUS_STOPPED else ""

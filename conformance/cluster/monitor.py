@@ -18,10 +18,11 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.ports import Port
 
 READY_WITHIN = 120.0
-"""Seconds within which a control plane must be healthy. It takes about 4, more on a busy machine. As long as kwokctl
-waits (FC-023): a component that dies is reported at once, so only one that hangs is waited for."""
+"""Seconds within which a control plane must be healthy. It normally takes about 4, and longer on a busy machine. The
+limit is the same as kwokctl's (FC-023). A component that dies is reported immediately, so the limit matters only for a
+component that hangs."""
 STOPPED = "stopped"
-"""The complaint about a cluster without a running component, as after a reboot."""
+"""The complaint about a cluster without a running component, for example after a reboot."""
 
 
 class Monitor:
@@ -31,36 +32,37 @@ class Monitor:
         self._facts, self._components = facts, components
 
     def pids(self) -> dict[str, int]:
-        """Component → pid of those that run: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
+        """Map the running components to their pids: `etcd`, `kube-apiserver`, `kube-controller-manager` and so on."""
         return self._components.alive()
 
     def process(self, component: str) -> psutil.Process | None:
-        """The process of a component while it runs."""
+        """Return the process of a component, if it is running."""
         return self._components.process(component)
 
     def ports(self) -> list[Port]:
-        """The components of the control plane, by their ports."""
+        """Return the components of the control plane, by their ports."""
         return [port for port in COMPONENTS if port is not Port.SCHEDULER or self._facts.record.scheduler]
 
     def components(self) -> list[str]:
-        """The components that should run."""
+        """Return the components that should run."""
         return [*(COMPONENTS[port] for port in self.ports()), kubelet.COMPONENT]
 
     def missing(self) -> list[str]:
-        """Components that should run and do not."""
+        """Return the components that should run but do not."""
         alive = self.pids()
         return [name for name in self.components() if name not in alive]
 
     def log(self, component: str) -> Path:
-        """The log of a component; kwokctl empties it at each start of the component (FC-027)."""
+        """Return the log of a component. kwokctl truncates it at each start of the component (FC-027)."""
         return self._components.log(component)
 
     def health(self) -> Health:
-        """A client of the components' health endpoints; the caller closes it."""
+        """Return a client for the components' health endpoints, which the caller must close."""
         return Health(self._facts.ports, self._components.workspace / "pki")
 
     def complaint(self) -> str:
-        """The present complaint about the control plane; empty if it is healthy, STOPPED if none of it runs."""
+        """Return the current complaint about the control plane; empty if it is healthy, STOPPED if no component is
+        running."""
         if missing := self.missing():
             return STOPPED if len(missing) == len(self.components()) else f"{', '.join(missing)}: does not run"
         try:
@@ -70,7 +72,7 @@ class Monitor:
             return str(error)
 
     def version(self) -> str:
-        """The version of Kubernetes that the API server reports, such as `1.36.3`. Raises HarnessError."""
+        """Return the version of Kubernetes that the API server reports, such as `1.36.3`. Raises HarnessError."""
         try:
             with closing(self.health()) as health:
                 return health.version()
@@ -78,12 +80,13 @@ class Monitor:
             raise self._components.failure(f"the API server does not say its version: {error}") from error
 
     def healthy(self) -> bool:
-        """Whether every component is healthy now."""
+        """Return whether every component is healthy now."""
         return not self.complaint()
 
     def wait_until_healthy(self, revive: Callable[[], None]) -> None:
-        """Wait until every component is healthy. `revive` starts dead ones; it is called once the API server is healthy
-        if one has not waited for it long enough. Raises HarnessError if one dies, or after READY_WITHIN seconds."""
+        """Wait until every component is healthy. `revive` starts dead components; it is called once the API server is
+        healthy if a component has given up waiting for it. Raises HarnessError if a component dies, or after
+        READY_WITHIN seconds."""
         health, ports = self.health(), self.ports()
         last = ""
 
@@ -108,7 +111,7 @@ class Monitor:
             raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last}") from error
 
     def port_clash(self) -> str:
-        """The component whose port was in use; empty if there is none."""
+        """Return a complaint about the component whose port was in use; empty if there is none."""
         for port in self.ports():
             log = self.log(COMPONENTS[port])
             if log.exists() and "address already in use" in last_words(log, 4000):

@@ -1,10 +1,10 @@
-"""Objects that let the API server change, under the name of any user, what that user writes or reads: policies and
-webhooks that mutate, webhooks that convert, and API services.
+"""Objects that make the API server change what users write or read, under the names of these users: mutating policies
+and webhooks, conversion webhooks, and API services.
 
-The permitted effects of an implementation are decided by the matches of its rules, not by their author: the sets of
-users and the objects of Grove, pods, and the controllers of pods, as an operator, a gang scheduler or a service mesh
-does. Nodes, quotas and statuses are of the cluster and of its users. How a rule is narrowed by selectors and conditions
-does not matter, since it can be widened at any time.
+Which effects are permitted depends on what the rules of an implementation match, not on who created the rules. As
+operators, gang schedulers and service meshes do, an implementation may change the sets of users, the objects of Grove,
+pods, and the controllers of pods. Nodes, quotas and statuses belong to the cluster and to its users. Selectors and
+conditions that narrow a rule are ignored, since they can be widened at any time.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ ADMISSION, SERVICES = "admissionregistration.k8s.io", "apiregistration.k8s.io"
 POLICIES, WEBHOOKS, API_SERVICES = "mutatingadmissionpolicies", "mutatingwebhookconfigurations", "apiservices"
 PLURALS = (POLICIES, WEBHOOKS, CRDS.plural, API_SERVICES)
 CONTROLLERS = ("apps", "batch")
-"""The groups of Kubernetes whose objects make pods."""
+"""The API groups of Kubernetes whose objects create pods."""
 METRICS = "metrics.k8s.io"
-"""The end of the groups of Kubernetes that aggregated API servers serve."""
+"""The suffix of the API groups of Kubernetes that aggregated API servers serve."""
 GROVE = (PODCLIQUESETS.group, PODGANGS.group)
-"""The groups of Grove."""
+"""The API groups of Grove."""
 
 
 def resources() -> list[dict[str, Any]]:
-    """Return the resources of these objects as an audit policy names them."""
+    """Return the resources of these objects in the form of an audit policy."""
     return [
         {"group": ADMISSION, "resources": [POLICIES, WEBHOOKS]},
         {"group": CRDS.group, "resources": [CRDS.plural]},
@@ -58,7 +58,7 @@ def effect(obj: Mapping[str, Any]) -> str:
 
 
 def _changed(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the resources that rules match and no implementation may change."""
+    """Yield the resources that rules match and that no implementation may change."""
     for rule in rules:
         if not set(texts(rule, "operations")) <= {"DELETE", "CONNECT"}:
             for group in texts(rule, "apiGroups"):
@@ -76,7 +76,7 @@ def _permitted(group: str, resource: str) -> bool:
 
 
 def _relied(group: str) -> bool:
-    """Return whether a group, or a pattern, has kinds of Kubernetes or of Grove."""
+    """Return whether an API group, or a pattern, includes kinds of Kubernetes or of Grove."""
     return "." not in group or group.endswith(".k8s.io") or group in GROVE
 
 

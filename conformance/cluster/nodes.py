@@ -1,6 +1,6 @@
 """Fake nodes: manifests from the profiles in `kwok-profiles/nodes/`, creation and deletion.
 
-Invariant: a fleet is a pure function of profile, count, pool and labels (TP-34), and its domains nest (TP-09).
+Invariant: a fleet is a pure function of profile, count, pool and labels (TP-34), and its domains are nested (TP-09).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
 HOSTNAME = "kubernetes.io/hostname"
 EPHEMERAL_STORAGE = "1Ti"
-"""Resources of a node whose profile does not set them: every kubelet reports some, and pods may request them."""
+"""The resource of a node whose profile does not set it: every kubelet reports some, and pods may request it."""
 PLAYED = {"kwok.x-k8s.io/node": "fake"}
-"""The annotation of nodes that KWOK's chart has it play; other installations go by the label `type: kwok`, or by
-nothing."""
+"""The annotation of nodes that KWOK simulates when it is installed by its chart. Other installations use the label
+`type: kwok`, or simulate all nodes."""
 _NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
@@ -53,7 +53,7 @@ KEYS = Keys()
 
 @dataclass(frozen=True)
 class NodeProfile:
-    """One kind of node. Quantities are texts as Kubernetes writes them."""
+    """One kind of node. Quantities are strings in the format of Kubernetes."""
 
     name: str
     description: str
@@ -62,14 +62,14 @@ class NodeProfile:
     capacity: Mapping[str, str]
     allocatable: Mapping[str, str]
     nodes_per_rack: int
-    """0 for nodes without rack and block."""
+    """0 for nodes that are not in a rack or block."""
     racks_per_block: int
     rack_is_nvlink_domain: bool = False
     taints: Sequence[Mapping[str, str]] = ()
 
     @property
     def gpus(self) -> int:
-        """Return how many GPUs of a node pods can request."""
+        """Return the number of a node's GPUs that pods can request."""
         return int(self.allocatable.get("nvidia.com/gpu", "0"))
 
 
@@ -80,7 +80,7 @@ def profile_names() -> list[str]:
 
 @cache
 def profile(name: str) -> NodeProfile:
-    """Return the profile `name`. Raises UsageError if there is none or its file is wrong (file, line, field)."""
+    """Return the profile `name`. Raises UsageError if there is none, or if its file is wrong (file, line, field)."""
     path = _profiles() / f"{name}.yaml"
     if not path.is_file():
         raise UsageError(f"unknown node profile {name!r}", hint=documents.suggestion(name, profile_names()))
@@ -120,8 +120,8 @@ def load_profile(path: Path) -> NodeProfile:
 
 
 def node_stem(kind: NodeProfile, pool: str = "", fleet: str = "") -> str:
-    """Return the common beginning of the names of nodes of one profile, fleet and pool: a hyphen and the index
-    follow."""
+    """Return the common prefix of the names of nodes of one profile, fleet and pool. A hyphen and the index follow
+    it."""
     return "-".join(filter(None, (pool, fleet, kind.name)))
 
 
@@ -137,8 +137,8 @@ def node_manifest(
 ) -> Manifest:
     """Return one node: the `index`-th (from 0) of its profile, fleet and pool, in the rack and block of that index.
 
-    With a pool it has the pool's label and taint, so that only pods that select the pool run on it. `block` is a block
-    that it shares with other profiles of its fleet, instead of one of its own.
+    A node with a pool has the pool's label and taint, so that only pods that select the pool run on it. `block` is a
+    block that the node shares with other profiles of its fleet; without it, each profile has its own blocks.
     """
     around = "-".join(filter(None, (pool, fleet)))
     stem = node_stem(kind, pool, fleet)
@@ -171,7 +171,7 @@ def node_manifest(
         "spec": {"taints": taints} if taints else {},
         "status": {
             "addresses": [
-                {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: else no pod has a hostIP
+                {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: otherwise no pod has a hostIP
                 {"type": "Hostname", "address": name},
             ],
             "capacity": dict(kind.capacity),
@@ -189,12 +189,12 @@ def manifests(
 
 
 def toleration(pool: str) -> dict[str, str]:
-    """Return the toleration that a pod needs for the nodes of `pool`. Its nodeSelector is {POOL: pool}."""
+    """Return the toleration that a pod needs for the nodes of `pool`. The pod's nodeSelector must be {POOL: pool}."""
     return {"key": POOL, "operator": "Equal", "value": pool, "effect": "NoSchedule"}
 
 
 def bind_to(pool: str, workload: Manifest) -> None:
-    """Have the pods of a PodCliqueSet run on the nodes of `pool` only."""
+    """Restrict the pods of a PodCliqueSet to the nodes of `pool`."""
     for clique in workload["spec"]["template"]["cliques"]:
         pod = clique["spec"]["podSpec"]
         pod["nodeSelector"] = {**pod.get("nodeSelector", {}), POOL: pool}
@@ -202,7 +202,7 @@ def bind_to(pool: str, workload: Manifest) -> None:
 
 
 async def create_nodes(client: Client, desired: Sequence[Manifest]) -> None:
-    """Create all nodes, as many at once as the client allows. Raises kube.errors.ApiError."""
+    """Create all nodes, with as many concurrent requests as the client allows. Raises kube.errors.ApiError."""
     await asyncio.gather(*(client.create(NODES, manifest) for manifest in desired))
 
 
@@ -213,8 +213,8 @@ async def provide(client: Client, desired: Sequence[Manifest], *, timeout: float
 
 
 async def add(client: Client, desired: Sequence[Manifest], *, location: str) -> None:
-    """Create requested nodes, and return when pods can be bound to them. `location` names the argument in
-    messages. Raises UsageError if the API server refuses one, HarnessError."""
+    """Create requested nodes, and return when pods can be bound to them. `location` names the argument in messages.
+    Raises UsageError if the API server rejects a node, HarnessError."""
     try:
         await create_nodes(client, desired)
     except ApiError as error:
@@ -231,8 +231,8 @@ async def delete_nodes(client: Client, names: Iterable[str]) -> None:
 
 
 async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeout: float = 60.0) -> None:
-    """Return when all nodes are Ready and the taint of new nodes is gone. Raises HarnessError after `timeout` seconds,
-    or later on an overloaded machine."""
+    """Return when all nodes are Ready and no longer have the taint of new nodes. Raises HarnessError after `timeout`
+    seconds, or later on an overloaded machine."""
     expected = set(names)
 
     async def missing() -> set[str]:
@@ -248,7 +248,7 @@ async def wait_until_schedulable(client: Client, names: Iterable[str], *, timeou
 
 
 def schedulable(node: Mapping[str, Any] | None) -> bool:
-    """Return whether a node exists, is Ready, and has none of the taints of nodes that are not."""
+    """Return whether a node exists, is Ready, and has none of the taints of nodes that are not Ready."""
     if node is None:
         return False
     conditions = node.get("status", {}).get("conditions") or []
@@ -257,8 +257,8 @@ def schedulable(node: Mapping[str, Any] | None) -> bool:
 
 
 def _address(stem: str, index: int) -> str:
-    """Return an address of 172.16.0.0/12 that is the same in every run. Two fleets may share some, which does no
-    harm."""
+    """Return an address in 172.16.0.0/12 that is the same in every run. Two fleets may share addresses, which is
+    harmless."""
     start = zlib.crc32(stem.encode()) % (1 << 20)
     return str(ipaddress.IPv4Address("172.16.0.0") + (start + index) % (1 << 20))
 

@@ -1,4 +1,4 @@
-"""Record the times in which a component of a cluster did not work, or the recording process itself did not run.
+"""The times in which a component of a cluster did not work, or the recording process itself did not run.
 
 Nothing that happens during an outage says anything about an implementation. An outage that is over leaves no trace in
 the state of the cluster, so each component is observed continuously: its process and, over a connection that is kept
@@ -26,7 +26,7 @@ LOOK_EVERY = 0.5
 ASK_EVERY = 2.0
 """Seconds between two requests for a health page."""
 SILENCE = 10.0
-"""Seconds without an answer that count as an outage: a busy machine answers late now and then."""
+"""Seconds without a response that count as an outage. A busy machine occasionally responds late."""
 UNNOTICED = 5.0
 """Seconds by which the recording process may be late, or the wall clock may jump, before that counts as an outage."""
 DEAD = "does not run"
@@ -36,8 +36,8 @@ SUITE = "the suite"
 
 @dataclass(frozen=True)
 class MonitoredComponent:
-    """An observed component. Both functions return a complaint, or an empty text if all is well: `process` at once,
-    `page` within seconds."""
+    """An observed component. Both functions return a complaint, or an empty text if the component works: `process`
+    immediately, `page` within seconds."""
 
     name: str
     process: Callable[[], str] | None = None
@@ -46,7 +46,8 @@ class MonitoredComponent:
 
 @dataclass(frozen=True)
 class Outage:
-    """A time in which a component did not work, in seconds of the monotonic clock. `end` is None while it lasts."""
+    """A time in which a component did not work, in seconds of the monotonic clock. `end` is None while the outage
+    lasts."""
 
     component: str
     problem: str
@@ -55,7 +56,7 @@ class Outage:
 
     @property
     def final(self) -> bool:
-        """Return whether it cannot end: nothing restarts a component."""
+        """Return whether the outage cannot end, because nothing restarts a component."""
         return self.problem == DEAD and self.end is None
 
     def __str__(self) -> str:
@@ -67,8 +68,8 @@ class Outage:
 
 @dataclass
 class _Line:
-    """The checks of one side of a component. `good` and `looked`: when the last good check, and the last check,
-    began."""
+    """The checks of one component, either of its process or of its page. `good` is the start time of the last
+    successful check, and `looked` the start time of the last check."""
 
     name: str
     grace: float
@@ -78,7 +79,7 @@ class _Line:
 
 
 class Watcher:
-    """Observes components from separate threads between `start` and `stop`. Any thread may query it."""
+    """Observes components from separate threads between `start` and `stop`. Any thread may query the results."""
 
     def __init__(
         self,
@@ -90,8 +91,8 @@ class Watcher:
         wall: Callable[[], float] = time.time,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`at_end` closes the connections of the functions of the components. A `time_scale` above 1 means a slow
-        machine: components may be silent, and this process late, for that many times longer."""
+        """`at_end` closes the connections that the components' functions use. A `time_scale` above 1 means a slow
+        machine: it multiplies how long components may be silent and how late this process may be."""
         silence, self._unnoticed = silence * max(1.0, time_scale), UNNOTICED * max(1.0, time_scale)
         self._clock, self._wall, self._silence, self._at_end = clock, wall, silence, at_end
         now = clock()
@@ -120,8 +121,8 @@ class Watcher:
             thread.start()
 
     def time(self, name: str, ask: Callable[[], object]) -> None:
-        """Record from now on the time that another server takes to answer, with any answer: it is no component, and may
-        be stopped."""
+        """Record from now on how long another server takes to respond, whatever the response is. The server is not a
+        component and may be stopped."""
 
         def page() -> str:
             ask()
@@ -139,7 +140,7 @@ class Watcher:
         thread.start()
 
     def stop(self) -> None:
-        """Stop observing. Outages are kept."""
+        """Stop observing. The recorded outages are kept."""
         self._stopped.set()
         for hurry in self._hurry:
             hurry.set()
@@ -155,8 +156,8 @@ class Watcher:
         return sorted(overlapping, key=lambda outage: outage.begin)
 
     def settled(self, begin: float) -> list[Outage]:
-        """Return the `overlapping` outages after every component has been checked: those that have just begun are
-        included."""
+        """Check every component, and return the outages that overlap the time from `begin` until now, including those
+        that have just started."""
         self.look()
         if outages := self.overlapping(begin):
             return outages
@@ -174,7 +175,8 @@ class Watcher:
         return self.overlapping(begin)
 
     def wait_until_over(self, timeout: float) -> list[Outage]:
-        """Wait until all outages are over. Return those that are not after `timeout` seconds, or cannot end."""
+        """Wait until all outages are over. Return the outages that are not over after `timeout` seconds, or that cannot
+        end."""
         begin = self._clock()
 
         def lasting() -> list[Outage]:
@@ -186,7 +188,7 @@ class Watcher:
             return lasting()
 
     def slow(self, begin: float) -> tuple[float, list[Delay]]:
-        """Return for how many seconds since `begin` the machine was too slow, and the late components, the worst
+        """Return the number of seconds since `begin` in which the machine was too slow, and the delays, the worst
         first."""
         now = self._clock()
         return self._lateness.seconds(begin, now), self._lateness.between(begin, now)
@@ -209,7 +211,7 @@ class Watcher:
             with self._news:
                 self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
         self._lateness.woke(SUITE, self._ran + LOOK_EVERY, now)
-        # This look counts from its begin: this process may be stopped before it has ended.
+        # Use the time at which this check started: the process may be suspended before the check finishes.
         self._ran, self._offset = now, offset
 
     def _watch_processes(self) -> None:
@@ -223,7 +225,7 @@ class Watcher:
             complaint = _result_of(lambda: _unanswered(page()))
             self._lateness.answered(line.name, begin, self._clock(), not complaint)
             self._note(line, complaint, begin)
-            # A complaint is followed closely, so that an outage is known as soon as it counts as one.
+            # After a complaint, check more often, so that an outage is known as soon as it counts as one.
             hurry.wait(LOOK_EVERY if complaint else ASK_EVERY)
 
     def _note(self, line: _Line, complaint: str, begin: float) -> None:
@@ -243,7 +245,7 @@ class Watcher:
 
 
 def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
-    """Observe every component of a cluster of the suite. Not started yet."""
+    """Return a watcher, not yet started, for every component of a cluster of the suite."""
 
     def process(name: str) -> Callable[[], str]:
         return lambda: _complaint(cluster.monitor.process(name))
@@ -258,7 +260,7 @@ def watch(cluster: Cluster, time_scale: float = 1.0) -> Watcher:
 
 
 def of_process(name: str, owner: Owner) -> MonitoredComponent:
-    """Return a component that is one process."""
+    """Return a component that consists of one process."""
 
     def look() -> str:
         return _complaint(psutil.Process(owner.pid)) if owner.alive() else DEAD
@@ -267,7 +269,8 @@ def of_process(name: str, owner: Owner) -> MonitoredComponent:
 
 
 def _result_of(look: Callable[[], str]) -> str:
-    """Return the result of a check. A check that fails is a complaint: the end of its thread would go unnoticed."""
+    """Return the result of a check. An exception counts as a complaint, because it would otherwise end the thread
+    unnoticed."""
     try:
         return look()
     except Exception as error:

@@ -1,8 +1,8 @@
-"""A process of each cluster that takes the cluster down when the process that owns it has ended.
+"""A process of each cluster that takes the cluster down when the process that owns the cluster has ended.
 
-It is started first and in a session of its own: if a run is killed from then on, with its process group or
-without, nothing of its cluster is left a few seconds later. Before, there is a folder only, which `cluster prune`
-removes. A cluster without an owner has none.
+This process is started first, in a separate session. If a run is killed after that, with or without its process group,
+nothing of the run's cluster is left a few seconds later. If a run is killed before, only a folder exists, which
+`cluster prune` removes. A cluster without an owner has no such process.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ def command(root: Path, name: str, uid: str) -> list[str]:
 
 
 def take_down(state: StateRoot, name: str, uid: str) -> list[str]:
-    """End every process of a cluster except this one and remove its files. Return the ended processes."""
+    """End every process of a cluster except for this process, and remove the cluster's files. Return the ended
+    processes."""
     with state.lock():
         ended = processes.end(lambda environment: environment.get(processes.CLUSTER) == uid)
         record = state.read(name)
-        if record is None or record.uid == uid:  # another cluster has the name by now
+        if record is None or record.uid == uid:  # otherwise another cluster already has the name
             Ports().release(state.directory(name))
             state.remove(name)
     return ended
 
 
 def watch(state: StateRoot, name: str, uid: str, pause: Callable[[float], None] = time.sleep) -> None:
-    """Return when the cluster is gone or has no owner; if its owner has ended, take it down first."""
+    """Return when the cluster is gone or has no owner. If its owner has ended, take the cluster down first."""
     while True:
         record = state.read(name)
         if record is None or record.uid != uid or (record.phase == "ready" and record.owner is None):
             return
         if state.abandoned(name):
-            # Somebody does not release the lock, the disk is read-only, or a process is slow to die: try again.
+            # The lock may be held, the disk read-only, or a process slow to die: try again.
             with suppress(UsageError, RetryError):
                 take_down(state, name, uid)
                 return

@@ -1,6 +1,6 @@
 """The pinned programs of the fake cluster (`pins/assets.yaml`) for this platform.
 
-Pure, except that it reads that file and the environment: GROVE_CONFORMANCE_PINS names another file of this form, and
+Pure, except for reading that file and the environment: GROVE_CONFORMANCE_PINS names another file of the same form, and
 GROVE_CONFORMANCE_RELEASES_<SITE> another site.
 """
 
@@ -21,32 +21,33 @@ from conformance.errors import UsageError
 PINS = Path(__file__).with_name("pins")
 VARIABLE = "GROVE_CONFORMANCE_PINS"
 KUBERNETES = "kubernetes"
-"""The group of the default version of Kubernetes. Those of others are named after their minor: `kubernetes-1.37`."""
+"""The group of the default version of Kubernetes. The groups of other versions are named after their minor version:
+`kubernetes-1.37`."""
 NOT_DOWNLOADED = "none"
-"""The value of GROVE_CONFORMANCE_RELEASES_<SITE> with which nothing is downloaded from a site."""
+"""The value of GROVE_CONFORMANCE_RELEASES_<SITE> that disables downloads from a site."""
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site of official releases. `variable` is the setting that replaces it."""
+    """A site of official releases. `variable` is the environment variable that replaces the site."""
 
     variable: str
     base: str
 
     @property
     def root(self) -> str:
-        """Return scheme and host, by which the site is probed."""
+        """Return the scheme and host of the site, which are used to probe it."""
         parts = urlsplit(self.base)
         return f"{parts.scheme}://{parts.netloc}"
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program. `file` is its path on the site, or the name of its image there; `member` its path in the archive or
-    image; `digest` that of the file or of the image's index, such as `sha256:…`, empty if none is pinned: then the
-    program is built."""
+    """One program. `file` is its path on the site, or the name of its image there. `member` is its path in the archive
+    or image. `digest` is the digest of the file or of the image's index, such as `sha256:…`; if it is empty, no digest
+    is pinned and the program is built."""
 
     name: str
     group: ReleaseGroup
@@ -59,18 +60,18 @@ class Program:
 
     @property
     def url(self) -> str:
-        """Address of the official release file, or of the index of the image."""
+        """Return the address of the official release file, or of the index of the image."""
         return f"{self.repository}/manifests/{self.digest}" if self.image else f"{self.site.base}/{self.file}"
 
     @property
     def repository(self) -> str:
-        """Address of the image in the OCI distribution API."""
+        """Return the address of the image in the OCI distribution API."""
         return f"{self.site.root}/v2{urlsplit(self.site.base).path}/{self.file}"
 
 
 @dataclass(frozen=True)
 class ReleaseGroup:
-    """Programs of one release, built from one Go module folder."""
+    """The programs of one release, which are built from one Go module folder."""
 
     name: str
     version: str
@@ -78,17 +79,17 @@ class ReleaseGroup:
 
     @property
     def product(self) -> str:
-        """The product of the release: `kubernetes`, `kwok` or `etcd`."""
+        """Return the product of the release: `kubernetes`, `kwok` or `etcd`."""
         return self.name.partition("-")[0]
 
     @property
     def minor(self) -> str:
-        """MAJOR.MINOR of the version."""
+        """Return MAJOR.MINOR of the version."""
         return minor_of(self.version)
 
     @property
     def module(self) -> Path:
-        """The folder with go.mod and go.sum."""
+        """Return the folder with go.mod and go.sum."""
         return PINS / self.name
 
 
@@ -98,8 +99,8 @@ def minor_of(version: str) -> str:
 
 
 def platform_name() -> str:
-    """Return operating system and architecture in Go's terms, such as `linux-amd64`. Raises UsageError for unsupported
-    ones."""
+    """Return the operating system and architecture in Go's terms, such as `linux-amd64`. Raises UsageError for an
+    unsupported platform."""
     system, machine = platform.system(), platform.machine()
     if system not in _SYSTEMS or machine.lower() not in _MACHINES:
         raise UsageError(
@@ -110,15 +111,16 @@ def platform_name() -> str:
 
 
 def source() -> Path:
-    """Return the file with the pins: ours, or the user's own."""
+    """Return the file with the pins: the suite's own file, or the user's."""
     return Path(os.environ.get(VARIABLE) or PINS / "assets.yaml").expanduser()
 
 
 def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
     """Return the programs of a cluster for `platform_`, in the order in which builds share most of the compile cache.
 
-    `kubernetes` is as for `release`. Programs that its group lacks (kubectl works with a neighboring minor) are those
-    of the default version. Raises UsageError for an unknown version, a wrong file or a wrong site in the environment.
+    `kubernetes` is as for `release`. Programs that are missing in the group of this version are taken from the default
+    version (kubectl works with a neighboring minor version). Raises UsageError for an unknown version, a wrong file or
+    a wrong site in the environment.
     """
     programs = every(platform_)
     chosen = _matching(programs, kubernetes)
@@ -133,18 +135,18 @@ def load(platform_: str, kubernetes: str = "") -> tuple[Program, ...]:
 
 
 def releases(platform_: str) -> tuple[ReleaseGroup, ...]:
-    """Return the pinned versions of Kubernetes, the default first. Raises UsageError as `every`."""
+    """Return the pinned versions of Kubernetes, the default version first. Raises UsageError as `every`."""
     return _releases(every(platform_))
 
 
 def release(platform_: str, kubernetes: str = "") -> ReleaseGroup:
-    """Return the pinned version that `kubernetes` names: `1.37`, `1.37.2`, `v1.37.2`, or the default if it is empty.
-    Raises UsageError if there is none."""
+    """Return the pinned version that `kubernetes` names: `1.37`, `1.37.2`, `v1.37.2`, or the default version if it is
+    empty. Raises UsageError if there is none."""
     return _matching(every(platform_), kubernetes)
 
 
 def every(platform_: str) -> tuple[Program, ...]:
-    """Return every pinned program for `platform_`, those of all versions of Kubernetes.
+    """Return every pinned program for `platform_`, for all versions of Kubernetes.
 
     Raises UsageError for a wrong file or a wrong site in the environment.
     """

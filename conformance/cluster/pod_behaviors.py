@@ -1,7 +1,7 @@
 """Scripted behaviors of fake pods, selected by annotations of the pod (`kwok-profiles/behaviors.yaml`).
 
-The stages play them. This module knows the behaviors and their parameters, and checks annotations. A mistake that
-reaches the cluster shows as the state InvalidBehavior of the pod's containers (stage pod-starts).
+The stages implement the behaviors. This module defines the behaviors and their parameters, and checks annotations. A
+mistake that reaches the cluster appears as the state InvalidBehavior of the pod's containers (stage pod-starts).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from conformance.errors import UsageError
 PREFIX = "conformance.grove.io/"
 BEHAVIOR = PREFIX + "behavior"
 IMPLIED = "realistic"
-"""The behavior of a pod that names none but has one of its parameters."""
+"""The behavior of a pod that does not name a behavior but has one of the parameters of this one."""
 EXIT = "exit"
-"""The behavior of a pod of a Job that names none."""
+"""The behavior of a Job's pod that does not name a behavior."""
 
 _FORMS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9]{1,3}"}
 _WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
@@ -32,7 +32,7 @@ _WORDS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code
 
 @dataclass(frozen=True)
 class Behavior:
-    """One behavior. `parameters`: name of the annotation without its prefix → default."""
+    """One behavior. `parameters` maps the name of an annotation, without its prefix, to the default value."""
 
     name: str
     about: str
@@ -42,8 +42,9 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Behaviors:
-    """The content of `behaviors.yaml`. `forms`: name of a parameter → seconds, count or code. `mixes`: behavior →
-    its variation among pods that name none. `jobs`: parameters of pods of Jobs that name none, which exit."""
+    """The content of `behaviors.yaml`. `forms` maps the name of a parameter to its type: seconds, count or code.
+    `mixes` maps a behavior to its variation among pods that do not name a behavior. `jobs` are the parameters of Jobs'
+    pods that do not name a behavior; such pods exit."""
 
     behaviors: Mapping[str, Behavior]
     forms: Mapping[str, str]
@@ -52,8 +53,9 @@ class Behaviors:
     jobs: Mapping[str, str]
 
     def of_jobs(self, unnamed: str) -> dict[str, str] | None:
-        """Return the parameters of `exit` for pods of Jobs, on a cluster that gives pods the behavior `unnamed`: they
-        start as that says. None if that does not end with pods that are Ready: pods of Jobs have it, too."""
+        """Return the parameters of `exit` for the pods of Jobs, on a cluster that gives pods the behavior `unnamed`:
+        the pods start as in that behavior. Return None if the behavior does not end with Ready pods; the pods of Jobs
+        then have the behavior as well."""
         starts: Mapping[str, str] = {}
         if unnamed:
             if self.behaviors[unnamed].passes[-1] != "Ready":
@@ -62,8 +64,8 @@ class Behaviors:
         return {**self.behaviors[EXIT].parameters, **self.jobs, **starts}
 
     def patterns(self) -> dict[str, str]:
-        """Return the annotations that a pod with this behavior may have: name without prefix → regular expression of
-        the value."""
+        """Return the annotations that a pod with a behavior may have: maps names without the prefix to regular
+        expressions for the value."""
         patterns = {"behavior": f"^({'|'.join(self.behaviors)})$"}
         patterns |= {name: f"^{_FORMS[form]}$" for name, form in self.forms.items()}
         return patterns | dict.fromkeys(self.holds, ".*")
@@ -76,7 +78,7 @@ def load() -> Behaviors:
 
 
 def read(path: Path) -> Behaviors:
-    """Read and check a file of behaviors. Raises UsageError with file, line and field."""
+    """Read and check a file of behaviors. Raises UsageError with the file, line and field."""
     document = documents.read(path, folder("kwok-profiles") / "behaviors.schema.json")
     data = document.value
     forms = {name: entry["type"] for name, entry in data["parameters"].items()}
@@ -126,7 +128,7 @@ def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
     """Return the annotations that give a pod a behavior, e.g. `annotated("crash-loop", restart_after="2s",
     restarts=3)`.
 
-    Raises UsageError for an unknown behavior or parameter, or a value of the wrong form.
+    Raises UsageError for an unknown behavior or parameter, or for a value of the wrong form.
     """
     annotations = {BEHAVIOR: behavior} | {
         PREFIX + name.replace("_", "-"): str(value) for name, value in parameters.items()
@@ -137,7 +139,7 @@ def annotated(behavior: str, **parameters: str | int) -> dict[str, str]:
 
 
 def mistakes(annotations: Mapping[str, str]) -> Iterator[UsageError]:
-    """Yield the mistakes in those annotations of a pod that belong to the suite."""
+    """Yield the mistakes in the annotations of a pod that belong to the suite."""
     behaviors = load()
     behavior = behaviors.behaviors.get(annotations.get(BEHAVIOR, ""))
     if BEHAVIOR in annotations and behavior is None:
@@ -165,7 +167,7 @@ def mistakes(annotations: Mapping[str, str]) -> Iterator[UsageError]:
 def mistakes_of_set(manifest: Mapping[str, Any]) -> Iterator[UsageError]:
     """Yield the mistakes in the annotations that a PodCliqueSet gives its pods.
 
-    Parts of a wrong type are left out: it is for the API server to refuse them.
+    Parts of a wrong type are ignored, because it is up to the API server to reject them.
     """
     cliques: Any = manifest
     for key in ("spec", "template", "cliques"):

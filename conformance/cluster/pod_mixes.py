@@ -1,7 +1,8 @@
-"""Mixes: the variation among the pods of a cluster that ask for no behavior. Pure.
+"""Mixes: the variation among the pods of a cluster that do not name a behavior. Pure functions.
 
-A pod draws by its uid: the first byte decides whether it fails, each further one a time. So the same pod has the same
-life in jq, as KWOK computes it, and here, and a pod that is created again has another one.
+The random values of a pod are taken from its uid: the first byte decides whether the pod fails, and each following byte
+determines a time. Therefore a pod has the same values in jq, as KWOK computes them, and here, whereas a recreated pod
+has different values.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from conformance.errors import UsageError
 BYTE = 256
 _DIGITS = "explode | map(if . > 96 then . - 87 else . - 48 end) | .[0] * 16 + .[1]"
 MOST_TIMES = 3
-"""The bytes at the beginning of a uid, before its first hyphen, without the first one."""
+"""The number of bytes of a uid before its first hyphen, without the first byte."""
 
 
 @dataclass(frozen=True)
 class PodFailure:
-    """A behavior that one of `one_of` pods has beside the mix, with these parameters. The first byte of its uid is
-    `first` or more, and less than `end`."""
+    """A behavior with these parameters that one in `one_of` pods has in addition to the mix. The first byte of the pod's
+    uid is at least `first` and less than `end`."""
 
     behavior: str
     one_of: int
@@ -31,25 +32,26 @@ class PodFailure:
 
     @property
     def end(self) -> int:
-        """Return the first value above those of this failure."""
+        """Return the first value above the range of this failure."""
         return self.first + BYTE // self.one_of
 
     @property
     def drawn(self) -> str:
-        """Return the jq that is true for a pod with this failure."""
+        """Return the jq expression that is true for a pod with this failure."""
         return f"({_byte(0)} | . >= {self.first} and . < {self.end})"
 
 
 @dataclass(frozen=True)
 class Mix:
-    """The mix that replaces the behavior of its name. `times`: parameter → seconds, at least and at most."""
+    """The mix that replaces the behavior of the same name. `times` maps a parameter to its minimum and maximum in
+    seconds."""
 
     about: str
     times: Mapping[str, tuple[int, int]]
     failures: tuple[PodFailure, ...]
 
     def parameters(self) -> dict[str, str]:
-        """Return the parameters as the inside of jq strings that draw them."""
+        """Return the parameters in the form of jq string contents that compute their random values."""
         return {
             name: rf"\({low} + ({_byte(index)} | . * {high - low + 1} / {BYTE} | floor))s"
             for index, (name, (low, high)) in enumerate(self.times.items(), 1)
@@ -69,8 +71,8 @@ class Mix:
 
 
 def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:
-    """Yield name and mix for each entry of `mixes` in the file of behaviors. `parameters`: behavior → its parameters
-    with their defaults. Raises UsageError."""
+    """Yield the name and the mix for each entry of `mixes` in the file of behaviors. `parameters` maps a behavior to
+    its parameters with their defaults. Raises UsageError."""
     for name, entry in document.value.get("mixes", {}).items():
         field = ("mixes", name)
         parameters_of_behavior = _parameters(document, field, name, parameters)

@@ -1,7 +1,8 @@
-"""Policies that a cluster enforces: built-in ones by name (`fixtures/policies/`), and files or folders of manifests.
+"""Policies that a cluster enforces: built-in policies, which are selected by name (`fixtures/policies/`), and files or
+folders of manifests.
 
-An AdmissionConfiguration is for the API server. Other objects are created once, those of namespaced kinds without a
-namespace in each namespace.
+An AdmissionConfiguration is passed to the API server. Other objects are created once, except that objects of namespaced
+kinds that do not set a namespace are created in each namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from conformance.suggestions import absent, suggestion
 
 OPTION = "--policy"
 RBAC = "rbac"
-"""The policy without manifests: the user of a role may do what its descriptor declares, and nothing else."""
+"""The policy without manifests: the user of a role may do only what the role's descriptor declares."""
 SUFFIXES = (".yaml", ".yml", ".json")
 _CONFIGURATION = "AdmissionConfiguration"
 _HOOKS = ("WebhookConfiguration", "AdmissionPolicy")
@@ -28,8 +29,8 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies of a cluster. `words`: names, and absolute paths; `plugins`: entries of an AdmissionConfiguration;
-    `objects`: the other manifests, each with its file."""
+    """The policies of a cluster. `words` are names and absolute paths, `plugins` are entries of an
+    AdmissionConfiguration, and `objects` are the other manifests, each with its file."""
 
     words: tuple[str, ...] = ()
     plugins: tuple[Manifest, ...] = ()
@@ -46,12 +47,12 @@ class Policies:
 
     @property
     def without_namespace(self) -> list[Manifest]:
-        """Return the objects that belong into each namespace, if their kind is namespaced."""
+        """Return the objects that belong in each namespace, if their kind is namespaced."""
         return [manifest for _, manifest in self.objects if not manifest["metadata"].get("namespace")]
 
     @property
     def hooks(self) -> frozenset[str]:
-        """Return the names of webhooks and admission policies, which are in the refusals of the API server."""
+        """Return the names of webhooks and admission policies, which appear in the API server's rejections."""
         admission = (manifest for _, manifest in self.objects if manifest["kind"].endswith(_HOOKS))
         hooks = (hook for manifest in admission for hook in manifest.get("webhooks") or [manifest["metadata"]])
         return frozenset(str(hook["name"]) for hook in hooks)
@@ -66,7 +67,7 @@ def names() -> list[str]:
 
 
 def chosen(options: Iterable[str]) -> tuple[str, ...]:
-    """Return the names and absolute paths that options such as `restricted,quota` and `./mine.yaml` ask for. Raises
+    """Return the names and absolute paths that options such as `restricted,quota` and `./mine.yaml` select. Raises
     UsageError for an unknown name."""
     words = [word.strip() for option in options for word in ([option] if Path(option).exists() else option.split(","))]
     return tuple(dict.fromkeys(word if word in names() else str(_path(word)) for word in words))
@@ -117,7 +118,7 @@ def _path(word: str) -> Path:
 
 
 def _files(word: str) -> Iterator[Path]:
-    """Yield the files of one policy in their order. Raises UsageError for a folder without any."""
+    """Yield the files of one policy in their order. Raises UsageError for a folder without manifests."""
     if word == RBAC:
         return
     path = folder("fixtures") / "policies" / f"{word}.yaml" if word in names() else Path(word)

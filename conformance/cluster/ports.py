@@ -1,7 +1,7 @@
-"""Ports on loopback, claimed in blocks, so that clusters that start at the same time never choose the same one.
+"""Ports on loopback, which are claimed in blocks, so that clusters that start at the same time never use the same port.
 
-Claims are files in a folder that all checkouts of the user share. A claim names the folder of its cluster and is void
-once that folder is gone. The range is below the ports that the system uses for outgoing connections.
+Claims are files in a folder that all of the user's checkouts share. A claim names the folder of its cluster, and is
+void once that folder is gone. The range is below the ports that the system uses for outgoing connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ FIRST, END, BLOCK = 20000, 32000, 16
 
 
 class Port(IntEnum):
-    """Positions in the first block of a cluster. `FREE` and those after it belong to the drivers of implementations."""
+    """Positions in the first block of a cluster. `FREE` and the positions after it are for the drivers of
+    implementations."""
 
     APISERVER = 0
     ETCD = 1
@@ -35,11 +36,11 @@ class Port(IntEnum):
 
 
 FREE_PORTS = BLOCK - Port.FREE
-"""Number of ports in the first block that belong to drivers. Further ones come from blocks that drivers claim."""
+"""The number of ports in the first block that are for drivers. Additional ports come from blocks that drivers claim."""
 
 
 class Ports:
-    """The claims below `folder`."""
+    """The claims in `folder`."""
 
     def __init__(self, folder: Path | None = None, report: ProgressReporter = notice) -> None:
         self._folder, self._report = folder or user_state() / "ports", report
@@ -59,7 +60,7 @@ class Ports:
         )
 
     def release(self, directory: Path) -> list[int]:
-        """Release the claims of `directory`. Return the first ports of the blocks."""
+        """Release the claims of `directory`. Return the first ports of the released blocks."""
         with self._lock():
             blocks = [first for first, owner in self._claims().items() if owner == directory]
             for first in blocks:
@@ -67,7 +68,7 @@ class Ports:
         return blocks
 
     def claims(self) -> dict[int, Path]:
-        """Return first port of each block → folder of the cluster that has it."""
+        """Map the first port of each claimed block to the folder of the cluster that has claimed it."""
         with self._lock():
             return self._claims()
 
@@ -94,21 +95,22 @@ class Ports:
     def _valid(self) -> dict[int, Path]:
         claims = self._claims()
         for first, directory in list(claims.items()):
-            if not directory.is_absolute() or not directory.is_dir():  # a full disk has left empty claims, too
+            if not directory.is_absolute() or not directory.is_dir():  # a full disk may have left empty claims
                 (self._folder / str(first)).unlink()
                 del claims[first]
         return claims
 
 
 class DriverPorts:
-    """The ports of a cluster for drivers of implementations: those of its first block, then those of further blocks,
-    which are claimed when they are needed, and released with the first one."""
+    """The ports of a cluster for drivers of implementations: the ports of its first block, then the ports of additional
+    blocks, which are claimed when they are needed, and released together with the first block."""
 
     def __init__(self, directory: Path) -> None:
         self._directory, self._further = directory, list[int]()
 
     def port(self, first: int, index: int) -> int:
-        """Return the `index`-th port (from 0). `first`: of the first block. Raises HarnessError if none is left."""
+        """Return the `index`-th port (from 0). `first` is the first port of the first block. Raises HarnessError if
+        none is left."""
         if index < FREE_PORTS:
             return first + Port.FREE + index
         block, place = divmod(index - FREE_PORTS, BLOCK)

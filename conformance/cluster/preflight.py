@@ -1,9 +1,9 @@
-"""Prove that a cluster has the Workload API: that the API server keeps its fields and serves its kinds, that
-kube-scheduler treats groups as gangs, and that the controller manager lets go of them.
+"""Proof that a cluster has the Workload API: the API server keeps its fields and serves its kinds, kube-scheduler
+treats groups as gangs, and the controller manager removes their finalizers.
 
-Discovery proves the API server only (WL37-E17). So groups of pods that fit on no node are made: a scheduler with the
-gates does not look at an incomplete one, and says of each pod of a complete one that it is unschedulable. No pod is
-ever bound. It works on any cluster whose kube-scheduler has the profile `scheduler`.
+Discovery proves this only for the API server (WL37-E17). Therefore groups are created whose pods fit on no node. A
+scheduler with the gates does not process an incomplete group, and reports each pod of a complete group as
+unschedulable. No pod is ever bound. The proof works on any cluster whose kube-scheduler has the profile `scheduler`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ GROUP = "scheduling.k8s.io"
 FLAT, TREE = ("v1beta1", "v1alpha2"), "v1alpha3"
 """Versions with PodGroups, the newest first, and the version with CompositePodGroups (WL37-E01)."""
 WITHIN = 30.0
-"""Seconds within which each component must have acted. It takes less than one; a scheduler that has waited for its API
-needs 15 (WL37-E22)."""
+"""Seconds within which each component must have acted. It normally takes less than one; a scheduler that has had to
+wait for its API needs 15 (WL37-E22)."""
 GENERIC, GANG, TOPOLOGY, COMPOSITE, PREEMPTION = (
     "GenericWorkload",
     "GangScheduling",
@@ -42,13 +42,13 @@ NOWHERE = {"conformance.grove.io/preflight": "nowhere"}
 """A label that no node has."""
 Manifest = dict[str, Any]
 Last = Callable[[str], str]
-"""Returns the last error in the log of a component; empty if its log cannot be read."""
+"""Returns the last error in the log of a component; empty if the log cannot be read."""
 
 
 @dataclass(frozen=True)
 class ExpectedFeatures:
-    """The features that a cluster should have. `version` is that of PodGroups: empty if nothing of the Workload API is
-    expected."""
+    """The features that a cluster should have. `version` is the version of PodGroups, or empty if no part of the
+    Workload API is expected."""
 
     version: str
     topology: bool = False
@@ -58,7 +58,8 @@ class ExpectedFeatures:
 
     @classmethod
     def of(cls, features: Features, minor: str, scheduler: bool = True) -> ExpectedFeatures:
-        """Return the expectations of the preflight: a gate that one component has on must be on in all that need it."""
+        """Return the features to expect. A gate that is enabled in one component must be enabled in all components that
+        need it."""
         enabled = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
         newest = tuple(map(int, minor.split("."))) >= (1, 37)
         return cls(
@@ -71,12 +72,12 @@ class ExpectedFeatures:
 
     @property
     def pod_groups(self) -> Resource:
-        """Return the kind of leaves."""
+        """Return the resource of leaf groups."""
         return Resource(GROUP, self.version, "podgroups", "PodGroup")
 
     @property
     def composites(self) -> Resource:
-        """Return the kind of inner groups."""
+        """Return the resource of inner groups."""
         return Resource(GROUP, TREE, "compositepodgroups", "CompositePodGroup")
 
 
@@ -88,7 +89,8 @@ async def check(
     within: float = WITHIN,
     last: Last = lambda component: "",
 ) -> None:
-    """Raise UsageError with the first component that lacks something, and how to start it. Everything is removed.
+    """Raise UsageError with the first component that lacks something, and how to start it. All created objects are
+    removed.
 
     `scheduler` is the scheduler name of kube-scheduler.
     """
@@ -134,7 +136,7 @@ class _Preflight:
             raise UsageError(problem, where=CONTROLLER_MANAGER, hint="see its log")
 
     async def _stored_in_pods(self) -> None:
-        """With the gate off, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
+        """If the gate is disabled, the field is dropped, and the pods of a gang are scheduled one by one (WL37-E10)."""
         stored = await self._dry(PODS, self._pod("kept", "absent"))
         if "schedulingGroup" not in stored["spec"]:
             raise _gate_off(APISERVER, GENERIC, "it drops schedulingGroup of pods: gangs would be plain pods")
@@ -157,7 +159,7 @@ class _Preflight:
                 raise _gate_off(APISERVER, gate, f"{resource} are not served")
 
     async def _stored_in_groups(self) -> None:
-        """Fields of gates that are off are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
+        """Fields of gates that are disabled are dropped as well (WL37-E18, E20, WL-F07, WL-F08)."""
         expected = self._expected
         group = self._group("kept", 1, parent="absent" if expected.tree else "", topology=expected.topology)
         if expected.preemption:
@@ -178,7 +180,7 @@ class _Preflight:
         stored: Manifest = orjson.loads(answer)
         return stored
 
-    # -- kube-scheduler: what it says of pods that fit nowhere -----------------------------------------------------
+    # -- kube-scheduler: what it reports about pods that fit nowhere -----------------------------------------------
 
     async def _scheduled(self) -> None:
         gate = GENERIC if self._expected.version == FLAT[0] else f"{GENERIC} or {GANG}"
@@ -194,7 +196,7 @@ class _Preflight:
         for probe in probes:
             for name in probe.first:
                 await self._create(PODS, self._pod(name, name.rpartition("-")[0]))
-        # Each was queued before the next is made, and the scheduler has written the condition of the last but one.
+        # Pods are processed in the order of their creation: once plain-1 has a condition, all earlier pods have theirs.
         for name in ("plain-0", "plain-1"):
             await self._create(PODS, self._pod(name))
             if not await self._judged([name]):
@@ -238,7 +240,7 @@ class _Preflight:
     # -- the controller manager ------------------------------------------------------------------------------------
 
     async def _let_go(self) -> None:
-        """Without its controller, a deleted PodGroup stays for ever (WL37-E21)."""
+        """Without its controller, a deleted PodGroup remains forever (WL37-E21)."""
         resource = self._expected.pod_groups
         await self._create(resource, self._group("empty", 1))
         await self._client.delete(resource, self._namespace, "empty")
@@ -250,9 +252,10 @@ class _Preflight:
             raise _gate_off(CONTROLLER_MANAGER, GENERIC, f"a deleted PodGroup is still there after {self._within:g} s")
 
     async def release(self) -> None:
-        """Remove the finalizer of all groups: without a controller that does so, the namespace would stay for ever."""
+        """Remove the finalizers of all groups: without a controller that does this, the namespace would remain
+        forever."""
         resource = self._expected.pod_groups
-        with suppress(ApiError):  # it is not served, or a group has gone
+        with suppress(ApiError):  # not served, or a group has been deleted
             for group in await self._client.list(resource, self._namespace):
                 body = {"metadata": {"finalizers": None}}
                 await self._client.patch(resource, self._namespace, group["metadata"]["name"], body)
@@ -299,8 +302,8 @@ class _Preflight:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A group whose `first` pods are not looked at before the `rest` exists. `gate` is the one that a scheduler lacks
-    that looks at them."""
+    """A group whose `first` pods are not processed before the `rest` exists. `gate` is the gate that is missing in a
+    scheduler that does process them."""
 
     first: tuple[str, ...]
     rest: tuple[str, ...]

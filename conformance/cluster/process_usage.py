@@ -1,4 +1,4 @@
-"""The CPU and memory of processes, each with everything that it has started."""
+"""The CPU and memory usage of processes, each including its descendants."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import psutil
 
 @dataclass(frozen=True)
 class ProcessUsage:
-    """A running process with its descendants. `cpu`: CPUs in use; `cpu_seconds`: since its start; `memory`: resident
-    bytes; `uptime`: seconds."""
+    """A running process with its descendants. `cpu` is the number of CPUs in use, `cpu_seconds` the CPU time since the
+    start, `memory` the resident memory in bytes, and `uptime` is in seconds."""
 
     name: str
     pid: int
@@ -24,7 +24,7 @@ class ProcessUsage:
 
 
 def measured(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage]:
-    """Observe processes for some `seconds` and return their usage by name; those that end meanwhile are left out."""
+    """Observe processes for `seconds` and return their usage by name. Processes that end meanwhile are left out."""
     families = {name: _family(pid) for name, pid in pids.items()}
     begin, before = time.monotonic(), {name: _cpu_seconds(family) for name, family in families.items()}
     time.sleep(seconds)

@@ -1,7 +1,7 @@
-"""Find and end the processes that the suite has caused, by a marker in their environment.
+"""Finds and ends the processes that the suite has caused, by a marker in their environment.
 
-A process inherits the marker from the moment of its fork, so a killed run never leaves a process that cannot be found;
-and a reused pid does not have the marker, so nothing else is ever killed.
+A process has the marker from the moment of its fork, so a killed run never leaves a process that cannot be found. A
+process with a reused pid does not have the marker, so no other process is ever killed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ STATE_ROOT = "GROVE_CONFORMANCE_STATE_ROOT"
 BUILD = "GROVE_CONFORMANCE_BUILD"
 
 _YEARS = 1e9
-"""Seconds: more than any uptime, less than the time since the epoch."""
+"""A number of seconds that exceeds any uptime and is less than the time since the epoch."""
 Match = Callable[[Mapping[str, str]], bool]
 
 
 def identity(pid: int) -> float | None:
-    """Return the start time of a living process in seconds, which together with its pid identifies it for ever.
+    """Return the start time of a living process in seconds, which together with the pid identifies the process
+    permanently.
 
-    On Linux it counts from boot: counted from the epoch it would change whenever the clock is set.
+    On Linux the start time is relative to boot; relative to the epoch, it would change whenever the clock is set.
     """
     if (fields := _status(pid)) is not None:
         state, ticks = fields[0], fields[19]
@@ -41,7 +42,7 @@ def identity(pid: int) -> float | None:
 
 def alive(pid: int, started: float) -> bool:
     """Return whether exactly this process is alive: same pid and start time, and not a zombie. Records of earlier
-    versions count the seconds from the epoch."""
+    versions have the start time in seconds since the epoch."""
     now = identity(pid)
     if now is not None and started > _YEARS > now:
         with suppress(psutil.Error):
@@ -50,7 +51,8 @@ def alive(pid: int, started: float) -> bool:
 
 
 def _status(pid: int) -> list[bytes] | None:
-    """Return the fields of a process in /proc, from its state on; None if it is gone, or the system has no /proc."""
+    """Return the fields of a process in /proc, starting with its state; None if the process is gone or there is no
+    /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (OSError, ValueError):
@@ -58,7 +60,7 @@ def _status(pid: int) -> list[bytes] | None:
 
 
 def marked(matches: Match) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
-    """Yield living processes whose environment `matches`, but never this process or one of its ancestors."""
+    """Yield living processes whose environment `matches`, except for this process and its ancestors."""
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
         if process.pid in spared:
@@ -68,16 +70,16 @@ def marked(matches: Match) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
             if matches(environment) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, environment
         except (psutil.Error, OSError):
-            continue  # gone, a zombie, or another user's: not ours either way
+            continue  # gone, a zombie, or another user's process
 
 
 def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
-    """Kill (SIGKILL) every process that `matches` with its descendants until two scans in a row find none; return them
-    as `name (pid)`. A descendant may have emptied its environment.
+    """Kill (SIGKILL) every process that `matches`, and its descendants, until two consecutive scans find none. Return
+    the killed processes as `name (pid)`. Descendants are included because they may have emptied their environment.
 
-    Two scans, because the environment of a process reads as empty for an instant while it executes a new program.
-    Raises tenacity.RetryError if some are alive after `wait_budget` seconds: on a busy machine, a killed API server
-    needs more than ten of them to give back its memory.
+    Two scans are needed because the environment of a process appears empty for an instant while the process executes a
+    new program. Raises tenacity.RetryError if processes are alive after `wait_budget` seconds: on a busy machine, a
+    killed API server takes more than ten seconds to release its memory.
     """
     ended: dict[int, str] = {}
     clean_looks = 0
@@ -100,8 +102,8 @@ def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
 
 
 def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Return the processes, each after its descendants: these would get another parent with its death, and not be
-    found."""
+    """Return the processes, each after its descendants, which would get another parent at its death and could not be
+    found any more."""
     children: defaultdict[int, list[psutil.Process]] = defaultdict(list)
     for process in psutil.process_iter() if heads else ():
         with suppress(psutil.Error):
@@ -119,8 +121,8 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
 
 
 def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
-    """Kill one process and return when it is gone or a zombie without threads: until the last thread has ended, its
-    ports are in use. Raises tenacity.RetryError after `wait_budget` s."""
+    """Kill one process and return when it is gone or is a zombie without other threads: until the last thread has
+    ended, the process's ports are in use. Raises tenacity.RetryError after `wait_budget` seconds."""
     started = identity(process.pid)
     process.kill()
     Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(wait_budget))(
@@ -129,7 +131,7 @@ def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
 
 
 def has_threads(process: psutil.Process) -> bool:
-    """Return whether a zombie still has threads besides its first one."""
+    """Return whether a zombie still has threads in addition to its first one."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() > 1
     except psutil.Error:

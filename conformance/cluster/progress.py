@@ -1,4 +1,4 @@
-"""Progress of long operations: one callable, so that they know nothing of terminals."""
+"""Progress of long operations. Operations report it to a callable, so that they are independent of terminals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.console import Console
 
 
 class ProgressReporter(Protocol):
-    """Called at the beginning of each step with the subject and the step."""
+    """Called at the start of each step with the subject and the step."""
 
     def __call__(self, subject: str, step: str, /) -> None:
-        """Report that `step` of `subject` begins."""
+        """Report that `step` of `subject` starts."""
 
 
 def silent(subject: str, step: str, /) -> None:
@@ -23,24 +23,24 @@ def silent(subject: str, step: str, /) -> None:
 
 
 EVERY = 10.0
-"""Seconds between two messages about one step that takes long."""
+"""Seconds between two messages about one long step."""
 
 
 class Every:
-    """Reports the progress of one step, at most one message in EVERY seconds, and none in the first ones."""
+    """Reports the progress of one step, with at most one message every EVERY seconds, and no message before that."""
 
     def __init__(self, report: ProgressReporter) -> None:
         self._report, self._last = report, time.monotonic()
 
     def __call__(self, subject: str, step: str) -> None:
-        """Report `step`, unless the last message was a short time ago."""
+        """Report `step`, unless the last message was less than EVERY seconds ago."""
         if (now := time.monotonic()) - self._last >= EVERY:
             self._last = now
             self._report(subject, step)
 
 
 def notice(subject: str, step: str, /) -> None:
-    """Write a step to standard error: a ProgressReporter for unusual conditions only."""
+    """Write a step to standard error. This ProgressReporter is only for unusual conditions."""
     print(f"{subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
 
 
@@ -48,7 +48,7 @@ def notice(subject: str, step: str, /) -> None:
 def terminal(title: str) -> Iterator[ProgressReporter]:
     """Report to standard error: a live line on a terminal, plain lines elsewhere, and the total time at the end.
 
-    Without any step, nothing is printed, not even the total.
+    If there is no step, nothing is printed, not even the total time.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     begin = time.monotonic()

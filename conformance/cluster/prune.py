@@ -1,7 +1,7 @@
-"""Remove the remains of killed runs: of this checkout, or of every checkout of the user.
+"""Removes what killed runs of this checkout, or of all of the user's checkouts, have left behind.
 
-Nothing is guessed: a process is ended if it has the marker of a dead cluster, a folder is removed if the owner in its
-record is dead.
+Nothing is guessed: a process is ended if it has the marker of a dead cluster, and a folder is removed if the owner in
+its record is dead.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from conformance.cluster.state import StateRoot, state_root
 
 @dataclass
 class Pruned:
-    """The removed clusters, processes and claims."""
+    """The removed clusters, processes and port claims, and the clusters that were kept."""
 
     clusters: dict[str, str] = field(default_factory=dict)
-    """Name → the reason why it was dead."""
+    """Maps the name of a removed cluster to the reason why it was dead."""
     processes: list[str] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
-    """First ports of blocks."""
+    """The first ports of the released blocks."""
     alive: dict[str, int] = field(default_factory=dict)
-    """Name → the living process that owns the cluster. That of a killed run may be taking it down just now."""
+    """Maps the name of a kept cluster to the living process that owns it. The owner may be taking the cluster down
+    right now."""
 
 
 def prune(state: StateRoot | None = None) -> Pruned:
-    """Remove dead clusters, and processes and port claims that belong to no cluster. Return the removed ones.
+    """Remove dead clusters, and processes and port claims that belong to no cluster. Return what was removed.
 
-    The clusters of another checkout may be of another version: unreadable records are left alone.
+    The clusters of another checkout may have been started by another version of the suite; if their records cannot be
+    read, they are left alone.
     """
     state = state or StateRoot()
     is_default = state.root == state_root()
@@ -51,7 +53,7 @@ def prune(state: StateRoot | None = None) -> Pruned:
             uid = environment.get(processes.CLUSTER)
             return environment.get(processes.STATE_ROOT) == str(state.root) and uid is not None and uid not in living
 
-        pruned.processes = processes.end(orphaned)  # first: a living one could write its folder again
+        pruned.processes = processes.end(orphaned)  # first, because a living process could write its folder again
         for name in pruned.clusters:
             state.remove(name)
         for folder in state.leftovers():

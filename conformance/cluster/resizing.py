@@ -1,7 +1,7 @@
-"""The next nodes of a profile to add, and the first ones to remove. Pure: names and indices.
+"""The next nodes of a profile to add, and the first nodes to remove. Pure functions on names and indices.
 
-The `size` nodes of a unit (1, a rack or a block) have consecutive indices, the first a multiple of `size`: see
-`nodes.node_manifest`.
+The `size` nodes of a unit (1, a rack or a block) have consecutive indices, the first of which is a multiple of `size`:
+see `nodes.node_manifest`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def first_free(present: AbstractSet[int], units: int, size: int) -> list[int]:
 
 
 def last_whole(present: AbstractSet[int], units: int, size: int) -> list[int]:
-    """Return the indices of the last `units` of which all nodes are present, or of all such units if they are fewer."""
+    """Return the indices of the last `units` units whose nodes are all present, or of all such units if there are
+    fewer."""
     starts = sorted({index - index % size for index in present}, reverse=True)
     whole = [start for start in starts if present >= set(range(start, start + size))][:units]
     return [index for start in sorted(whole) for index in range(start, start + size)]

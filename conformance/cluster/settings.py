@@ -1,6 +1,6 @@
-"""The settings of a cluster, and the configuration that kwokctl gets for them.
+"""The settings of a cluster, and the configuration for kwokctl that follows from them.
 
-Pure: documents in, documents out. Each choice cites the fact (docs/spec/fake-cluster.md) that it rests on.
+Pure: documents in, documents out. Each choice cites the fact (docs/spec/fake-cluster.md) that justifies it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ UNUSED_CONTROLLERS = (
     "endpointslice-mirroring-controller",
     "ttl-controller",
 )
-"""Controllers whose writes nothing on a fake cluster reads: endpoints are for DNS and kube-proxy (two writes per pod),
-annotations of the TTL controller for kubelets (one per node)."""
+"""Controllers whose writes nobody reads on a fake cluster: endpoints are for DNS and kube-proxy (two writes per pod),
+and the annotations of the TTL controller are for kubelets (one write per node)."""
 NAMESPACE_OBJECTS = "namespace-objects.yaml"
 """The file with the objects that each new namespace gets."""
 _GATES = "feature-gates"
 _PROXY_CLIENT = ("proxy-client-cert-file", "proxy-client-key-file")
-"""The certificate that the API server shows to aggregated ones: kwokctl gives it that of the components (FC-022). One
-that leads the connection back to the API server would send its requests as a component, so only the process that serves
-metrics gets it."""
+"""The flags for the client certificate that the API server presents to aggregated API servers. kwokctl uses the
+certificate of the components (FC-022). An aggregated server that redirects its connection back to the API server would
+make requests as a component, so only the process that serves metrics gets this certificate."""
 _ADMISSION = "admission.yaml"
 _GROUP = "config.kwok.x-k8s.io/v1alpha1"
 
@@ -57,13 +57,13 @@ class ClusterSettings:
     """Settings of a cluster.
 
     scheduler: whether kube-scheduler runs. scheduler_name: the name of its profile, so that a gang scheduler can serve
-    `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. pods: the behavior of pods that ask for none; if
-    it is empty, they are Ready at once. audit: whether writes are logged; reads: which reads are, too, so that requests
-    without any effect are known; bodies: whether writes to namespaced objects are logged with their bodies.
-    apiserver_port: a port of the user's choice; 0 takes one of the cluster's block. kubernetes: a pinned version such
-    as 1.37 or 1.37.2; the default version if it is empty. features: those that are enabled beside the defaults;
-    preflight: whether a cluster is proved to have them before it is used. addons: whether it has StorageClasses and
-    metrics. policies: those that it enforces.
+    `default-scheduler`. stages: a folder of `kwok-profiles/stages/`. pods: the behavior of pods that do not name a
+    behavior; if it is empty, they become Ready immediately. audit: whether writes are logged. reads: which reads are
+    also logged, so that even requests without any effect are known. bodies: whether writes to namespaced objects are
+    logged with their bodies. apiserver_port: a port that the user has chosen; 0 uses a port of the cluster's block.
+    kubernetes: a pinned version such as 1.37 or 1.37.2; empty for the default version. features: the features that are
+    enabled in addition to the defaults. preflight: whether the cluster must prove that it has the features before it is
+    used. addons: whether the cluster has StorageClasses and metrics. policies: the policies that the cluster enforces.
     """
 
     scheduler: bool = True
@@ -82,10 +82,10 @@ class ClusterSettings:
 
 
 def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, Any]:
-    """Return the audit policy: writes without bodies unless requested, and the requested reads of resources. Leases
-    are noise of the nodes (FC-106). Some writes have bodies: those of the statuses of pods, because admission can
-    change the status that the kubelet writes, the few that let the API server do such things (`mutating`), and the
-    tokens that the components request, by which those are identified (`identities`)."""
+    """Return the audit policy: writes, without bodies unless `bodies` is set, and the requested reads of resources.
+    Leases are omitted, because nodes renew them all the time (FC-106). Some writes always have bodies: writes of pod
+    statuses, because admission can change the status that the kubelet writes; the few writes that can make the API
+    server do this (`mutating`); and the tokens that the components request, which identify them (`identities`)."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
     rare = {"verbs": WRITES, "resources": mutating.resources()}
     tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
@@ -105,7 +105,7 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
             *([] if bodies else [{"level": "RequestResponse", **tokens}]),
-            # The objects that the suite installs are known, and long.
+            # The objects that the suite installs are known, and they are large.
             *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **rare}]),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **rare}]),
             {"level": "Metadata"},
@@ -116,10 +116,11 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
 def scheduler_configuration(name: str, *more_names: str) -> dict[str, Any]:
     """Return the configuration of kube-scheduler with a profile for each name (FC-011).
 
-    The limits are repeated here, because a scheduler with a configuration file ignores the flags that FC-013 sets: it
-    would bind 50 pods per second. Its own work must not grow with the square of the cluster: it scores a hundred nodes
-    that fit, the least possible, and not up to half of all, and it does not look through all Services of the namespace
-    for each pod, which it does to spread the pods of a Service by default.
+    The client limits are repeated here, because a scheduler with a configuration file ignores the flags that FC-013
+    sets and would bind only 50 pods per second. The scheduler's own work must not grow with the square of the cluster
+    size. Therefore it scores only a hundred suitable nodes, which is the minimum, instead of up to half of all nodes.
+    By default it would also search all Services of the namespace for each pod, in order to spread the pods of a
+    Service; this is disabled.
     """
     spreading = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -147,11 +148,11 @@ def kwokctl_configuration(
     directory: Path,
     memory: int,
 ) -> list[dict[str, Any]]:
-    """Return the documents of kwokctl's `--config` file. Files that it names are in `directory`: see `extra_files`.
-    `memory` is that of the machine in GiB."""
+    """Return the documents of kwokctl's `--config` file. The files that it names are in `directory`: see `extra_files`.
+    `memory` is the memory of the machine in GiB."""
     options: dict[str, Any] = {
         "runtime": "binary",
-        "bindAddress": "127.0.0.1",  # FC-006: the default listens on every interface, without authentication
+        "bindAddress": "127.0.0.1",  # FC-006: the default is every interface, unauthenticated
         "kubeVersion": f"v{versions['kubernetes']}",
         "etcdVersion": versions["etcd"],
         "etcdBinary": str(assets.etcd),
@@ -160,7 +161,7 @@ def kwokctl_configuration(
         "kubeSchedulerBinary": str(assets.kube_scheduler),
         "kwokControllerBinary": str(assets.kwok),
         "kubectlBinary": str(assets.kubectl),
-        # FC-007: kwokctl's own choice of free ports can collide with another cluster's.
+        # FC-007: the free ports that kwokctl itself chooses can collide with another cluster's ports.
         "kubeApiserverPort": ports[Port.APISERVER],
         "etcdPort": ports[Port.ETCD],
         "etcdPeerPort": ports[Port.ETCD_PEER],
@@ -185,18 +186,18 @@ def kwokctl_configuration(
                 features, ports, memory, _admission_flags(settings, directory), settings.addons
             ),
         },
-        # FC-031: this document is not defaulted field by field, so it sets every field.
+        # FC-031: fields of this document have no individual defaults, so it sets every field.
         {
             "apiVersion": _GROUP,
             "kind": "KwokConfiguration",
             "options": {
-                "cidr": "10.0.0.0/16",  # FC-085: a /24 hands out addresses beyond its end
+                "cidr": "10.0.0.0/16",  # FC-085: KWOK assigns addresses beyond the end of a /24
                 "podPlayStageParallelism": 16,
                 "nodePlayStageParallelism": 8,
                 "nodeLeaseParallelism": 8,
                 "podsOnNodeSyncParallelism": 4,
                 "enablePodsOnNodeSyncListPager": True,
-                "enableDebuggingHandlers": True,  # logs; without a ClusterExec, it executes nothing
+                "enableDebuggingHandlers": True,  # for logs; without a ClusterExec, nothing is executed
             },
         },
         {
@@ -210,7 +211,7 @@ def kwokctl_configuration(
 
 
 def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
-    """Return the files that the configuration names: file name → document."""
+    """Return the files that the configuration names: maps file names to documents."""
     files = {"audit-policy.yaml": audit_policy(settings.reads, settings.bodies)} if settings.audit else {}
     if settings.scheduler:
         more_names = (SECOND_SCHEDULER,) if settings.features else ()
@@ -223,7 +224,7 @@ def extra_files(settings: ClusterSettings) -> dict[str, dict[str, Any]]:
 
 
 def _admission_flags(settings: ClusterSettings, directory: Path) -> Mapping[str, str]:
-    """Return the flags of the API server for the policies of a cluster."""
+    """Return the API server's flags for the policies of a cluster."""
     return {"admission-control-config-file": str(directory / _ADMISSION)} if settings.policies.configuration else {}
 
 
@@ -231,40 +232,43 @@ def _component_flags(
     features: Features, ports: Mapping[Port, int], memory: int, admission: Mapping[str, str], addons: bool
 ) -> Sequence[Mapping[str, Any]]:
     flags = {
-        "etcd": {"unsafe-no-fsync": "true"},  # FC-101: the data is worthless after a crash of the host anyway
+        "etcd": {"unsafe-no-fsync": "true"},  # FC-101: data need not survive a crash of the host
         "kube-apiserver": {
             "anonymous-auth": "false",  # FC-103
             "service-cluster-ip-range": "10.96.0.0/16",
-            "kubelet-preferred-address-types": "ExternalDNS,InternalIP",  # KWOK answers at the first one (nodes.yaml)
-            "audit-log-maxsize": "100000",  # MB; at the default of 100 the log would be rotated under a long run
-            # There is one API server, and nothing reads endpoints. Each of these renews a record in etcd all the time
-            # that no watch shows, so that no recorder could tell from revisions that it has everything.
+            "kubelet-preferred-address-types": "ExternalDNS,InternalIP",  # KWOK responds at the first one (nodes.yaml)
+            "audit-log-maxsize": "100000",  # MB; the default of 100 would rotate the log during a run
+            # There is only one API server, and nothing reads endpoints. Both features would continuously renew a record
+            # in etcd that no watch shows, so a recorder could not tell from revisions whether it has received
+            # everything.
             "endpoint-reconciler-type": "none",
             _GATES: "UnknownVersionInteroperabilityProxy=false",
             **admission,
         },
         "kube-controller-manager": {
             "concurrent-gc-syncs": "40",  # FC-108
-            "leader-elect": "false",  # there is only one; after a kill its successor would wait 18 s for the lease
-            # As on most clusters, each controller is a user of its own: a policy can hold the garbage collector alone.
+            "leader-elect": "false",  # there is only one; after a kill, its successor would wait 18 s
+            # As on most clusters, each controller is a separate user: a policy can apply to the garbage collector
+            # alone.
             "use-service-account-credentials": "true",
             "controllers": ",".join(("*", *(f"-{controller}" for controller in UNUSED_CONTROLLERS))),
         },
-        # So that a failure bundle has its messages: which pod it bound where, and which one it could not bind.
+        # Failure bundles then contain the scheduler's messages: where it bound each pod, and which pods it could not
+        # bind.
         "kube-scheduler": {"v": "2"},
         # kwokctl's default is true. A node that gets the label of failed nodes is ignored by KWOK from then on, and so
-        # are its pods. (A Lease with another holder is not enough: KWOK starts its controllers of nodes and of pods in
-        # no fixed order, and if that of pods is the first one, it never asks for the holder.)
+        # are its pods. (A Lease with another holder would not suffice: KWOK starts its controllers for nodes and for
+        # pods in no fixed order, and if the controller for pods starts first, it never checks the holder.)
         "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": node_failure.SELECTOR},
     }
-    # etcd authenticates no client, and every user of the machine can connect to a port of loopback. So it listens on
-    # sockets in the cluster's folder (relative: their paths must be short), and its port serves /health and /metrics
-    # only.
+    # etcd does not authenticate clients, and every user of the machine can connect to a port on loopback. Therefore
+    # etcd listens on sockets in the cluster's folder (with relative paths, because socket paths must be short), and its
+    # port serves only /health and /metrics.
     replaced = {
         "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
         "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT, ""))},
-        # Nodes fail by a label and at once (`node_failure`), never by silence: a busy machine renews the leases of a
-        # thousand nodes too late, and their pods would become not Ready. Longer leases also cost fewer writes.
+        # Nodes fail immediately, by a label (`node_failure`), and never by silence: a busy machine renews the leases of
+        # a thousand nodes too late, and their pods would become not Ready. Longer leases also cost fewer writes.
         "kwok-controller": {"node-lease-duration-seconds": "200"},
         "kube-controller-manager": {"node-monitor-grace-period": "1h"},
     }
@@ -272,11 +276,12 @@ def _component_flags(
         gates_of_suite = flags[component].get(_GATES)
         flags[component] |= requested
         if gates_of_suite is not None and _GATES in requested:
-            # Of two switches of a gate, the last one counts.
+            # If a gate is set twice, the last value counts.
             flags[component][_GATES] = f"{gates_of_suite},{requested[_GATES]}"
     flags["etcd"]["listen-metrics-urls"] = f"http://127.0.0.1:{ports[Port.ETCD]}"
-    # A good part of the API server's time is garbage collection, and memory is less scarce: collections are rare up to
-    # a size that the machine has (1.6 GiB at a thousand pods), and ordinary above. Heaps of the others are small.
+    # The API server spends much of its time on garbage collection, and memory is less scarce. So collections are rare
+    # up to a heap size that the machine can afford (1.6 GiB at a thousand pods), and normal above it. The heaps of the
+    # other components are small.
     limit = f"{max(3, memory // 4)}GiB"
     rarely = {"name": "GOGC", "value": "400"}
     environment = {"kube-apiserver": [rarely, {"name": "GOMEMLIMIT", "value": limit}]}

@@ -1,7 +1,7 @@
 """Probes of release sites.
 
-Without a network, PATIENCE is spent once: all sites are probed at the same time, in threads (a name server that does
-not answer cannot be timed out otherwise), and a site that failed is not asked again by this process.
+Without a network, only PATIENCE seconds are lost: all sites are probed at the same time, in threads (there is no other
+way to time out a name server that does not respond), and this process does not contact a failed site again.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections.abc import Iterable
 from conformance.cluster.pins import Site
 
 PATIENCE = 2.4
-"""Seconds within which a site must answer. A bad network costs at most twice this in total."""
+"""Seconds within which a site must respond. A bad network costs at most twice this time in total."""
 
 
 class Unavailable(Exception):
-    """No verified official file is available; `str()` gives the reason. The caller builds the program instead."""
+    """No verified official file is available; `str()` gives the reason. The caller then builds the program."""
 
 
 class Sites:
-    """The release sites that answer. Results are kept for the lifetime of this object."""
+    """The release sites that respond. Results are kept for the lifetime of this object."""
 
     def __init__(self) -> None:
         self._failed: dict[str, str] = {}
         self._answered: set[str] = set()
 
     def probe(self, sites: Iterable[Site]) -> None:
-        """Probe every unknown site, all at once. Returns after PATIENCE seconds at the latest."""
+        """Probe all sites that have not been probed yet, at the same time. Takes at most PATIENCE seconds."""
         roots = {site.root for site in sites} - self._answered - self._failed.keys()
         threads = [threading.Thread(target=self._ask, args=(root,), daemon=True) for root in roots]
         for thread in threads:
@@ -48,7 +48,7 @@ class Sites:
             raise Unavailable(f"{site.root}: {reason}")
 
     def give_up(self, site: Site, reason: object) -> Unavailable:
-        """Note that the site fails, and return the error to raise."""
+        """Record that the site fails, and return the error to raise."""
         self._failed[site.root] = str(reason)
         return Unavailable(f"{site.root}: {reason}")
 
@@ -58,7 +58,7 @@ class Sites:
             with _OPENER.open(request, timeout=PATIENCE):
                 pass
         except urllib.error.HTTPError:
-            pass  # "not found" and "elsewhere" are answers too
+            pass  # "not found" and redirects are also responses
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._failed[root] = str(getattr(error, "reason", error))
             return
@@ -66,7 +66,7 @@ class Sites:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The front page of a site may be on another host, which need not answer."""
+    """Does not follow redirects: the front page of a site may redirect to another host, which need not respond."""
 
     def redirect_request(self, *_: object) -> None:
         return None

@@ -1,9 +1,9 @@
-"""Snapshots of a cluster: everything that its API server stores, at one moment.
+"""Snapshots of a cluster: everything that its API server stores at one moment.
 
-A snapshot is a copy of etcd's data, made while etcd does not run, so it is consistent. For
-about a second, requests to the API server wait or fail. A restore replaces the data while nothing runs: versions of
-objects go back, so watches have to begin anew, and every component is started again. Callers hold the lock of
-the cluster (`Cluster.busy`).
+A snapshot is a copy of etcd's data. The copy is made while etcd is not running, so it is consistent. Requests to the
+API server wait or fail for about a second. A restore replaces the data while nothing is running. Resource versions go
+back, so watches have to start over, and every component is restarted. Callers hold the lock of the cluster
+(`Cluster.busy`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from conformance.cluster.state import NAME, SPACE
 from conformance.errors import UsageError
 
 USUAL = "latest"
-"""The name of a snapshot that is given none."""
+"""The default name of a snapshot."""
 HINT = "make room, or remove a snapshot: cluster snapshots NAME --remove SNAPSHOT"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot of a cluster. `size`: bytes."""
+    """A snapshot of a cluster. `size` is in bytes."""
 
     name: str
     size: int
@@ -50,7 +50,7 @@ def listed(cluster: Cluster) -> list[Snapshot]:
 
 
 def take(cluster: Cluster, name: str, *, replace: bool = False, report: ProgressReporter = silent) -> Snapshot:
-    """Take a snapshot, which takes the place of an earlier one of that name only if `replace`. Raises UsageError,
+    """Take a snapshot. It replaces an earlier snapshot of the same name only if `replace` is set. Raises UsageError,
     HarnessError."""
     if not NAME.fullmatch(name):
         hint = "use 1 to 40 lower-case letters, digits and inner hyphens"
@@ -71,8 +71,8 @@ def take(cluster: Cluster, name: str, *, replace: bool = False, report: Progress
 
 
 def restore(cluster: Cluster, name: str, report: ProgressReporter = silent) -> None:
-    """Give the cluster the content that it had when a snapshot was taken, and return when it is healthy. The caller has
-    ended the processes of an implementation. Raises UsageError, HarnessError."""
+    """Restore the content that the cluster had when a snapshot was taken, and return when the cluster is healthy. The
+    caller has already ended the processes of an implementation. Raises UsageError, HarnessError."""
     require(cluster, name)
     _finish(cluster)
     with _on_disk(cluster):
@@ -99,7 +99,8 @@ def remove(cluster: Cluster, name: str) -> None:
 
 
 def _finish(cluster: Cluster) -> None:
-    """Finish the work of a killed command: of a snapshot that it was replacing, the old or the new one is left."""
+    """Finish the work of a killed command: if it was replacing a snapshot, either the old or the new snapshot
+    remains."""
     with _on_disk(cluster):
         for target in etcd_data.interrupted(_folder(cluster)):
             etcd_data.finish(target)

@@ -1,10 +1,11 @@
 """Lifecycles of fake nodes and pods: the Stage documents in `kwok-profiles/stages/<name>/`.
 
-Checks for errors that KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md, section 2). Beyond
-the syntax of KWOK, a list of behaviors in `matchAnnotations` creates a stage for each of them, and `${…}` stands for
-values of `kwok-profiles/behaviors.yaml`: `behavior`, the default of a parameter, `patterns`, and the annotations that
-ask for a behavior (`asked` in jq: the first that there is; `asking` in templates: all). `unnamed` is the behavior of
-pods that ask for none, and empty if they are Ready at once. `job` is the jq that is true for the pods of Jobs.
+This module also checks for errors that KWOK itself reports unclearly or does not survive (docs/spec/fake-cluster.md,
+section 2). The documents extend the syntax of KWOK: a list of behaviors in `matchAnnotations` creates a stage for each
+of them, and `${…}` stands for values from `kwok-profiles/behaviors.yaml`: `behavior`, the default of a parameter,
+`patterns`, and the annotations that select a behavior (`asked` in jq: the first one that the pod has; `asking` in
+templates: all of them). `unnamed` is the behavior of pods that do not name one; it is empty if such pods become Ready
+immediately. `job` is the jq expression that is true for the pods of Jobs.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Stage = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 OF_A_JOB = 'any(.metadata.ownerReferences[]?; .controller and .kind == "Job" and (.apiVersion | startswith("batch/")))'
-"""The jq that is true for a pod that a Job controls."""
+"""The jq expression that is true for a pod that a Job controls."""
 _VALUED = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 
 
 def load(name: str, unnamed: str = "") -> list[Stage]:
-    """Return all stages of the set `name`, in the order of file names. Pods that ask for no behavior have the
-    behavior `unnamed`; if that is empty, they are Ready at once. Raises UsageError."""
+    """Return all stages of the set `name`, in the order of file names. Pods that do not name a behavior have the
+    behavior `unnamed`; if it is empty, they become Ready immediately. Raises UsageError."""
     sets = folder("kwok-profiles") / "stages"
     files = sorted((sets / name).glob("*.yaml"))
     if not files:
@@ -44,7 +45,8 @@ def load(name: str, unnamed: str = "") -> list[Stage]:
 
 
 def load_file(path: Path, unnamed: str = "") -> list[Stage]:
-    """Return the stages of one file, expanded. Raises UsageError with file, line of the document, and field."""
+    """Return the expanded stages of one file. Raises UsageError with the file, the line of the document, and the
+    field."""
     text = path.read_text("utf-8")
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
@@ -64,8 +66,8 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
 
 
 def _written_out(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
-    """Yield a stage for each behavior that a stage lists, for pods without one if it lists none, or the stage itself;
-    `${…}` is replaced."""
+    """Yield the expansions of a stage, with `${…}` replaced: a stage for each behavior that the stage lists, additional
+    stages for pods that do not name a behavior, or the stage itself if it lists no behaviors."""
     behaviors = pod_behaviors.load()
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in behaviors.patterns().items())
     named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
@@ -102,7 +104,7 @@ def _written_out(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
 
 
 def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], location: str) -> Stage:
-    """Return a stage as that of one behavior."""
+    """Return the variant of a stage for one behavior."""
     expanded: Stage = _filled(stage, {"behavior": name, **parameters}, location)
     expanded["metadata"] = {**expanded["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
     expanded["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
@@ -110,8 +112,8 @@ def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], locatio
 
 
 def _of_unnamed(stage: Stage, condition: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
-    """Return the stage of a behavior for pods that do not name it: for those of which `condition` (jq) returns a value,
-    and of which `drawn` (jq) holds."""
+    """Return the stage of a behavior for pods that do not name it: for pods for which `condition` (jq) returns a value
+    and `drawn` (jq) is true."""
     expanded = copy.deepcopy(stage)
     expanded["metadata"]["name"] += suffix
     selector = expanded["spec"]["selector"]
@@ -124,7 +126,7 @@ def _of_unnamed(stage: Stage, condition: str, drawn: str = "", suffix: str = "-u
 
 
 def _first_annotation(annotations: Iterable[str]) -> str:
-    """Return the jq for the first of these annotations that a pod has, given all annotations."""
+    """Return the jq expression for the first of these annotations that a pod has; its input are all annotations."""
     return " // ".join(f'.["{key}"]' for key in annotations)
 
 
@@ -145,7 +147,7 @@ def _filled(value: Any, words: Mapping[str, str], location: str) -> Any:
 
 
 def _check(spec: Mapping[str, Any], location: str) -> None:
-    """Raise UsageError for values that the schema permits and KWOK does not survive."""
+    """Raise UsageError for values that the schema permits but KWOK does not survive."""
     if not spec["selector"]:
         raise UsageError("spec.selector: is empty, and KWOK would ignore the stage", where=location)
     for number, expression in enumerate(spec["selector"].get("matchExpressions", [])):

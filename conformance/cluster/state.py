@@ -1,9 +1,10 @@
-"""The files of the clusters of this checkout: one folder and one record a cluster.
+"""The files of the clusters of this checkout: one folder and one record per cluster.
 
     <state root>/clusters/<name>/     folder of a cluster, 0700; its record is cluster.json
     <state root>/lock                 held for an instant to add, remove or prune a folder
 
-Invariant: a folder under its name always holds a readable record; it is filled under another name and renamed.
+Invariant: a folder with its final name always contains a readable record, because it is filled under another name and
+then renamed.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from conformance.errors import UsageError
 Phase = Literal["starting", "ready"]
 RECORD = "cluster.json"
 SPACE = 256 << 20
-"""Bytes that an unused cluster takes: 129 MiB, most of them etcd's, and logs."""
+"""Bytes that an unused cluster takes: 129 MiB, mostly for etcd, and logs."""
 _HINT = "make room or make it writable, or choose another folder with GROVE_CONFORMANCE_STATE"
 _MAX_BYTES = 1 << 20
-"""Maximum bytes of a record."""
+"""Maximum size of a record in bytes."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-"""The form of names of clusters, snapshots and node profiles."""
+"""The form of the names of clusters, snapshots and node profiles."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The process that owns a cluster: pid and start time, as `processes.identity` returns it."""
+    """The process that owns a cluster: its pid and its start time, as `processes.identity` returns it."""
 
     pid: int
     started: float
@@ -76,33 +77,34 @@ class ClusterRecord:
     owner: Owner | None
     phase: Phase = "starting"
     ports: int = 0
-    """First port of the cluster's block; 0 before one is claimed."""
+    """The first port of the cluster's block; 0 before a block is claimed."""
     apiserver_port: int = 0
     scheduler: bool = True
     scheduler_name: str = ""
-    """The scheduler name of kube-scheduler; empty for the usual one."""
+    """The scheduler name of kube-scheduler; empty for the default name."""
     versions: dict[str, str] = field(default_factory=dict)
-    """Product → pinned version of its programs."""
+    """Maps a product to the pinned version of its programs."""
     served: str = ""
-    """The version of Kubernetes that the API server reports; empty before it runs."""
+    """The version of Kubernetes that the API server reports; empty before the API server runs."""
     features: list[str] = field(default_factory=list)
-    """The features that are enabled beside the defaults, as options of `cluster up`."""
+    """The features that are enabled in addition to the defaults, as options of `cluster up`."""
     addons: bool = False
     """Whether the process `startup-order` serves metrics."""
     policies: list[str] = field(default_factory=list)
-    """The policies that it enforces: names, and paths of files and folders."""
+    """The policies that the cluster enforces: names, and paths of files and folders."""
     implementation: str = ""
-    """Name of the implementation that was started with the cluster."""
+    """The name of the implementation that was started on the cluster."""
     descriptor: str = ""
-    """The path of its descriptor."""
+    """The path of the implementation's descriptor."""
     settings: dict[str, str] = field(default_factory=dict)
-    """The values of the parameters of its descriptor."""
+    """The values of the descriptor's parameters."""
     roles: dict[str, Owner] = field(default_factory=dict)
-    """The processes of its roles, by name."""
+    """The processes of the implementation's roles, by name."""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def abandoned(self) -> str:
-        """Return the reason why the cluster is not needed any more; empty if its owner is alive, or if it has none."""
+        """Return the reason why the cluster is not needed any more; empty if its owner is alive, or if it has no
+        owner."""
         if self.phase == "starting":
             return "" if self.creator.alive() else "the process that was starting it is gone"
         if self.owner is None or self.owner.alive():
@@ -119,8 +121,8 @@ class StateRoot:
 
     @contextmanager
     def lock(self, report: ProgressReporter = notice) -> Iterator[None]:
-        """Hold the lock for adding and removing folders. Not for long operations, except prune. Raises UsageError if
-        the state root cannot be written."""
+        """Hold the lock for adding and removing folders. It must not be held during long operations, except by `prune`.
+        Raises UsageError if the state root cannot be written."""
         self._make()
         with self.errors(), locks.hold(self.root / "lock", report):
             yield
@@ -131,7 +133,7 @@ class StateRoot:
         disk.require(self.root, size, location=self._location, hint=_HINT)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Convert the errors of a full or read-only disk to UsageError."""
+        """Return a context manager that converts the errors of a full or read-only disk to UsageError."""
         return disk.errors(self._location, _HINT)
 
     @property
@@ -139,7 +141,7 @@ class StateRoot:
         return f"state folder {self.root}"
 
     def _make(self) -> None:
-        for folder in (self.root, self.clusters):  # one by one: `mode` would not apply to parents
+        for folder in (self.root, self.clusters):  # individually, because `mode` would not apply to parents
             disk.make(folder, location=self._location, hint=_HINT, mode=0o700)
 
     def directory(self, name: str) -> Path:
@@ -178,7 +180,7 @@ class StateRoot:
         return changed
 
     def read(self, name: str) -> ClusterRecord | None:
-        """Return the record of a cluster; None if there is no such folder or no readable record in it."""
+        """Return the record of a cluster; None if its folder does not exist or contains no readable record."""
         if not NAME.fullmatch(name):  # it could be the path of another folder
             return None
         try:
@@ -191,17 +193,18 @@ class StateRoot:
             return None
 
     def abandoned(self, name: str) -> str:
-        """Return the reason why a cluster is not needed any more, as `ClusterRecord.abandoned`; empty if there is
-        no readable record.
+        """Return the reason why a cluster is not needed any more, as `ClusterRecord.abandoned`; empty if there is no
+        readable record.
 
-        The record is read again after the owner was found dead: it may have given the cluster away as its last act.
+        After the owner has been found dead, the record is read again, because the owner may have given the cluster away
+        as its last action.
         """
         record = self.read(name)
         reason = record.abandoned() if record is not None else ""
         return reason if reason and self.read(name) == record else ""
 
     def names(self) -> list[str]:
-        """Return the sorted names of all folders of clusters, without left-overs of a killed add or remove."""
+        """Return the sorted names of all folders of clusters, without the remains of a killed add or remove."""
         if not self.clusters.is_dir():
             return []
         return sorted(entry.name for entry in self.clusters.iterdir() if not entry.name.startswith("."))
@@ -216,7 +219,7 @@ class StateRoot:
         shutil.rmtree(trash, ignore_errors=True)
 
     def leftovers(self) -> list[Path]:
-        """Return the folders of a killed add or remove. Only meaningful under the lock."""
+        """Return the remaining folders of a killed add or remove. The result is meaningful only under the lock."""
         return sorted(self.clusters.glob(".*-*")) if self.clusters.is_dir() else []
 
 
@@ -234,7 +237,7 @@ def user_state() -> Path:
 
 
 def known_roots() -> list[Path]:
-    """Return the state roots of every checkout of this user: those in the usual place, and those that port claims
+    """Return the state roots of every checkout of this user: those in the default location, and those that port claims
     name."""
     candidates = [*user_state().glob("*/clusters"), *_claimed()]
     folders = (
@@ -248,12 +251,13 @@ def known_roots() -> list[Path]:
 def _claimed() -> Iterator[Path]:
     """Yield the folders of clusters that port claims name."""
     for file in (user_state() / "ports").glob("[0-9]*"):
-        with suppress(OSError):  # released a moment ago
+        with suppress(OSError):  # the claim was released a moment ago
             yield claimed(file).parent
 
 
 def claimed(file: Path) -> Path:
-    """Return the folder that a claim of ports names. Any other content names no folder. Raises OSError."""
+    """Return the folder that a port claim names. Other content results in a path that is not a folder. Raises
+    OSError."""
     return Path(os.fsdecode(regular.OpenFile(file).at(0, _MAX_BYTES)))
 
 

@@ -1,7 +1,7 @@
-"""Download one file by HTTP and verify it by its digest.
+"""Downloads one file by HTTP and verifies it by its digest.
 
-Follows redirects, and gets the anonymous token that a registry may ask for: a site, a mirror or a redirect need not
-be trusted, because no file is used whose digest is not the expected one.
+Redirects are followed, and the anonymous token that a registry may require is requested. A site, a mirror or the target
+of a redirect need not be trusted, because no file is used whose digest is not the expected one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STALL = 15.0
 """Seconds without a byte after which an attempt is aborted."""
 ATTEMPTS = 3
 PAUSE = 1.0
-"""Seconds before the second attempt. Each further pause is twice as long."""
+"""Seconds before the second attempt. Each following pause is twice as long."""
 _CHUNK = 1 << 20
 _MB = 1_000_000
 
@@ -38,7 +38,7 @@ class _Passing(Exception):
 
 
 class ChecksumMismatch(HarnessError):
-    """A file does not have the pinned digest. This never falls back to another source."""
+    """A file does not have the pinned digest. In this case, no other source is tried."""
 
 
 class Transfers:
@@ -48,7 +48,7 @@ class Transfers:
         self._program, self._sites, self._report = program, sites, report
 
     def fetch(self, url: str, into: Path, digest: str, accept: str = "*/*") -> None:
-        """Write the body of `url` to the file `into`, which exists afterwards only if it has the digest.
+        """Write the body of `url` to the file `into`. If the digest does not match, the file is removed.
 
         Raises Unavailable or ChecksumMismatch. Errors of the local disk are raised as OSError.
         """
@@ -92,7 +92,7 @@ class Transfers:
             if error.code in (408, 429) or error.code >= 500:
                 raise _Passing(f"HTTP {error.code}") from error
             raise Unavailable(f"{url}: HTTP {error.code}") from error
-        except urllib.error.URLError as error:  # it never answered
+        except urllib.error.URLError as error:  # the site never responded
             raise self._sites.give_up(self._program.site, error.reason) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
@@ -102,7 +102,7 @@ class Transfers:
 
 
 def _open(url: str, accept: str) -> http.client.HTTPResponse:
-    """Open a URL, and once more with an anonymous token if a registry wants one."""
+    """Open a URL, and try again with an anonymous token if a registry requires one."""
     headers = {"Accept": accept}
     try:
         return _urlopen(urllib.request.Request(url, headers=headers))  # noqa: S310 - pins.py lets only http(s) pass
@@ -110,14 +110,15 @@ def _open(url: str, accept: str) -> http.client.HTTPResponse:
         token = _token(error.headers.get("WWW-Authenticate", "")) if error.code == 401 else ""
         if not token or error.url is None:
             raise
-        # The host that asked for the token gets it, perhaps after a redirect, and no host to which that one redirects.
+        # The token goes to the host that required it, which may be the target of a redirect, but to no host to which
+        # that host redirects.
         request = urllib.request.Request(error.url, headers=headers)  # noqa: S310 - redirects lead to http(s) only
         request.add_unredirected_header("Authorization", f"Bearer {token}")
         return _urlopen(request)
 
 
 def _token(challenge: str) -> str:
-    """Return the anonymous token for a challenge of a registry, or nothing if it wants something else."""
+    """Return the anonymous token for a registry's challenge; empty if the registry requires something else."""
     fields = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     realm = fields.get("realm", "")
     if not challenge.lower().startswith("bearer ") or not re.match("https?://", realm):

@@ -1,4 +1,4 @@
-"""Capacity and requests of a cluster: nodes and resources by profile, pods by state. Pure."""
+"""Capacity and requests of a cluster: nodes and resources by profile, pods by state. Pure functions."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class Amount:
 
 @dataclass
 class ProfileUsage:
-    """The nodes of one profile. `ready`: number of those to which pods can be bound."""
+    """The nodes of one profile. `ready` is the number of nodes to which pods can be bound."""
 
     profile: str
     nodes: int = 0
     ready: int = 0
     pods: int = 0
     amounts: defaultdict[str, Amount] = field(default_factory=lambda: defaultdict(Amount))
-    """Resource → amount."""
+    """Maps a resource to its amount."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Nodes by profile, sorted by name, and the number of pods by state, the most frequent first."""
+    """The nodes by profile, sorted by name, and the number of pods by state, the most frequent state first."""
 
     groups: Sequence[ProfileUsage]
     pods: Mapping[str, int]
 
     @property
     def nodes(self) -> tuple[int, int]:
-        """Return how many nodes are Ready, and how many there are."""
+        """Return the number of Ready nodes, and the number of all nodes."""
         return sum(group.ready for group in self.groups), sum(group.nodes for group in self.groups)
 
     def amount(self, resource: str) -> Amount:
@@ -77,8 +77,8 @@ def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
 
 
 def pod_state(pod: Document) -> str:
-    """Return the state of a pod as kubectl prints it, with more detail for users: `Ready` or `NotReady`
-    instead of Running, `Unschedulable` instead of Pending."""
+    """Return the state of a pod as kubectl prints it, but with more detail: `Ready` or `NotReady` instead of Running,
+    `Unschedulable` instead of Pending."""
     if terminating(pod):
         return "Terminating"
     waiting = (text(status, "state", "waiting", "reason") for status in items(pod, "status", "containerStatuses"))

@@ -1,1 +1,2 @@
-"""Parts of the fake cluster that most clusters have and Kubernetes itself has not: a storage driver, and metrics."""
+"""Parts of the fake cluster that most clusters have but Kubernetes itself does not include: a storage driver and
+metrics."""

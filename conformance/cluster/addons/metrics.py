@@ -1,7 +1,8 @@
 """The API `metrics.k8s.io`, for `kubectl top` and autoscalers: an HTTPS server on loopback behind the API server.
 
-The API server authenticates and authorizes users, and connects with the certificate of the components; all
-other clients are refused. Each answer is computed from the stored objects, so a cluster without readers pays nothing.
+The API server authenticates and authorizes users, and connects with the certificate of the components; all other
+clients are rejected. Each response is computed from the stored objects on demand, so a cluster without readers has no
+costs.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ Document = dict[str, Any]
 
 
 async def register(client: Client, port: int) -> None:
-    """Tell the API server that the server listens on a port of loopback. The certificate of the components names no
-    Service, so it is not verified: any process that takes the port of a dead server could answer."""
+    """Register the metrics server, which listens on a port of loopback, with the API server. The certificate of the
+    components is not for a Service name, so the API server does not verify it: if the metrics server has died, any
+    process that takes its port could respond."""
     service_name = {"name": _NAME, "namespace": _NAMESPACE}
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
     await client.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": service_name, "spec": service})
@@ -57,15 +59,15 @@ async def register(client: Client, port: int) -> None:
 
 
 async def wait_until_served(client: Client) -> None:
-    """Return when the API server serves the metrics, or if they are no longer registered. Raises HarnessError after a
-    minute, or later on an overloaded machine."""
+    """Return when the API server serves the metrics, or immediately if they are no longer registered. Raises
+    HarnessError after a minute, or later on an overloaded machine."""
     if await client.get_or_none(API_SERVICES, None, _API_SERVICE) is None:
         return
-    change = {"metadata": {"annotations": {_ASKED: status.now()}}}  # it looks at once, not after up to 30 s
+    change = {"metadata": {"annotations": {_ASKED: status.now()}}}  # makes it check now, not after 30 s
     await client.patch(API_SERVICES, None, _API_SERVICE, change)
 
     async def missing() -> bool:
-        # The condition Available may be that of a process which has died since.
+        # The condition Available may refer to a process that has died since.
         try:
             await client.request("GET", f"{_API}/nodes")
         except ApiError as error:
@@ -82,7 +84,8 @@ async def wait_until_served(client: Client) -> None:
 
 @asynccontextmanager
 async def serving(client: Client, port: int, pki: Path, user: str) -> AsyncIterator[None]:
-    """Serve on 127.0.0.1 with the certificate in `pki`, for clients with one of `user`."""
+    """Serve metrics on 127.0.0.1 with the certificate in `pki`. Only clients with a certificate of `user` are
+    accepted."""
     app = web.Application(middlewares=[_only(user)])
     server = _Server(client)
     app.add_routes(
@@ -108,7 +111,7 @@ async def serving(client: Client, port: int, pki: Path, user: str) -> AsyncItera
 
 
 class _Server:
-    """The answers, computed from the present objects of the API server."""
+    """The responses, computed from the current objects of the API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -138,7 +141,7 @@ class _Server:
         return _objects(request, "NodeMetrics", metrics)
 
     async def _list(self, resource: Resource, request: web.Request) -> list[Document]:
-        """List the requested objects."""
+        """Return the requested objects."""
         params = {key: request.query[key] for key in _SELECTORS if key in request.query}
         if name := request.match_info.get("name"):
             params = {"fieldSelector": f"metadata.name={name}"}
@@ -148,7 +151,7 @@ class _Server:
 
 
 def _only(user: str) -> Any:
-    """Return a middleware that refuses all other users: they have certificates of the cluster, too."""
+    """Return a middleware that rejects all other users, because they also have certificates of the cluster."""
 
     @web.middleware
     async def check(request: web.Request, handler: Any) -> web.StreamResponse:
@@ -163,7 +166,7 @@ def _only(user: str) -> Any:
 
 
 def _objects(request: web.Request, kind: str, items: Iterable[Document]) -> web.Response:
-    """Return a list, or one object if the request names it."""
+    """Return a list response, or a single object if the request names one."""
     typed = [{"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **item} for item in items]
     if name := request.match_info.get("name"):
         return _answer(typed[0]) if typed else _failure(404, "NotFound", f"{kind} {name} not found")

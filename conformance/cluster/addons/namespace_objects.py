@@ -1,4 +1,4 @@
-"""Create objects in each new namespace, as controllers of hardened clusters do with quotas and limits. Part of the
+"""Creates objects in each new namespace, as controllers of hardened clusters do for quotas and limits. Part of the
 process `startup-order`."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kube.workqueue import WorkQueue, work
 
 _WRITERS = 4
 _OF_KUBERNETES = "kube-"
-"""The beginning of the names of namespaces that are left alone."""
+"""The prefix of the names of namespaces in which nothing is created."""
 
 
 class Namespace(msgspec.Struct):
@@ -29,10 +29,11 @@ class Namespace(msgspec.Struct):
 
 
 class NamespaceObjects:
-    """The objects that each namespace gets once. A deleted one stays away until this process starts again."""
+    """Creates the objects of each namespace once. If one of them is deleted, it is not recreated until this process
+    restarts."""
 
     def __init__(self, client: Client, manifests: Sequence[Mapping[str, Any]]) -> None:
-        """`manifests`: those of kinds that are not namespaced are ignored."""
+        """`manifests` are the objects to create. Objects of cluster-scoped kinds are ignored."""
         self._client, self._manifests = client, manifests
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._namespaces = Informer(client, NAMESPACES, typed(Namespace))
@@ -65,7 +66,8 @@ class NamespaceObjects:
         return None
 
     async def _resource(self, manifest: Mapping[str, Any]) -> Resource:
-        """Return the resource of an object. Raises LookupError if the API server does not serve it (yet)."""
+        """Return the resource of an object. Raises LookupError if the API server does not serve the resource, or not
+        yet."""
         kind = (manifest["apiVersion"], manifest["kind"])
         if kind not in self._kinds:
             self._kinds = await discovery.kinds(self._client)

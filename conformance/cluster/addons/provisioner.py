@@ -1,7 +1,7 @@
-"""Create and delete the volumes of claims (the rules are pure: `volumes`). Part of the process `startup-order`.
+"""Creates and deletes the volumes of claims, by the pure rules in `volumes`. Part of the process `startup-order`.
 
-The controller-manager does the rest: it asks for a volume, binds it to its claim, and releases it. A cluster without
-claims costs two idle watches.
+The controller manager does the rest: it requests a volume, binds it to its claim, and releases it. On a cluster without
+claims, the provisioner costs two idle watches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WRITERS = 4
 
 
 class Provisioner:
-    """The claims that ask for volumes, and the volumes that are no longer used."""
+    """The claims that request volumes, and the volumes that are no longer used."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class Provisioner:
         self._volumes.add_handler(self._see_volume)
 
     async def run(self) -> None:
-        """Provision until cancelled."""
+        """Provision volumes until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._claims.run())
             group.create_task(self._volumes.run())
@@ -63,7 +63,7 @@ class Provisioner:
             if not claim.selected_node:
                 return None
             node = await self._client.get_or_none(NODES, None, claim.selected_node)
-            if node is None:  # the scheduler selects another one
+            if node is None:  # the scheduler then selects another node
                 await self._client.patch(CLAIMS, *key, {"metadata": {"annotations": {SELECTED: None}}})
                 return None
             labels = orjson.loads(node)["metadata"].get("labels") or {}

@@ -1,7 +1,7 @@
-"""Usage of fake pods, as the API `metrics.k8s.io` reports it. Pure.
+"""The usage of fake pods, as the API `metrics.k8s.io` reports it. Pure functions.
 
-Nothing runs, so usage is declared: by annotations of the pod that KWOK names, for each of its containers. A pod without
-them uses half of what its containers request.
+Fake pods run nothing, so their usage is declared by KWOK's pod annotations, which apply to each container. A pod
+without these annotations uses half of what its containers request.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from conformance.cluster.kubelet_sim.init_wait import LOST
 from conformance.grove.quantities import Amounts, amount
 
 SHARE = Decimal("0.5")
-"""Part of its requests that a container uses if no annotation says otherwise."""
+"""The fraction of its requests that a container uses unless an annotation says otherwise."""
 MINIMUM = {"cpu": Decimal("0.001"), "memory": Decimal(1 << 20)}
-"""Usage of a container that requests nothing, as with KWOK."""
+"""The usage of a container that requests nothing. KWOK uses the same values."""
 ANNOTATIONS = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 WINDOW = "1s"
-"""The time that a measurement covers. An autoscaler ignores pods that became Ready within it."""
+"""The time span that a measurement covers. An autoscaler ignores pods that became Ready during it."""
 
 Document = Mapping[str, Any]
 
 
 def measured(pod: Document) -> bool:
-    """Return whether a pod has metrics: it runs, and its node has a kubelet."""
+    """Return whether a pod has metrics: it is running, and its node has a kubelet."""
     status = pod["status"]
     lost = any(condition["type"] == LOST for condition in status.get("conditions") or ())
     return status.get("phase") == "Running" and not lost
@@ -53,7 +53,7 @@ def of_node(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any
 
 
 def _of_container(container: Document, pod: Document) -> Amounts:
-    """Return the usage of one container. An annotation that is no quantity counts as absent."""
+    """Return the usage of one container. An annotation that is not a quantity is ignored."""
     annotations = pod["metadata"].get("annotations") or {}
     requests = (container.get("resources") or {}).get("requests") or {}
     used: Amounts = {}

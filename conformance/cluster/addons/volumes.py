@@ -1,9 +1,10 @@
-"""Volumes for claims of the provisioner `conformance.grove.io/volumes`, as its StorageClass says. Pure.
+"""Volumes for claims of the provisioner `conformance.grove.io/volumes`, according to their StorageClass. Pure
+functions.
 
-A volume is an object and nothing more: no container reads or writes it, and a scheduler sees on which nodes it can be
-used. The volume of a class that binds at once can be used everywhere, unless the class has `allowedTopologies`: then in
-the first of them. The volume of a class that waits for the first consumer can be used where the selected node is: in
-its zone, or in its domain of the label that the parameter `topologyKey` names.
+A volume is only an object: no container reads or writes it, but it tells schedulers which nodes can use it. If the
+binding mode of the class is Immediate, all nodes can use the volume, unless the class has `allowedTopologies`: then
+only nodes in the first of them can. If the mode is WaitForFirstConsumer, the volume can be used by nodes in the zone of
+the selected node, or in its domain of the label that the parameter `topologyKey` names.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from kube.resource import Resource
 
 PROVISIONER = "conformance.grove.io/volumes"
 ASKED = "volume.kubernetes.io/storage-provisioner"
-"""The annotation by which the controller-manager asks a provisioner for the volume of a claim."""
+"""The annotation with which the controller manager requests a claim's volume from a provisioner."""
 SELECTED = "volume.kubernetes.io/selected-node"
-"""The annotation by which a scheduler names the node of the first consumer."""
+"""The annotation with which a scheduler names the node of the first consumer."""
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 TOPOLOGY_KEY = "topologyKey"
 
@@ -40,7 +41,7 @@ class VolumeClaim(msgspec.Struct):
 
     @property
     def asks(self) -> bool:
-        """Return whether the controller-manager waits for us to create a volume."""
+        """Return whether the controller manager waits for this provisioner to create a volume."""
         of_provisioner = (self.metadata.annotations or {}).get(ASKED) == PROVISIONER
         return of_provisioner and not self.spec.get("volumeName") and self.metadata.deletion_timestamp is None
 
@@ -51,13 +52,13 @@ class VolumeClaim(msgspec.Struct):
 
 
 class VolumeStatus(msgspec.Struct):
-    """The status of a volume as far as this module reads it."""
+    """The fields of a volume's status that this module reads."""
 
     phase: str = ""
 
 
 class VolumeSpec(msgspec.Struct, rename="camel"):
-    """The spec of a volume as far as this module reads it."""
+    """The fields of a volume's spec that this module reads."""
 
     persistent_volume_reclaim_policy: str = ""
 
@@ -71,7 +72,8 @@ class Volume(msgspec.Struct):
 
     @property
     def unused(self) -> bool:
-        """Return whether the volume is ours, its claim is gone, and it is to be deleted then."""
+        """Return whether the volume was created by this provisioner, its claim is gone, and its reclaim policy is
+        Delete."""
         of_provisioner = (self.metadata.annotations or {}).get(_PROVISIONED_BY) == PROVISIONER
         deleted = self.spec.persistent_volume_reclaim_policy == "Delete"
         return (
@@ -80,7 +82,7 @@ class Volume(msgspec.Struct):
 
 
 def storage_classes() -> list[dict[str, Any]]:
-    """Return the classes of a new cluster: `standard`, the default one, and `immediate`."""
+    """Return the StorageClasses of a new cluster: `standard`, which is the default, and `immediate`."""
     return [
         _storage_class("standard", "WaitForFirstConsumer", {"storageclass.kubernetes.io/is-default-class": "true"}),
         _storage_class("immediate", "Immediate", {}),
@@ -93,7 +95,7 @@ def delayed(storage_class: Object) -> bool:
 
 
 def volume(claim: VolumeClaim, storage_class: Object, labels: Mapping[str, str]) -> dict[str, Any]:
-    """Return the volume for a claim. `labels` are those of the selected node, if the class waits for one."""
+    """Return the volume for a claim. `labels` are the labels of the selected node, if the class waits for one."""
     name = f"pvc-{claim.metadata.uid}"
     domain = _domain(storage_class, labels)
     expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in domain.items()]
@@ -123,7 +125,7 @@ def volume(claim: VolumeClaim, storage_class: Object, labels: Mapping[str, str])
 
 
 def _domain(storage_class: Object, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of the nodes that can use a new volume of a class; empty if all can."""
+    """Return the labels of the nodes that can use a new volume of a class; empty if all nodes can."""
     terms = storage_class.get("allowedTopologies") or [{}]
     expressions = terms[0].get("matchLabelExpressions") or []
     if not delayed(storage_class):

@@ -1,1 +1,2 @@
-"""Runs on a cluster that they have not started: the claim, the objects that a run leaves there, and KWOK's stages."""
+"""Runs on a cluster that the suite has not started: the claim, the objects that a run creates there, and KWOK's
+stages."""

@@ -1,7 +1,8 @@
-"""One run at a time uses an existing cluster: two operators would both act on every set.
+"""A claim, which makes sure that only one run at a time uses an existing cluster: two operators would both act on every
+set.
 
-The claim is a Lease that a run renews as long as it lives, by the rules of leader election (`kube.leases`): a run that
-was killed has lost it 15 s later, independent of the clocks of the machines.
+The claim is a Lease that a run renews while it is alive, by the rules of leader election (`kube.leases`). A run that
+was killed loses the claim after 15 s, regardless of the clocks of the machines.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ AGENT = "grove-conformance/claim"
 
 
 class ClusterClaim:
-    """The claim of one run. `lost` names the run that has taken the cluster meanwhile; empty while this run has it."""
+    """The claim of one run. `lost` says how the claim was lost; it is empty while this run has the claim."""
 
     def __init__(self, kubeconfig: Path, run: str, terms: Terms = TERMS) -> None:
         self.lost = ""
@@ -40,7 +41,7 @@ class ClusterClaim:
         self._thread = threading.Thread(target=self._main, name="claim", daemon=True)
 
     def acquire(self, report: ProgressReporter = silent) -> None:
-        """Return once the cluster is claimed. Raises UsageError if another run uses it."""
+        """Return once the cluster is claimed. Raises UsageError if another run uses the cluster."""
         self._thread.start()
         if not self._claimed.wait(2):
             report("cluster", f"waiting up to {self._terms.lease:g} s: the last run on it was killed, or is running")
@@ -49,7 +50,7 @@ class ClusterClaim:
             raise self._problem
 
     def release(self) -> None:
-        """Give the cluster up. Safe to call again."""
+        """Release the claim. May be called repeatedly."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout=self._terms.deadline)
@@ -80,7 +81,7 @@ class ClusterClaim:
                 await elector.hold()
             except LeadershipLost as error:
                 self.lost = str(error)
-                await elector.acquire()  # at once, if the API server was only silent for too long
+                await elector.acquire()  # succeeds at once if the API server was only silent too long
                 self.lost = ""
 
     async def _elected(self, client: Client, elector: Elector) -> None:
@@ -108,7 +109,7 @@ async def _delete(client: Client, identity: str) -> None:
 
 @contextmanager
 def claimed(kubeconfig: Path, run: str, report: ProgressReporter = silent) -> Iterator[ClusterClaim]:
-    """Claim a cluster inside the context. Raises UsageError if another run uses it."""
+    """Claim a cluster while the context is active. Raises UsageError if another run uses the cluster."""
     claim = ClusterClaim(kubeconfig, run)
     try:
         claim.acquire(report)

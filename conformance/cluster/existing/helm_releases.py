@@ -1,4 +1,4 @@
-"""A note in the cluster for each Helm release of a run: Helm's own objects have no label of the run."""
+"""A note in the cluster for each Helm release of a run, because Helm's own objects do not have the label of the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN = 300.0
 
 
 def name(namespace: str, release: str) -> str:
-    """Return the name of the ConfigMap that is the note of a release."""
+    """Return the name of the ConfigMap that serves as the note of a release."""
     return f"grove-conformance-helm-{namespace}-{release}"
 
 

@@ -1,8 +1,8 @@
-"""Replace the Stages of an existing cluster's KWOK by ours, and put its own back.
+"""Replacement of an existing cluster's KWOK Stages by those of the suite, and their restoration.
 
-KWOK has to read Stages from the API (`--enable-crds=Stage`, as its chart does). Its own cannot stay beside ours: of
-several that match a pod, KWOK takes one at random. They are kept in a ConfigMap before the first one is deleted, so a
-run that is killed at any point loses none.
+KWOK has to read Stages from the API (`--enable-crds=Stage`, as in its chart). Its own Stages cannot remain in addition
+to the suite's, because KWOK selects one at random if several match a pod. They are stored in a ConfigMap before the
+first one is deleted, so none is lost even if a run is killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kube.resource import NODES, PODS, Resource
 STAGES = Resource("kwok.x-k8s.io", "v1alpha1", "stages", "Stage", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACE, BACKUP = "kube-system", "grove-conformance-stages"
-"""The ConfigMap with the Stages that were there before."""
+"""The ConfigMap with the Stages that existed before."""
 _KEY = "stages.json"
 _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 _ENABLE = "start KWOK with --enable-crds=Stage, as its chart does"
@@ -37,7 +37,8 @@ def concerns(resource: Resource, name: str) -> bool:
 
 
 async def require_unused(client: Client) -> None:
-    """Raise UsageError if KWOK reads no Stages from the API, or plays pods of others: these would behave otherwise."""
+    """Raise UsageError if KWOK does not read Stages from the API, or if it simulates pods of other users, which would
+    behave differently."""
     try:
         await client.list(STAGES)
     except ApiError as error:
@@ -53,8 +54,8 @@ async def require_unused(client: Client) -> None:
 
 
 async def install(client: Client, run: str) -> int:
-    """Replace the Stages by ours, with the label of a run, and return how many others there were. Raises UsageError if
-    this KWOK is too old for them; then its own are back."""
+    """Replace the Stages with those of the suite, labelled with a run, and return the number of replaced Stages. Raises
+    UsageError if KWOK is too old for them; in this case its own Stages have been restored."""
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     existing = await client.list(STAGES)
     if backup is None:
@@ -62,7 +63,7 @@ async def install(client: Client, run: str) -> int:
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in existing))
     try:
         for stage in stages.load("fast"):
-            params = {"fieldValidation": "Strict"}  # a field that it does not know would be dropped in silence
+            params = {"fieldValidation": "Strict"}  # otherwise unknown fields would be dropped silently
             await client.request("POST", STAGES.path(), params=params, body=marked(stage, run))
     except ApiError as error:
         await restore(client)
@@ -74,7 +75,7 @@ async def install(client: Client, run: str) -> int:
 
 
 async def keep(client: Client) -> None:
-    """Leave our Stages: neither the end of this run nor that of a later one removes them."""
+    """Keep the suite's Stages: neither the end of this run nor the end of a later run removes them."""
     note = {"metadata": {"annotations": {KEPT: "true"}}}
     for stage in await client.list(STAGES, selector=RUN):
         await client.patch(STAGES, None, stage["metadata"]["name"], note)
@@ -82,7 +83,7 @@ async def keep(client: Client) -> None:
 
 
 async def restore(client: Client) -> None:
-    """Remove our Stages and put the former ones back. Safe to call again."""
+    """Remove the suite's Stages and restore the former ones. May be called repeatedly."""
     stages = await client.list(STAGES, selector=RUN)
     await asyncio.gather(*(client.delete(STAGES, None, stage["metadata"]["name"]) for stage in stages))
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
@@ -117,7 +118,8 @@ def _of(backup: bytes) -> list[Object]:
 
 
 async def _played(client: Client) -> list[Object]:
-    """Return the pods on fake nodes that are not of the suite. DaemonSets put theirs on every node."""
+    """Return the pods on fake nodes that do not belong to the suite, except for pods of DaemonSets, which run on every
+    node."""
     fake = {node["metadata"]["name"] for node in await client.list(NODES) if _fake(node)}
     return [
         pod
@@ -128,7 +130,7 @@ async def _played(client: Client) -> list[Object]:
 
 
 def _fake(node: Object) -> bool:
-    """Return whether KWOK plays a node that the suite has not made."""
+    """Return whether KWOK simulates a node that the suite has not created."""
     metadata = node["metadata"]
     version = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")
     played = nodes.PLAYED.keys() & (metadata.get("annotations") or {}).keys() or version.startswith("kwok-")

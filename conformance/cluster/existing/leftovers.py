@@ -1,7 +1,7 @@
-"""The objects that a run creates on an existing cluster outside its namespaces, identified by a label: they are removed
-at the end of the run, or later if the run was killed.
+"""The objects that a run creates on an existing cluster outside its namespaces. They are identified by a label, and
+removed at the end of the run, or later if the run was killed.
 
-CRDs and the objects of `install.objects` stay after every run, so they have no such label.
+CRDs and the objects of `install.objects` remain after every run, so they do not have this label.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kube.resource import NAMESPACES, NODES, PODS, Resource
 WITHIN = 60.0
 """Seconds within which removed objects must be gone, on a machine that is not overloaded."""
 LOOK_EVERY = 0.2
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 UNREADABLE = (403, 404, 405)
 
@@ -46,11 +46,11 @@ class Leftover:
     run: str
     retained: bool = False
     release: str = ""
-    """The Helm release that it stands for, as NAMESPACE/NAME."""
+    """The Helm release that the object stands for, as NAMESPACE/NAME."""
 
     @property
     def hook(self) -> bool:
-        """Return whether it may reject requests, so that it has to go first."""
+        """Return whether the object may cause requests to be rejected, so that it has to be removed first."""
         return self.resource.group == "admissionregistration.k8s.io"
 
 
@@ -63,15 +63,15 @@ def described(leftovers: Iterable[Leftover]) -> str:
 
 
 async def find(client: Client, run: str = "") -> list[Leftover]:
-    """Return the leftovers of a run, or of all runs: objects of any kind. Raises ApiError."""
+    """Return the leftovers of a run, or of all runs. They can be objects of any kind. Raises ApiError."""
     resources = (await discovery.served(client, ("list", "delete"))).values()
     by_resource = await asyncio.gather(*(_of_kind(client, resource, run) for resource in resources))
     return [leftover for leftovers in by_resource for leftover in leftovers]
 
 
 async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path) -> None:
-    """Remove leftovers, and return when they are gone: webhooks first, which could reject the rest; KWOK gets its own
-    stages back before pods and nodes go. Raises HarnessError if something stays."""
+    """Remove leftovers, and return when they are gone. Webhooks are removed first, because they could reject the rest,
+    and KWOK's own stages are restored before pods and nodes are removed. Raises HarnessError if something remains."""
     hooks = [leftover for leftover in leftovers if leftover.hook]
     stages = [leftover for leftover in leftovers if kwok_stages.concerns(leftover.resource, leftover.name)]
     spaces = [leftover for leftover in leftovers if leftover.resource == NAMESPACES]
@@ -84,7 +84,7 @@ async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path
     if stages:
         await kwok_stages.restore(client)
     await _delete(client, rest)
-    await _delete(client, spaces)  # their pods end on the nodes
+    await _delete(client, spaces)  # the pods in the namespaces need their nodes to terminate
     await _delete(client, fleet)
 
 
@@ -138,7 +138,8 @@ async def _exists(client: Client, leftover: Leftover) -> bool:
 
 
 async def _end_pods(client: Client, namespace: str) -> None:
-    """Delete the pods whose nodes are gone: no kubelet plays them, and Kubernetes itself takes a minute to notice."""
+    """Delete the pods whose nodes are gone: no kubelet is simulated for them, and Kubernetes itself notices this only
+    after a minute."""
     nodes = {node["metadata"]["name"] for node in await client.list(NODES)}
     for pod in await client.list(PODS, namespace):
         if pod["spec"].get("nodeName", "") not in nodes:
@@ -146,8 +147,8 @@ async def _end_pods(client: Client, namespace: str) -> None:
 
 
 async def _take_finalizers(client: Client, namespace: str) -> None:
-    """Remove the finalizers of all objects in a namespace that is being deleted: the controllers that would do so have
-    ended."""
+    """Remove the finalizers of all objects in a namespace that is being deleted, because the controllers that normally
+    do this have ended."""
     for resource in (await discovery.served(client, ("list", "patch"))).values():
         if not resource.namespaced:
             continue
@@ -163,5 +164,5 @@ async def _take_finalizers(client: Client, namespace: str) -> None:
 
 
 async def _freed(client: Client, resource: Resource, namespace: str, name: str) -> None:
-    with suppress(ApiError):  # it is gone, or a webhook is still called that has just been removed: tried again
+    with suppress(ApiError):  # the object is gone, or a deleted webhook is still called: retried later
         await client.patch(resource, namespace, name, {"metadata": {"finalizers": None}})

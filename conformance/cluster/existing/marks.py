@@ -10,13 +10,13 @@ import orjson
 RUN = "conformance.grove.io/run"
 """The label; its value is the id of the run."""
 KEPT = "conformance.grove.io/kept"
-"""The annotation of objects that a run is to leave: they are no trace of a run that was killed."""
+"""The annotation of objects that a run is meant to leave behind. They do not indicate a killed run."""
 HELM = "conformance.grove.io/helm-release"
 """The annotation of an object that stands for a Helm release: NAMESPACE/NAME."""
 
 
 def marked(manifest: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """Return an object with the label of a run; without a run, as it is."""
+    """Return an object with the label of a run; if there is no run, return it unchanged."""
     if not run:
         return dict(manifest)
     metadata = manifest.get("metadata") or {}
@@ -24,11 +24,11 @@ def marked(manifest: Mapping[str, Any], run: str) -> dict[str, Any]:
 
 
 def run_of(manifest: Mapping[str, Any]) -> str:
-    """Return the run that has made an object; empty if none has."""
+    """Return the run that has created an object; empty if no run has."""
     return str((manifest["metadata"].get("labels") or {}).get(RUN, ""))
 
 
 def marked_if_own(manifest: Mapping[str, Any], existing: bytes | None, run: str) -> Mapping[str, Any]:
-    """Return an object with the label of a run, unless it was `there` before that run."""
+    """Return an object with the label of a run, unless the object already existed before that run."""
     labels = orjson.loads(existing)["metadata"].get("labels") or {} if existing is not None else {RUN: run}
     return marked(manifest, run) if labels.get(RUN) == run else manifest

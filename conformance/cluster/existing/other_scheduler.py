@@ -1,7 +1,7 @@
-"""Detect another scheduler that serves the judged scheduler name, before anything is started.
+"""Detection of another scheduler that serves the judged scheduler name, before anything is started.
 
-Two schedulers of one name bind pods one by one that wait for a gang, and neither can be judged. A pod is created that
-fits on one fake node only: no scheduler may report on it.
+If two schedulers have the same name, one of them binds pods one by one while the other waits for a gang, and neither
+can be judged. A pod is created that fits on one fake node only; no scheduler may act on it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ NAMESPACE = "default"
 MARK = "conformance.grove.io/preflight"
 CORE_EVENTS = Resource("", "v1", "events", "Event")
 LOOK_EVERY = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 REPORTS_WITHIN = 1.0
-"""Seconds that a scheduler has to report its act."""
+"""Seconds that a scheduler has to report its action in an event."""
 
 Object = Mapping[str, Any]
 
 
 async def require_none(client: Client, scheduler: str, within: float, run: str = "") -> None:
-    """Raise UsageError if a scheduler binds, or looks at, a pod with a scheduler name within so many seconds. A
-    scheduler on an idle cluster needs milliseconds."""
+    """Raise UsageError if a scheduler binds or processes a pod with a scheduler name within `within` seconds. On an
+    idle cluster, a scheduler needs milliseconds."""
     name = f"preflight-{secrets.token_hex(3)}"
     (node,) = nodes.manifests("single", 1, name, {MARK: name})
     try:
@@ -53,7 +53,7 @@ async def require_none(client: Client, scheduler: str, within: float, run: str =
 
 
 def verdict(pod: Object) -> str:
-    """Return the act of a scheduler on a pod, as a verb; empty if there is none."""
+    """Return what a scheduler has done with a pod, as a verb; empty if it has done nothing."""
     if pod["spec"].get("nodeName"):
         return "bound"
     conditions = (pod.get("status") or {}).get("conditions") or []
@@ -61,7 +61,7 @@ def verdict(pod: Object) -> str:
 
 
 def reporter(events: list[dict[str, Any]]) -> str:
-    """Return the reporter of events of a pod: the component, and the program as its writes name it."""
+    """Return the reporter of a pod's events: the component, and the program as it is named in managedFields."""
     for event in events:
         component = event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
         programs = [entry.get("manager", "") for entry in event["metadata"].get("managedFields") or ()]
@@ -84,7 +84,7 @@ async def _first_act(client: Client, name: str, within: float) -> str:
 
 
 async def _reported_by(client: Client, name: str) -> str:
-    """Return the reporter of an event about a pod, in parentheses; empty if there is none in time."""
+    """Return the reporter of an event about a pod, in parentheses; empty if there is no event in time."""
     deadline = time.monotonic() + REPORTS_WITHIN
     params = {"fieldSelector": f"involvedObject.name={name},involvedObject.kind=Pod"}
     while True:

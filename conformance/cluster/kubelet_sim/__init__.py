@@ -1,1 +1,2 @@
-"""Parts of a kubelet that the fake cluster plays beyond KWOK: waiting init containers, and node failures."""
+"""Parts of a kubelet that the fake cluster simulates in addition to KWOK: waiting init containers, and node
+failures."""

@@ -1,4 +1,4 @@
-"""Make nodes fail and recover as their label says (the rules are pure: `node_failure`). Part of the process
+"""Makes nodes fail and recover according to their label, by the pure rules in `node_failure`. Part of the process
 `startup-order`."""
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MARKED = "marked"
 
 
 class FailedNodes:
-    """Nodes that fail or recover. A change of a pod costs constant time, unless its node has failed."""
+    """Nodes that fail or recover. A change of a pod costs constant time, unless the pod's node has failed."""
 
     def __init__(self, client: Client, pods: Informer[SimulatedPod]) -> None:
-        """To be created before `pods` runs."""
+        """Must be called before `pods` runs."""
         self._client, self._pods = client, pods
         self._nodes = Informer(client, NODES, typed(SimulatedNode))
         self._nodes.add_handler(self._see)
@@ -29,7 +29,7 @@ class FailedNodes:
         pods.add_index(_MARKED, lambda pod: [pod.spec.node_name] if pod.lost else [])
 
     async def run(self) -> None:
-        """Play until cancelled."""
+        """Simulate node failures until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run())
             group.create_task(work(self._queue, self._write, 1))
@@ -52,6 +52,6 @@ class FailedNodes:
         changes = [(pod, change) for pod in pods if (change := node_failure.pod_patch(pod, node.lost, status.now()))]
         await asyncio.gather(*(status.change(self._client, self._pods, pod, change) for pod, change in changes))
         change = node_failure.node_patch(node, status.now())
-        if change is not None:  # last: clients that see it rely on the pods
+        if change is not None:  # last, because clients that see it rely on the statuses of the pods
             await status.change(self._client, self._nodes, node, change)
         return None

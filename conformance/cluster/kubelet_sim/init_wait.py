@@ -1,9 +1,9 @@
-"""Grove's waiting init container as a pod's status shows it (spec OBJ-640 to OBJ-645). Pure.
+"""The status of a pod with Grove's waiting init container (spec OBJ-640 to OBJ-645). Pure functions.
 
-Fake pods run no program. This one decides when other pods start, so it is played, for any implementation: it is
-recognized by its arguments, not by its image or name. It waits until each clique in its arguments has at least the
-given number of Ready pods in its own gang. A pod's clique is read from its label, never from its name (OBJ-642 done
-right).
+Fake pods run no programs. This init container, however, decides when other pods start, so it is simulated, for any
+implementation. It is recognized by its arguments, not by its image or name. It waits until each clique in its arguments
+has at least the given number of Ready pods in its own gang. A pod's clique is read from the pod's label, never derived
+from its name (which avoids the problem of OBJ-642).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from conformance.grove.labels import CLIQUE, GANG
 from kube.objects import ObjectMeta
 
 HOLD = "conformance.grove.io/hold-status"
-"""A pod with this annotation is left as it is, as the stages do."""
+"""A pod with this annotation is left unchanged, as by the stages."""
 LOST = "conformance.grove.io/lost"
-"""Condition of a pod whose node has failed (`node_failure`): it is left as it is, too."""
+"""The condition of a pod whose node has failed (`node_failure`). Such a pod is also left unchanged."""
 
 _LONG, _ABBREVIATED = "--podcliques", "-p"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 Ready = Callable[[str], int]
-"""Return how many pods of a clique are Ready in the gang of the waiting pod."""
+"""Returns the number of a clique's pods that are Ready in the gang of the waiting pod."""
 
 
 class Container(msgspec.Struct, rename="camel", gc=False):
-    """A container as far as this module reads it."""
+    """The fields of a container that this module reads."""
 
     name: str = ""
     image: str = ""
@@ -46,7 +46,7 @@ class Condition(msgspec.Struct, gc=False):
 
 
 class PodSpec(msgspec.Struct, rename="camel"):
-    """The spec of a pod as far as this module reads it."""
+    """The fields of a pod's spec that this module reads."""
 
     init_containers: list[Container] | None = None
     restart_policy: str = "Always"
@@ -54,7 +54,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
-    """The status of a pod as far as this module reads it."""
+    """The fields of a pod's status that this module reads."""
 
     phase: str = ""
     conditions: list[Condition] | None = None
@@ -62,7 +62,7 @@ class PodStatus(msgspec.Struct, rename="camel"):
 
 
 class SimulatedPod(msgspec.Struct):
-    """A pod as far as this module reads it."""
+    """The parts of a pod that this module reads."""
 
     metadata: ObjectMeta
     spec: PodSpec
@@ -70,7 +70,7 @@ class SimulatedPod(msgspec.Struct):
 
     @property
     def gang(self) -> tuple[str, str]:
-        """Return namespace and name of the pod's gang."""
+        """Return the namespace and the name of the pod's gang."""
         return (self.metadata.namespace, self.metadata.label(GANG))
 
     @property
@@ -90,7 +90,8 @@ class SimulatedPod(msgspec.Struct):
 
     @property
     def waits(self) -> bool:
-        """Return whether its init containers are running: it is on a node and not Initialized (stage pod-starts)."""
+        """Return whether the pod's init containers are running: the pod is on a node and not Initialized (stage
+        pod-starts)."""
         return (
             self._condition("Initialized") == "False"
             and self.status.phase == "Pending"
@@ -104,14 +105,14 @@ class SimulatedPod(msgspec.Struct):
 
 
 class MalformedError(Exception):
-    """Arguments that the program rejects. It ends with exit code 1."""
+    """The arguments are ones that the program rejects. It ends with exit code 1."""
 
 
 def parents(container: Container) -> dict[str, int] | None:
-    """Return clique → pods that must be Ready; None if the container is not a waiting init container. A native sidecar
-    never is: it does not end.
+    """Map the cliques in the arguments to the number of pods that must be Ready; None if the container is not a waiting
+    init container. A native sidecar never is, because it does not end.
 
-    The short form counts only with a value of the right form: other programs have options with that name too.
+    The short form counts only with a well-formed value, because other programs also have options with that name.
     """
     if container.restart_policy == "Always":
         return None
@@ -125,9 +126,9 @@ def parents(container: Container) -> dict[str, int] | None:
 
 
 def unknown(containers: Iterable[Container], own_names: Collection[str]) -> str:
-    """Return the name of the first init container that an operator has added, if it added some and none of them waits
-    in a form that is played here: pods that may wait start at once then. `own_names` are the names of the containers
-    of the template."""
+    """Return the name of the first init container that an operator has added, if none of the added ones waits in a way
+    that is simulated here; otherwise an empty text. Pods that should wait would then start immediately. `own_names` are
+    the names of the template's containers."""
     added = [container for container in containers if container.name not in own_names]
     return "" if any(map(_waits, added)) else next((container.name for container in added), "")
 
@@ -137,7 +138,8 @@ def _waits(container: Container) -> bool:
 
 
 def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield flag and value of each of the two options, in every spelling of the command line library."""
+    """Yield the flag and the value of each of the two options, in every spelling that the command line library
+    accepts."""
     rest = iter(arguments)
     for argument in rest:
         flag, equals, value = argument.partition("=")
@@ -150,7 +152,7 @@ def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _pair(text: str) -> tuple[str, int] | None:
-    """Parse one `name:count`; None for a blank entry."""
+    """Parse one `name:count`; return None for a blank entry."""
     if not text.strip():
         return None
     parts = [part.strip() for part in text.split(":")]
@@ -160,8 +162,8 @@ def _pair(text: str) -> tuple[str, int] | None:
 
 
 def passed(pod: SimulatedPod, ready: Ready) -> set[str]:
-    """Return the waiting init containers of a pod whose condition holds now. The caller remembers them: a wait that has
-    ended stays ended (OBJ-643)."""
+    """Return the waiting init containers of a pod whose condition holds now. The caller remembers them, because a wait
+    that has ended does not start again (OBJ-643)."""
     ended = set()
     for container in pod.spec.init_containers or ():
         try:
@@ -174,7 +176,7 @@ def passed(pod: SimulatedPod, ready: Ready) -> set[str]:
 
 
 def completed(pod: SimulatedPod) -> set[str]:
-    """Return the init containers that have completed, by the pod's status."""
+    """Return the init containers that have completed, according to the pod's status."""
     return {
         str(status.get("name"))
         for status in pod.status.init_container_statuses or ()
@@ -183,8 +185,8 @@ def completed(pod: SimulatedPod) -> set[str]:
 
 
 def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
-    """Return the change of the status of a waiting pod; None if it is correct already. `done` are the names of waiting
-    init containers whose wait is over."""
+    """Return the change of a waiting pod's status; None if the status is already correct. `done` are the names of
+    waiting init containers whose wait is over."""
     containers = pod.spec.init_containers or []
     at = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))
     failed = at < len(containers) and _malformed(containers[at])
@@ -206,7 +208,8 @@ def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
 
 
 def _shape(status: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the part of a container status that tells its progress. The API server may write the rest differently."""
+    """Return the part of a container status that shows its progress. The API server may change the format of the
+    rest."""
     state = {word: detail for word, detail in (status.get("state") or {}).items() if detail is not None}
     return (status.get("name"), *((word, (state[word] or {}).get("reason")) for word in sorted(state)))
 
@@ -220,7 +223,8 @@ def _malformed(container: Container) -> bool:
 
 
 def _blocks(container: Container, done: set[str]) -> bool:
-    """Return whether an init container blocks those after it. Containers of others end at once."""
+    """Return whether an init container blocks the containers after it. Other kinds of init containers end
+    immediately."""
     return _malformed(container) or (parents(container) is not None and container.name not in done)
 
 
@@ -236,7 +240,7 @@ def _word(container: Container, place: int, failed: bool, restart_policy: str) -
 
 
 def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -> dict[str, Any]:
-    """Return a container status as the kubelet writes it. Timestamps of an unchanged state are kept."""
+    """Return a container status as the kubelet writes it. The timestamps of an unchanged state are kept."""
     state, started = old.get("state") or {}, now
     for phase in ("running", "terminated"):
         started = (state.get(phase) or {}).get("startedAt") or started

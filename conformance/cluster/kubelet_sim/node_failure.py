@@ -1,14 +1,14 @@
-"""Nodes without a kubelet, as the API shows them. Pure.
+"""Nodes without a kubelet, as the API shows them. Pure functions.
 
-KWOK plays the nodes without the label conformance.grove.io/lost (`settings`), and the pods on those: it ignores a node
-with the label, and every pod that is bound to it, now or later. But KWOK hears of nodes and of pods on two watches, and
-may learn of a pod first. Therefore each pod on a failed node gets a condition of the same name, in the same patch that
-makes it not Ready, and no stage plays a pod that has it. The node is reported as failed after its pods: once
-Ready=Unknown is visible, nothing changes there any more.
+KWOK simulates nodes without the label conformance.grove.io/lost (`settings`), and the pods on them. It ignores a node
+with the label, and all pods that are or will be bound to the node. However, KWOK watches nodes and pods separately, and
+may receive a change of a pod first. Therefore each pod on a failed node gets a condition with the same name as the
+label, in the same patch that makes the pod not Ready, and no stage applies to a pod with this condition. The node is
+reported as failed after its pods: once Ready=Unknown is visible, nothing changes on the node any more.
 
-The changes that the node controller would write 40 s later are written at once: conditions Unknown, pods not Ready.
-Taints and evictions come from the controller manager itself. When the label is removed, KWOK plays the node again, and
-its pods once their condition is gone.
+The changes that the node controller would make 40 s later are made immediately: node conditions become Unknown, pods
+become not Ready. Taints and evictions come from the controller manager itself. When the label is removed, KWOK
+simulates the node again, and also its pods as soon as their condition is gone.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from conformance.cluster.kubelet_sim.init_wait import LOST, Condition, Simulated
 from kube.objects import ObjectMeta
 
 SELECTOR = f"!{LOST}"
-"""The nodes that KWOK plays."""
+"""Selects the nodes that KWOK simulates."""
 _TOLD_BY_THE_KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class NodeStatus(msgspec.Struct):
-    """The status of a node as far as this module reads it."""
+    """The fields of a node's status that this module reads."""
 
     conditions: list[Condition] | None = None
 
 
 class SimulatedNode(msgspec.Struct):
-    """A node as far as this module reads it."""
+    """The parts of a node that this module reads."""
 
     metadata: ObjectMeta
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
@@ -44,7 +44,7 @@ class SimulatedNode(msgspec.Struct):
 
 
 def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
-    """Return the change of the status of a node; None if it is correct already, or KWOK's task."""
+    """Return the change of a node's status; None if the status is already correct, or if KWOK is responsible for it."""
     stale = [c.type for c in node.status.conditions or () if c.type in _TOLD_BY_THE_KUBELET and c.status != "Unknown"]
     if not node.lost or not stale:
         return None
@@ -53,8 +53,8 @@ def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
 
 
 def pod_patch(pod: SimulatedPod, lost: bool, now: str) -> dict[str, Any] | None:
-    """Return the change of the status of a pod on a node that has failed or not; None if it is correct already. The
-    state of containers on a failed node is unknown: their statuses stay."""
+    """Return the change of the status of a pod on a node that has failed (`lost`) or not; None if the status is already
+    correct. The statuses of containers on a failed node are left unchanged, because their state is unknown."""
     if not lost:
         return {"conditions": [{"type": LOST, "$patch": "delete"}]} if pod.lost else None
     correct = {LOST: pod.lost, "Ready": not pod.ready}

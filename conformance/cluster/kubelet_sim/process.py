@@ -1,10 +1,11 @@
-"""A process of the cluster beside KWOK, for behavior that a stage cannot express because it sees one object only.
+"""A process of the cluster, next to KWOK, for behavior that a stage cannot express because a stage sees only one
+object.
 
-It watches the pods on nodes and ends the init containers that wait for others, as `init_wait` says: the stage
-pod-starts holds such a pod back until its status says Initialized, and this process writes that. It also makes nodes
-fail, as `failed_nodes` says. Other pods and nodes cost it a comparison, and the API server nothing. On clusters of the
-suite, it creates the volumes of claims, too (`addons.provisioner`), it serves metrics on those that have them
-(`addons.metrics`), and it creates the objects of policies in each namespace (`addons.namespace_objects`).
+It watches the pods on nodes and ends the init containers that wait for other pods, by the rules in `init_wait`: the
+stage pod-starts holds such a pod back until its status says Initialized, which this process writes. It also makes nodes
+fail (`failed_nodes`). Other pods and nodes cost it only a comparison, and cost the API server nothing. On clusters of
+the suite, it also creates the volumes of claims (`addons.provisioner`), serves metrics if the cluster has them
+(`addons.metrics`), and creates the objects of policies in each namespace (`addons.namespace_objects`).
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ Gang = tuple[str, str]
 
 def command(server: str, pki: Path, metrics: int, objects: Path | None = None) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate, `metrics` the
-    port on which it serves metrics, 0 for none; `objects` a file with the objects of each namespace."""
+    port on which the process serves metrics (0 for none), and `objects` a file with the objects of each namespace."""
     words = [server, str(pki), str(metrics), *([str(objects)] if objects else [])]
     return start.command("conformance.cluster.kubelet_sim.process", *words)
 
 
 def command_elsewhere(kubeconfig: Path) -> list[str]:
-    """Return the command line of the process for a cluster that is not of the suite."""
+    """Return the command line of the process for a cluster that the suite has not started."""
     return start.command("conformance.cluster.kubelet_sim.process", str(kubeconfig))
 
 
 class GangReadiness:
-    """The Ready pods of each gang, its waiting pods, and the waits that are over. A change of a pod costs
-    constant time, unless a pod waits in its gang."""
+    """The Ready pods of each gang, the gang's waiting pods, and the waits that are over. A change of a pod costs
+    constant time, unless a pod in its gang waits."""
 
     def __init__(self, write: Callable[[Key], None]) -> None:
         """`write` is called with the key of a pod whose status may have to change."""
@@ -66,7 +67,7 @@ class GangReadiness:
         self._passed: dict[str, set[str]] = {}
 
     def see(self, kind: str, old: SimulatedPod | None, pod: SimulatedPod) -> None:
-        """Take a change from the informer."""
+        """Process a change from the informer."""
         if old is not None:
             self._forget(old)
         if kind == "DELETED":
@@ -101,7 +102,7 @@ class GangReadiness:
                 del self._waiting[gang]
 
     def _look(self, gang: Gang) -> None:
-        """End the waits of a gang whose condition holds now. If pods are lost later, the waits do not come back."""
+        """End the waits of a gang whose condition holds now. The waits do not start again if pods are lost later."""
         cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
         for uid, pod in self._waiting.get(gang, {}).items():
             ended = init_wait.passed(pod, lambda clique: len(cliques.get(clique, ())))
@@ -110,7 +111,7 @@ class GangReadiness:
 
 
 async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Play until cancelled. `of_suite`: whether the cluster is one of the suite; `objects`: the objects of each
+    """Simulate until cancelled. `of_suite`: the cluster was started by the suite. `objects` are the objects of each
     namespace."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(SimulatedPod), field_selector="spec.nodeName!=")
@@ -139,7 +140,7 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
 
 
 def administrator(server: str, pki: Path) -> Connection:
-    """Return the connection of the administrator of a cluster of the suite."""
+    """Return an administrator's connection to a cluster of the suite."""
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
     return Connection(server, tls, lambda: None)
@@ -151,7 +152,7 @@ async def main(server: str, pki: Path, port: int, objects: Sequence[Mapping[str,
         if not port:
             await run(client, of_suite=True, objects=objects)
             return
-        from conformance.cluster.addons import metrics  # here: a web server is slow to import, and most have none
+        from conformance.cluster.addons import metrics  # slow to import, rarely needed
 
         async with metrics.serving(client, port, pki, users.COMPONENT):
             await run(client, of_suite=True, objects=objects)

@@ -1,4 +1,4 @@
-"""Write statuses as a kubelet does: guarded by the observed state."""
+"""Writes of statuses as a kubelet does them: only if the object is in the observed state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Object)
 
 
 async def change(client: Client, cache: Informer[T], item: T, status: Mapping[str, object]) -> None:
-    """Patch the status of an object in the observed state. Raises ApiError."""
+    """Patch the status of an object, if the object is still in the observed state. Raises ApiError."""
     guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
     body = {"metadata": guard, "status": status}
     place = (item.metadata.namespace or None, item.metadata.name)
@@ -24,10 +24,10 @@ async def change(client: Client, cache: Informer[T], item: T, status: Mapping[st
     except ApiError as error:
         if not (error.conflict or error.not_found):
             raise
-        return  # another client was first: the watch delivers its change and brings us back here
+        return  # another client was faster: its change arrives through the watch
     cache.observe(cache.decode(answer))
 
 
 def now() -> str:
-    """Return the present time as Kubernetes writes it."""
+    """Return the current time in the format of Kubernetes."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
