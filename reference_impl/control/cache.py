@@ -1,4 +1,4 @@
-"""The operator's watch caches, one informer per kind, and the queries of the reconcilers."""
+"""The operator's watch caches, one informer for each kind, and the queries of the reconcilers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ from reference_impl.plan.reconcile_error import ReconcileError
 T = TypeVar("T", bound=Object)
 
 OWNER = "owner"
-"""Index by the uid of the controller reference."""
+"""Index by the uid of the controller."""
 GANG = "gang"
 """Index by namespace/name of the gang that a label names."""
 KIN = "kin"
-"""Index by kind, namespace and name of the controller; of what has none, of the one that its labels name."""
+"""Index by kind, namespace and name of the controller or, for an object without a controller, of the owner that its
+labels name."""
 REPLICA = "replica"
-"""Index by namespace/set-index of the replica of a set that an object belongs to: the name of its PodGangMap."""
+"""Index by the key of the set's replica that an object belongs to: `namespace/set-index`, which is the key of its
+PodGangMap."""
 
 
 def key_text(namespace: str, name: str) -> str:
-    """The key of an index: `namespace/name`."""
+    """Return the key of an index: `namespace/name`."""
     return f"{namespace}/{name}"
 
 
@@ -46,7 +48,7 @@ def _by_owner(item: Object) -> Iterable[str]:
 
 
 def kin_text(kind: str, namespace: str, name: str) -> str:
-    """The key of the index KIN."""
+    """Return a key of the index KIN."""
     return f"{kind}/{namespace}/{name}"
 
 
@@ -65,7 +67,8 @@ def _by_kin(item: Object) -> Iterable[str]:
 
 
 def replica_of(item: Object) -> tuple[str, ...]:
-    """The key of the replica of a set that an object belongs to, if any: that of its PodGangMap."""
+    """Return the key of the set's replica that an object belongs to, if any. It is the key of the replica's
+    PodGangMap."""
     pcs, index = item.metadata.label(labels.PART_OF), ownership.replica_index(item)
     return (key_text(item.metadata.namespace, f"{pcs}-{index}"),) if pcs and index else ()
 
@@ -79,7 +82,8 @@ def _by_label(label: str) -> Any:
 
 
 class Cache:
-    """All watch caches of the operator. They hold only managed objects, where a label marks them."""
+    """All watch caches of the operator. The caches of kinds that have the label for managed objects hold only such
+    objects."""
 
     def __init__(self, client: Client, features: Features = NO_FEATURES) -> None:
         managed = labels.MANAGED_SELECTOR
@@ -112,8 +116,8 @@ class Cache:
             *(self.services, self.accounts, self.secrets, self.roles, self.bindings, self.autoscalers, self.claims),
             *((self.domains,) if features.mnnvl else ()),
         )
-        """Secondary resources: objects of other kinds than Grove's own that a set needs. They are corrected when
-        changed and recreated when deleted."""
+        """Secondary resources: objects of kinds other than Grove's own that a set needs. They are corrected when they
+        are changed and recreated when they are deleted."""
         self._optional_kinds = (self.claim_templates, *((self.topologies,) if features.topology else ()))
         grove_informers: tuple[Informer[Any], ...] = (
             self.cliques,
@@ -145,8 +149,8 @@ class Cache:
         return (*grove_informers, *self.secondary, *self._optional_kinds)
 
     def child(self, informer: Informer[T], owner: Object) -> Callable[[str], T | None]:
-        """A lookup of the owner's children by name. An object of another owner with that name (OBJ-123) is not
-        found."""
+        """Return a function that finds the owner's children by name. It does not find an object of another owner with
+        that name (OBJ-123)."""
 
         def find(name: str) -> T | None:
             item = informer.get(owner.metadata.namespace, name)
@@ -155,11 +159,11 @@ class Cache:
         return find
 
     def pods_of(self, clique: PodClique) -> list[Pod]:
-        """The pods that a clique controls, terminating ones included."""
+        """Return the pods that a clique controls, including terminating ones."""
         return self.pods.indexed(OWNER, clique.metadata.uid)
 
     def errors_of_parts(self, pcs: PodCliqueSet) -> list[ReconcileError]:
-        """The errors that the cliques and scaling groups of a set report."""
+        """Return the errors that the cliques and scaling groups of a set report."""
         replicas = (key_text(pcs.metadata.namespace, f"{pcs.metadata.name}-{n}") for n in range(pcs.spec.replicas))
         informers: tuple[Informer[Any], ...] = (self.cliques, self.groups)
         return part_errors.of_set(
@@ -167,29 +171,29 @@ class Cache:
         )
 
     def has_members(self, namespace: str, gang: str) -> bool:
-        """Whether a gang has a pod that something controls and that is not terminating."""
+        """Return whether a gang has a pod that has a controller and is not terminating."""
         gang_pods: list[Pod] = self.pods.indexed(GANG, key_text(namespace, gang))
         return any(not pod.terminating and pod.metadata.controller is not None for pod in gang_pods)
 
     def has_owner(self, pod: Pod) -> bool:
-        """Whether the clique that controls a pod exists and is not terminating."""
+        """Return whether the clique that controls a pod exists and is not terminating."""
         if (owner := pod.metadata.controller) is None:
             return False
         clique = self.cliques.get(pod.metadata.namespace, owner.name)
         return clique is not None and ownership.owns(clique, pod) and clique.metadata.deletion_timestamp is None
 
     def scheduled_pods(self, namespace: str, clique: str) -> int:
-        """The number of bound pods of a clique that are not terminating; 0 if there is no such clique."""
+        """Return the number of bound pods of a clique that are not terminating; 0 if the clique does not exist."""
         item = self.cliques.get(namespace, clique)
         if item is None:
             return 0
         return sum(pod.scheduled and not pod.terminating for pod in self.pods_of(item))
 
     def claim_spec(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """The spec of the claims of a ResourceClaimTemplate; None if there is no such template."""
+        """Return the spec for claims of a ResourceClaimTemplate; None if the template does not exist."""
         template = self.claim_templates.get(namespace, name)
         return None if template is None else dict(template.spec.get("spec") or {})
 
     def set_of(self, item: Object) -> PodCliqueSet | None:
-        """The set that an object belongs to."""
+        """Return the set that an object belongs to; None if the set does not exist."""
         return self.sets.get(item.metadata.namespace, item.metadata.label(labels.PART_OF))

@@ -16,7 +16,7 @@ from reference_impl.plan.revisions import Revision
 
 
 class CoherentProgress:
-    """Reports how far the coherent update of a set is."""
+    """Computes the progress of coherent updates."""
 
     def __init__(self, layouts: Layouts, maps: MapWriter) -> None:
         self._layouts, self._maps = layouts, maps
@@ -29,7 +29,7 @@ class CoherentProgress:
         step: Step | None,
         now: str,
     ) -> SetUpdateProgress | None:
-        """The progress of a coherent update to this generation; None if there never was an update."""
+        """Return the progress of a coherent update to this generation; None if there has never been an update."""
         stored_generation, present = update_progress.generation(pcs), update_progress.of_set(pcs)
         changed = bool(stored_generation) and not generation.has(stored_generation)
         unscoped = present is not None and present.update_ended_at is None and not update.scope_of(present)
@@ -51,15 +51,15 @@ class CoherentProgress:
         observed: update_set_replicas.ObservedSet,
         step: Step | None,
     ) -> bool:
-        """Whether a replica has been updated: its last sub-step has passed its gate, and the statuses of its cliques
-        and scaling groups say so."""
+        """Return whether a replica has been updated: its last sub-step has passed its gate, and the statuses of its
+        cliques and scaling groups report the update as complete."""
         if index >= pcs.spec.replicas:
             return True
         return isinstance(step, planner.Complete) and update_set_replicas.done(observed, index, generation.hash)
 
     def scope(self, pcs: PodCliqueSet, generation: Revision) -> frozenset[Key]:
-        """The components that an update to this generation rolls: those that have changed, and those that the update
-        which it interrupts has not finished."""
+        """Return the components in the scope of an update to this generation: those that have changed, and those that
+        an interrupted update has not finished."""
         present = versions.templates(pcs, generation.hash, self._layouts.policy)
         indexed_maps = [
             (index, replace(stored, layout=self._maps.whole(pcs, index, stored, generation.hash)))
@@ -77,7 +77,7 @@ class CoherentProgress:
     def _waiting(
         self, pcs: PodCliqueSet, generation: Revision, present: SetUpdateProgress, done: int | None
     ) -> list[int]:
-        """The replicas that hold an old version of anything in scope."""
+        """Return the replicas that hold an old version of any component in scope."""
         templates = versions.templates(pcs, generation.hash, self._layouts.policy)
         scope = update.scope_of(present)
         return [
@@ -90,7 +90,7 @@ class CoherentProgress:
 
 
 def _in_flight(step: Step | None) -> tuple[tuple[str, ...], str]:
-    """The epochs that the update waits for, and why."""
+    """Return the epochs that the update waits for, and the reason."""
     match step:
         case planner.Advance():
             return step.in_flight, ""

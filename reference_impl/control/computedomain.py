@@ -1,4 +1,4 @@
-"""The ComputeDomain reconciler: a finalizer keeps a domain as long as pods need it (spec OBJ-220, OBJ-846)."""
+"""The ComputeDomain reconciler: a finalizer keeps a domain while pods may need it (spec OBJ-220, OBJ-846)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from reference_impl.plan import labels, mnnvl, names
 
 
 class DomainReconciler:
-    """Removes the finalizer of ComputeDomains that no pod needs any more."""
+    """Removes the finalizer from ComputeDomains that are no longer needed."""
 
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one ComputeDomain. Never repeated by time."""
+        """Reconcile one ComputeDomain. Return None, since it is never requeued after a delay."""
         domain = self._cache.domains.get(*key)
         if domain is None or domain.metadata.deletion_timestamp is None or self._needed(key):
             return None

@@ -17,9 +17,9 @@ from reference_impl.plan.workload_api.mode import SCHEDULER, Form, Mode
 
 @dataclass(frozen=True)
 class Features:
-    """`topology`: topology constraints are passed on to the gangs (OBJ-455). `mnnvl`: ComputeDomains are created for
-    cliques with GPUs (OBJ-840). `maps`: PodGangMaps are watched. `kai`: the objects of the scheduler
-    KAI are written (OBJ-525). `workload_api`: those of kube-scheduler are (WL-H01), in this way."""
+    """`topology`: gangs get the topology constraints of their sets (OBJ-455). `mnnvl`: ComputeDomains are created for
+    cliques with GPUs (OBJ-840). `maps`: PodGangMaps are watched. `kai`: the objects of the KAI scheduler are written
+    (OBJ-525). `workload_api`: the objects of kube-scheduler are written, in this mode (WL-H01)."""
 
     topology: bool = False
     mnnvl: bool = False
@@ -32,18 +32,19 @@ NO_FEATURES = Features()
 
 
 EARLIER_TOPOLOGIES = "clustertopologies.grove.io"
-"""The CRD of Grove up to v0.1.0-alpha.8. It has the same short name as its successor, which the API server therefore
-does not serve while both exist (HASH-197)."""
+"""The CRD of Grove up to v0.1.0-alpha.8. Its successor has the same short name, so the API server does not serve the
+successor while both exist (HASH-197)."""
 
 
 async def with_maps(client: Client, features: Features) -> Features:
-    """The features, with `maps` as the cluster serves them: also an operator that writes none may find some."""
+    """Return the features with `maps` set if the cluster serves PodGangMaps. Even an operator that writes no maps may
+    find some."""
     return replace(features, maps=await _served(client, PODGANGMAPS.path()))
 
 
 async def with_form(client: Client, features: Features) -> Features:
-    """The features, with the form of gangs on kube-scheduler that the cluster can express: that of Kubernetes 1.36
-    only where nothing of 1.37 is served."""
+    """Return the features with the form of gangs on kube-scheduler that the cluster can express. This is the form of
+    Kubernetes 1.36 only if the cluster serves no resource of the 1.37 form."""
     mode = features.workload_api
     if mode is None or await _missing(client, Form.FLAT):
         return features
@@ -58,8 +59,8 @@ async def _missing(client: Client, form: Form) -> list[Resource]:
 
 
 async def unmet(client: Client, features: Features, line: Line) -> str:
-    """The API that the cluster lacks for these features and this line of the contract, in one line; empty if none
-    (OBJ-840)."""
+    """Return a message about the API that the cluster lacks for these features and this release line, in one line;
+    empty if it lacks none (OBJ-840)."""
     if line.stored and not features.maps:
         return (
             f"the cluster serves no {PODGANGMAPS}, which Grove has from v0.1.0-alpha.12: install its CRD, or play the "

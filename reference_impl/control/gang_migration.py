@@ -1,9 +1,10 @@
-"""Migration of gangs to the line of the contract that this operator plays (spec GM-80 to GM-85, docs/operator.md).
+"""Migration of gangs to the release line of the contract that this operator implements (spec GM-80 to GM-85,
+docs/operator.md).
 
-A condition of the set marks its beginning, before anything is written. Then the maps are written, if layouts are
-stored; cliques and pods get the labels of their new gangs; the reconciler of the set creates these and deletes the
-others, after their last pod. The condition goes when all gangs are there. Every write is independent of the others, so
-that a migration that was interrupted at any of them is completed by the next operator.
+A condition of the set marks the start of the migration before anything is written. Then the maps are written, if
+layouts are stored; cliques and pods get the labels of their new gangs; and the set's reconciler creates these gangs and
+deletes each old gang after its last pod. The condition is removed when all gangs exist. Every write is independent of
+the others, so an operator that takes over after an interruption at any point completes the migration.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from reference_impl.plan import conditions, gang_migration
 from reference_impl.runtime.clock import now
 
 AT_ONCE = 16
-"""The number of objects that are written concurrently."""
+"""Maximum number of objects that are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
 
 
 class GangMigration:
-    """Assigns the pods of sets to gangs of the present line."""
+    """Assigns the pods of sets to gangs of this operator's release line."""
 
     def __init__(self, cache: Cache, writer: Writer, layouts: Layouts) -> None:
         self._cache, self._writer, self._layouts = cache, writer, layouts
 
     async def begin(self, pcs: PodCliqueSet) -> PodCliqueSet:
-        """Mark a set with gangs of the other line; returns the set as it is then."""
+        """Mark a set that has gangs of the other release line, and return the set as it is afterwards."""
         if gang_migration.running(pcs) or not self._foreign(pcs):
             return pcs
         old = pcs.status.conditions if pcs.status else None
@@ -42,7 +43,7 @@ class GangMigration:
         return self._cache.sets.get(*pcs.metadata.key) or pcs
 
     async def assign(self, pcs: PodCliqueSet) -> None:
-        """Give cliques and pods the labels of their gangs, as the layouts say."""
+        """Give cliques and pods the labels of the gangs that the layouts assign to them."""
         if not gang_migration.running(pcs):
             return
         limit = asyncio.Semaphore(AT_ONCE)
@@ -55,7 +56,7 @@ class GangMigration:
         await together(within(write) for write in writes)
 
     def ended(self, pcs: PodCliqueSet) -> bool:
-        """Whether all gangs of a set exist, and none of the other line is left (GM-85)."""
+        """Return whether all gangs of a set exist and no gang of the other release line is left (GM-85)."""
         if self._foreign(pcs):
             return False
         gang_names = {gang.metadata.name for gang in self._gangs(pcs)}

@@ -1,8 +1,8 @@
-"""The back-end for the scheduler KAI: keeps a PodGroup for each PodGang, the marks of its pods, and a Topology for each
-ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08).
+"""The back-end for the KAI scheduler: maintains a PodGroup for each PodGang, labels and annotations of its pods, and a
+Topology for each ClusterTopologyBinding (spec OBJ-525 to OBJ-530, CTV-08).
 
-It serves all gangs that name KAI, also those that no PodCliqueSet owns. KAI deletes nothing: the garbage collector
-deletes a PodGroup with its gang, and a Topology with its binding.
+It serves all gangs that name KAI, including gangs that no PodCliqueSet owns. The garbage collector deletes a PodGroup
+with its gang, and a Topology with its binding.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from reference_impl.plan.children import Manifest
 from reference_impl.runtime.clock import now
 
 BY_OTHERS = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.MANAGER}"
-"""Selector of pods of gangs that the operator has not created. It marks its own pods when it creates them."""
+"""Selector for pods of gangs that the operator did not create. The operator marks its own pods when it creates them."""
 WORKERS = 8
 
 
 class KaiBackend:
-    """Watches what KAI needs, and writes it."""
+    """Watches the objects that KAI's gangs depend on, and writes KAI's objects."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class KaiBackend:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """The informers that have to run for it."""
+        """The informers that must run for the back-end."""
         with_topologies = (self._topologies,) if self._bindings is not None else ()
         return (self._gangs, self._pods, self._pod_groups, *with_topologies)
 
     @property
     def work(self) -> tuple[tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int], ...]:
-        """Name, queue, reconciler and number of workers of each kind of work."""
+        """The name, queue, reconciler and number of workers of each kind of work."""
         return (
             ("kai-podgroup", self._of_gangs, self.reconcile_gang, WORKERS),
             ("kai-pod", self._of_pods, self.reconcile_pod, WORKERS),
@@ -72,19 +72,20 @@ class KaiBackend:
         )
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
-        """Changes of the status trigger nothing (GS-09)."""
+        """Trigger the reconciler of a gang, but not for changes of its status (GS-09)."""
         if old is None or old.spec != item.spec or old.metadata.annotations != item.metadata.annotations:
             self._of_gangs.add(item.metadata.key)
 
     def _on_topology(self, kind: str, old: KaiTopology | None, item: KaiTopology) -> None:
-        """Trigger the binding of a Topology and those that name it."""
+        """Trigger the binding of a Topology and the bindings that name it."""
         self._of_bindings.add(item.metadata.key)
         for binding in self._bindings or ():
             if kai.external_topology(binding) == item.metadata.name:
                 self._of_bindings.add(binding.metadata.key)
 
     async def reconcile_gang(self, key: Key) -> float | None:
-        """Mark a gang for KAI's podgrouper, and write its PodGroup. Never repeated by time."""
+        """Mark a gang for KAI's podgrouper, and write its PodGroup. Return None, since it is never requeued after a
+        delay."""
         gang = self._gangs.get(*key)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             return None
@@ -105,7 +106,8 @@ class KaiBackend:
         return None
 
     async def reconcile_pod(self, key: Key) -> float | None:
-        """Mark a pod that another client has created for a gang of KAI. Never repeated by time."""
+        """Mark a pod that another client has created for a gang of KAI. Return None, since it is never requeued after a
+        delay."""
         pod = self._pods.get(*key)
         if pod is None or pod.metadata.deletion_timestamp is not None or pod.spec.scheduler_name != kai.SCHEDULER:
             return None
@@ -117,7 +119,7 @@ class KaiBackend:
         return None
 
     async def reconcile_binding(self, key: Key) -> float | None:
-        """Write the Topology of a binding, and whether the Topology agrees with it."""
+        """Write the Topology of a binding, and report in the binding's status whether the two agree."""
         binding = self._bindings.get(*key) if self._bindings is not None else None
         if self._bindings is None or binding is None or binding.metadata.deletion_timestamp is not None:
             return None
@@ -129,7 +131,7 @@ class KaiBackend:
         return None
 
     async def _write_topology(self, binding: ClusterTopologyBinding, desired: Manifest) -> None:
-        """Write a Topology. Its levels cannot be changed: if they differ, it is deleted and recreated."""
+        """Write a Topology. Its levels are immutable, so a Topology with other levels is deleted and recreated."""
         existing = self._topologies.get("", binding.metadata.name)
         if existing is None:
             await self._writer.create(self._topologies, desired)

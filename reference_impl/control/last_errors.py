@@ -1,4 +1,5 @@
-"""`status.lastErrors` of the objects of one kind: written when a reconcile fails, cleared when it succeeds again."""
+"""`status.lastErrors` of the objects of one kind: it is written when a reconcile fails, and cleared when a reconcile
+succeeds again."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from reference_impl.plan.reconcile_error import ReconcileError, last_errors
 from reference_impl.runtime.clock import now
 
 RETRY_SECONDS = 5.0
-"""The cause may be an object that no cache follows, so that its removal is no event."""
+"""How long to wait before a retry. The cause may be an object that is not in any cache, so that no event reports its
+removal."""
 EVENT = "FailedSync"
 """Reason of the Warning event about an error."""
 
@@ -30,21 +32,22 @@ class LastErrors:
         writer: Writer,
         of_parts: Callable[[Any], list[ReconcileError]] | None = None,
     ) -> None:
-        """`of_parts` returns the errors of the parts of an object, for the kind that users look at. The object reports
-        them like its own, and each new error is a Warning event as well. A retry that fails like the one before causes
-        neither a write of the status nor an event."""
+        """`of_parts` returns the errors of an object's parts, for the kind that users inspect first. The object reports
+        these errors like its own, and each new error is also posted as a Warning event. A retry that fails in the same
+        way as before causes neither a status write nor an event."""
         self._informer, self._writer, self._of_parts = informer, writer, of_parts
         self.keys: set[Key] = set()
         """The objects whose last reconcile failed."""
 
     async def refused(self, key: Key, code: str, error: ApiError, message: str = "") -> None:
-        """Report a write that the API server refused, except for a conflict: that only means that the cache was behind,
-        and an event will trigger the next reconcile. `message` replaces the error's text if that differs each time."""
+        """Report a write that the API server refused. A conflict is not reported: it only means that the cache was
+        behind, and an event will trigger the next reconcile. `message` replaces the error's text if that differs in
+        each attempt."""
         if not error.conflict:
             await self.report(key, ReconcileError(code, message or str(error)))
 
     async def report(self, key: Key, problem: ReconcileError | None) -> float | None:
-        """Record the result of a reconcile; returns after how many seconds to repeat it, None for never."""
+        """Record the result of a reconcile. Return the number of seconds after which to repeat it; None for never."""
         self.keys.discard(key)
         if problem is not None:
             self.keys.add(key)
@@ -62,14 +65,14 @@ class LastErrors:
 
 
 def errors_changed(old: Any, item: Any) -> bool:
-    """Whether two states of an object differ in `lastErrors`; None is the state of an object that does not exist."""
+    """Return whether two states of an object differ in `lastErrors`. None stands for an object that does not exist."""
     before, after = (state.status and state.status.last_errors if state is not None else None for state in (old, item))
     return (before or None) != (after or None)
 
 
 def only_errors(old: Any, item: Any) -> bool:
-    """Whether two states of an object differ in `lastErrors` only. That is our own record of a failed reconcile: if it
-    triggered the reconciler, each failure would cause the next attempt at once, without back-off."""
+    """Return whether two states of an object differ only in `lastErrors`. Such a change is our own record of a failed
+    reconcile. If it triggered the reconciler, each failure would cause the next attempt at once, without back-off."""
     if old is None or old.status is None or item.status is None or old.status.last_errors == item.status.last_errors:
         return False
     metadata = msgspec.structs.replace(old.metadata, resource_version=item.metadata.resource_version)
@@ -78,5 +81,5 @@ def only_errors(old: Any, item: Any) -> bool:
 
 
 def earliest(*waits: float | None) -> float | None:
-    """The shortest of several waits; None if there is none."""
+    """Return the shortest of several waits; None if there is none."""
     return min((wait for wait in waits if wait is not None), default=None)

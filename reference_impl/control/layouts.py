@@ -1,4 +1,4 @@
-"""The layouts of the replicas of sets, as the reconcilers follow them, and what there is of each replica."""
+"""The layouts of the replicas of sets that the reconcilers follow, and the observed state of each replica."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reference_impl.plan.revisions import Revision
 
 @dataclass(frozen=True)
 class _CachedPlacement:
-    """A placement, and its source."""
+    """A placement, and what it was computed from."""
 
     source: object
     placement: Placement
@@ -43,27 +43,27 @@ class _CachedPlacement:
 
 
 class Layouts:
-    """Tells which gang holds what, in each replica of each set."""
+    """Knows which gang holds which members, in each replica of each set."""
 
     def __init__(self, cache: Cache, policy: Policy = STANDARD, line: Line = MAPS) -> None:
         self._cache, self.policy, self.line = cache, policy, line
         self._placements: dict[ObjectKey, _CachedPlacement] = {}
 
     def of(self, item: Object) -> Placement | None:
-        """The gangs of the replica that an object belongs to; None if they are not known (yet)."""
+        """Return the gangs of the replica that an object belongs to; None if they are not known (yet)."""
         pcs, index = self._cache.set_of(item), index_of(item)
         return None if pcs is None or index < 0 else self.at(pcs, index)
 
     def at(self, pcs: PodCliqueSet, index: int) -> Placement | None:
-        """The gangs of a replica of a set; None if they are not known (yet). A stored layout without an anchor is about
-        to be repaired, and not followed."""
+        """Return the gangs of a replica of a set; None if they are not known (yet). A stored layout without an anchor
+        is not followed, because it is about to be repaired."""
         cached = self._stored(pcs, index) if self.line.stored else self._derived(pcs, index)
         if cached is None or (cached.placement.layout and not anchors(cached.placement.layout)):
             return None
         return cached.placement
 
     def stored(self, pcs: PodCliqueSet, index: int) -> Stored | None:
-        """The content of the map of a replica; None if it has none."""
+        """Return the content of a replica's PodGangMap; None if there is no map."""
         cached = self._stored(pcs, index)
         return None if cached is None else cached.stored
 
@@ -90,13 +90,14 @@ class Layouts:
         return cached
 
     def gangs(self, pcs: PodCliqueSet, index: int) -> list[PodGang]:
-        """The gangs of a replica that are not terminating."""
+        """Return the gangs of a replica that are not terminating."""
         replica = key_text(pcs.metadata.namespace, names.replica(pcs.metadata.name, index))
         existing: list[PodGang] = self._cache.gangs.indexed(REPLICA, replica)
         return [gang for gang in existing if gang.metadata.deletion_timestamp is None and ownership.owns(pcs, gang)]
 
     def components(self, pcs: PodCliqueSet, index: int) -> list[Component]:
-        """The components of a replica, with the replicas of its objects or, if there are none yet, of the template."""
+        """Return the components of a replica, with `replicas` from the existing objects or, for objects that do not
+        exist yet, from the template."""
         result: list[Component] = []
         clique = self._cache.child(self._cache.cliques, pcs)
         group = self._cache.child(self._cache.groups, pcs)
@@ -113,8 +114,8 @@ class Layouts:
         return result
 
     def begun(self, pcs: PodCliqueSet, index: int, template: str) -> bool:
-        """Whether a standalone clique of a replica may get the present template: in a coherent update not before the
-        first sub-step of the replica, as pods of the old version may still have to be replaced."""
+        """Return whether a standalone clique of a replica may get the current template. In a coherent update it may not
+        before the first sub-step that moves its pods, because pods of the old version may still have to be replaced."""
         if not update.coherent(pcs):
             return True
         if (stored := self.stored(pcs, index)) is None:
@@ -124,8 +125,9 @@ class Layouts:
         return not entries or any(versions.settled(pcs, stored, entry, key, present) for entry in entries)
 
     def may_refill(self, pcs: PodCliqueSet, entry: Entry, item: PodClique) -> bool:
-        """Whether pods of a clique may be created in a gang of an entry: in a coherent update not if they were of
-        another version than the others there (COH-210). The cliques of a scaling group belong to one gang each."""
+        """Return whether pods of a clique may be created in a gang of an entry. In a coherent update they may not if
+        they would have a different version from the other pods there (COH-210). A scaling group's clique belongs to a
+        single gang."""
         if item.metadata.label(labels.SCALING_GROUP) or self._refills(pcs):
             return True
         template, stored = children.clique_template(pcs, item), self.stored(pcs, index_of(item))
@@ -135,25 +137,26 @@ class Layouts:
         return versions.fits(stored, entry, template.name, template_hash, self.templates(pcs))
 
     def may_recreate(self, pcs: PodCliqueSet, index: int, entry: Entry, group: str) -> bool:
-        """The same for the cliques of a scaling group, which get the present template."""
+        """Return whether cliques of a scaling group, which get the current template, may be created in a gang of an
+        entry."""
         if self._refills(pcs):
             return True
         stored, key = self.stored(pcs, index), Key(Kind.GROUP, group)
         return stored is not None and versions.settled(pcs, stored, entry, key, self.templates(pcs))
 
     def _refills(self, pcs: PodCliqueSet) -> bool:
-        """Whether lost pods are replaced, whichever gang they were in: not during a coherent update, nor when one is
-        about to begin."""
+        """Return whether lost pods are replaced, whichever gang they were in. They are not while a coherent update is
+        in progress or about to start."""
         if not update.coherent(pcs):
             return True
         return not update.running(pcs) and revisions.of_set(pcs, self.policy).has(update_progress.generation(pcs))
 
     def templates(self, pcs: PodCliqueSet) -> Templates:
-        """The present templates of a set, and the generation in its status."""
+        """Return the current templates of a set, with the generation in its status."""
         return versions.templates(pcs, update_progress.generation(pcs), self.policy)
 
     def observed(self, pcs: PodCliqueSet, index: int) -> Observed:
-        """The observed state of a replica."""
+        """Return the observed state of a replica."""
         present, stored = self.templates(pcs), self.stored(pcs, index)
         replica = names.replica(pcs.metadata.name, index)
         clique = self._cache.child(self._cache.cliques, pcs)
@@ -220,8 +223,8 @@ class Layouts:
         }
 
     def members_complete(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, config: str) -> bool:
-        """Whether all replicas of a scaling group have the new version, in the gangs that should hold them, and enough
-        of them are available."""
+        """Return whether all replicas of a scaling group have the new version and are in the gangs that should hold
+        them, and enough of them are available."""
         index, placement = index_of(group), self.of(group)
         replicas = self._replicas(pcs, names.replica(pcs.metadata.name, index), group)
         entries = {
@@ -237,18 +240,18 @@ class Layouts:
         )
 
     def cliques(self, pcs: PodCliqueSet, index: int) -> list[PodClique]:
-        """The cliques of a replica, standalone ones and those of scaling groups."""
+        """Return the cliques of a replica, both standalone ones and those of scaling groups."""
         replica = key_text(pcs.metadata.namespace, names.replica(pcs.metadata.name, index))
         return list(self._cache.cliques.indexed(REPLICA, replica))
 
 
 def index_of(item: Object) -> int:
-    """The replica of the set that an object belongs to; -1 if it does not say."""
+    """Return the index of the set's replica that an object belongs to; -1 if it is unknown."""
     index = ownership.replica_index(item)
     return int(index) if index.isdigit() else -1
 
 
 def entry_of(replica: str, item: Object) -> str:
-    """The entry whose gang a pod or clique names; if its name is no such name, the name of that gang."""
+    """Return the entry of the gang that a pod or clique names; the name of the gang if it contains no epoch."""
     gang = item.metadata.label(labels.PODGANG)
     return lines.epoch_of(replica, gang) or gang

@@ -1,9 +1,9 @@
-"""The PodGangMaps of a set: written for new replicas, after a scale, in a coherent update, and when one was edited by
-hand or deleted (spec GM-34 to GM-47, COH-100 to COH-273).
+"""The PodGangMaps of a set. They are written for new replicas, after scaling, during a coherent update, and after a map
+was edited by hand or deleted (spec GM-34 to GM-47, COH-100 to COH-273).
 
-Only the reconciler of the set writes maps. Everything else follows them: gangs, cliques of scaling groups, pods. The
-map is the only memory of an update: what comes next is derived from it in each pass, so an operator that was killed
-after any write continues.
+Only the reconciler of the set writes maps. Gangs, cliques of scaling groups and pods follow the maps. The map is the
+only memory of an update: each reconcile derives the next step from it, so an operator that takes over after any write
+continues the update.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from reference_impl.plan.maps import Stored
 
 
 class MapWriter:
-    """Writes the maps of sets, where layouts are stored."""
+    """Writes the PodGangMaps of sets, if layouts are stored."""
 
     def __init__(self, cache: Cache, writer: Writer, layouts: Layouts, epochs: EpochSource) -> None:
         self._cache, self._writer, self._layouts, self._source = cache, writer, layouts, epochs
@@ -44,16 +44,16 @@ class MapWriter:
                 await self._write(pcs, index, None, layout)
 
     async def renew(self, pcs: PodCliqueSet) -> Step | None:
-        """Bring the maps of all replicas up to date; returns what a coherent update does in the replica whose turn it
+        """Bring the maps of all replicas up to date. Return the step of a coherent update in the replica whose turn it
         is."""
         if not revisions.of_set(pcs, self._layouts.policy).has(update_progress.generation(pcs)):
-            return None  # the set has changed during this pass
+            return None  # the set has changed during this reconcile
         replicas, turn = self._mapped(pcs), update_progress.turn(pcs)
         steps = await together(self._replica(pcs, index) for index in replicas)
         return next((step for index, step in zip(replicas, steps, strict=True) if index == turn), None)
 
     def _mapped(self, pcs: PodCliqueSet) -> range:
-        """The replicas that have maps: all, or none on a line of the contract without maps."""
+        """Return the replicas that have maps: all of them, or none on a release line without maps."""
         return range(pcs.spec.replicas if self._layouts.line.stored else 0)
 
     async def _replica(self, pcs: PodCliqueSet, index: int) -> Step | None:
@@ -76,17 +76,17 @@ class MapWriter:
 
     @staticmethod
     def _current(layout: Layout, generation: str) -> Layout:
-        """The layout of a set that is not being updated coherently: all of it belongs to the present generation
-        (GM-71)."""
+        """Return the layout of a set that is not being updated coherently, in which all entries have the current
+        generation (GM-71)."""
         return tuple(replace(entry, generation=generation) for entry in layout)
 
     @staticmethod
     def _has_turn(pcs: PodCliqueSet, index: int) -> bool:
-        """Whether an update may change the gangs of a replica now."""
+        """Return whether an update may change the gangs of a replica now."""
         return index == update_progress.turn(pcs)
 
     def whole(self, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
-        """The layout of a replica with each member in one gang."""
+        """Return the layout of a replica with each member in exactly one gang."""
         components, gangs = self._layouts.components(pcs, index), self._layouts.gangs(pcs, index)
         placement = self._layouts.at(pcs, index)
         lost = placement is None or any(gang.metadata.name not in placement.gangs for gang in gangs)
@@ -101,10 +101,10 @@ class MapWriter:
         return [component for component in components if component.key in scope]
 
     async def before_termination(self, pcs: PodCliqueSet, index: int) -> None:
-        """Prepare a replica of a coherently updated set that is about to be terminated. Its gangs are recreated from
-        the map, so that they start in the order of their dependencies again. In the middle of an update, the map is
-        replaced by the first layout, of the new version: gangs of an old version could not be filled from the present
-        template (COH-262)."""
+        """Prepare a replica of a set with the strategy Coherent for its termination. The replica's gangs are recreated
+        from the map, so that they start again in the order of their dependencies. In the middle of an update, the map
+        is replaced by the first layout of the new version, because gangs of an old version could not be filled from the
+        current template (COH-262)."""
         stored, present = self._layouts.stored(pcs, index), self._layouts.templates(pcs)
         if stored is None or not update.coherent(pcs):
             return
@@ -114,14 +114,14 @@ class MapWriter:
         await together(self._writer.delete(self._cache.gangs, gang) for gang in self._layouts.gangs(pcs, index))
 
     def _epochs(self, pcs: PodCliqueSet, index: int) -> Epochs:
-        """Epochs for new entries of a replica."""
+        """Return the source of epochs for new entries of a replica."""
         existing = [epoch for gang in self._layouts.gangs(pcs, index) if (epoch := gang.metadata.label(labels.EPOCH))]
         stored = self._layouts.stored(pcs, index)
         existing += [entry.key for entry in stored.layout] if stored is not None else []
         return lambda count: self._source.take(count, existing)
 
     async def _write(self, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
-        """Write a map if it differs."""
+        """Write a map if it differs from the existing one."""
         present = self._layouts.templates(pcs)
         manifest = maps.manifest(pcs, index, versions.with_layout(stored, layout, present))
         existing = self._cache.maps.get(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
@@ -134,7 +134,7 @@ class MapWriter:
 
 
 def gang_layout(pcs: PodCliqueSet) -> GangLayout:
-    """The layout of the gangs of a coherent update (COH-R01)."""
+    """Return how a coherent update of the set forms gangs (COH-R01)."""
     options = pcs.spec.update_strategy.coherent if pcs.spec.update_strategy else None
     if options is not None and options.gang_layout is not None:
         return options.gang_layout

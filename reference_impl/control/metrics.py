@@ -98,7 +98,7 @@ class OperatorMetrics(Metrics):
         )
 
     def leadership(self, name: str, leads: Callable[[], bool]) -> None:
-        """Report whether this process leads by the lease `name`."""
+        """Report whether this process holds the lease `name`."""
         self._leads.labels(name).set_function(leads)
 
     @contextmanager
@@ -115,7 +115,7 @@ class OperatorMetrics(Metrics):
             self._webhook_times.labels(path).observe(perf_counter() - began)
 
     def created(self, kind: str) -> None:
-        """Count a created object of a kind."""
+        """Count a created object by its kind."""
         counter = self._created_of.get(kind)
         if counter is None:
             counter = self._created_of[kind] = self._created.labels(kind)
@@ -127,7 +127,7 @@ class OperatorMetrics(Metrics):
 
 
 class _QueueMeter:
-    """A `Meter` whose series are looked up only once."""
+    """A `Meter` that looks up its time series only once."""
 
     def __init__(
         self,

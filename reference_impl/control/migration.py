@@ -1,12 +1,12 @@
 """Migration of stored hashes after an upgrade of the operator (docs/hashes.md; docs/spec/hashes.md, section 6.2).
 
-Hashes of the present templates that another operator version stored are replaced by ours before anything is compared
-with them: in statuses, in labels, and in PodGangMaps. So an upgrade restarts nothing.
+Hashes of the current templates that another operator version stored are replaced by hashes in our scheme before any
+comparison: in statuses, in labels, and in PodGangMaps. An upgrade therefore restarts no pods.
 
-Each reconciler consults the migration once per pass, before it decides anything. A set is migrated as a whole
-(`migrate`): its status first, then its scaling groups, cliques, pods, PodGangMaps and PodGangs. Groups and cliques wait
-until then (`settled`). Every write is independent of the others, so that a migration that was interrupted at any of
-them is completed by the next operator.
+Each reconciler consults the migration once per reconcile, before it makes any decision. A set is migrated as a whole
+(`migrate`): its status first, then its scaling groups, cliques, pods, PodGangMaps and PodGangs. The reconcilers of
+scaling groups and cliques wait until then (`settled`). Every write is independent of the others, so an operator that
+takes over after an interruption at any point completes the migration.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ log = logging.getLogger(__name__)
 
 EVENT = "HashesMigrated"
 AT_ONCE = 16
-"""The number of objects that are written concurrently."""
+"""Maximum number of objects that are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
 
 
 class HashMigration:
-    """Migrates sets, and remembers which ones are migrated. `wake` requests a pass over a set, `last_errors` takes
-    refused writes."""
+    """Migrates sets, and remembers which sets have been migrated. `wake` requests a reconcile of a set, and
+    `last_errors` reports refused writes."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class HashMigration:
         cache.sets.add_handler(self._on_set)
         self._windows: dict[Key, tuple[str, int, Window]] = {}
         self._done: dict[Key, tuple[str, int]] = {}
-        """Set → uid and generation in which it was migrated completely."""
+        """The uid and generation in which each set was migrated completely."""
 
     def window(self, pcs: PodCliqueSet) -> Window:
-        """The current hashes of a set in its present generation."""
+        """Return the current hashes of a set in its current generation."""
         key, uid, generation = pcs.metadata.key, pcs.metadata.uid, pcs.metadata.generation
         earlier = self._windows.get(key)
         if earlier is not None and earlier[:2] == (uid, generation):
@@ -74,12 +74,12 @@ class HashMigration:
             self._done.pop(item.metadata.key, None)
 
     def settled(self, pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup) -> bool:
-        """Whether no hash of the object is left to migrate. Otherwise a pass over its set is requested, whose writes
-        bring the object back."""
+        """Return whether no hash of the object is left to migrate. If some are left, request a reconcile of the set,
+        whose writes trigger the object again."""
         if pcs.metadata.deletion_timestamp is not None:
             return True
         if gang_migration.running(pcs):
-            return False  # the end of it triggers the object again
+            return False  # the object is triggered again when that has ended
         window = self.window(pcs)
         writes = (
             self._of_group(window, item)
@@ -93,8 +93,8 @@ class HashMigration:
         return False
 
     async def migrate(self, pcs: PodCliqueSet) -> PodCliqueSet:
-        """Replace all current hashes of a set by ours; returns the set as it is then. A refused write is reported in
-        `lastErrors` and raised."""
+        """Replace all current hashes of a set by hashes in our scheme, and return the set as it is afterwards. A
+        refused write is reported in `lastErrors` and raised."""
         try:
             return await self._migrate(pcs)
         except ApiError as error:
@@ -154,7 +154,7 @@ class HashMigration:
             yield from self._status(self._cache.groups, group, migration.group_status(window, group.status))
 
     def _of_clique(self, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
-        """The writes for a clique and its pods, in any order."""
+        """Yield the writes for a clique and its pods, which may be done in any order."""
         template = children.clique_template(pcs, clique)
         current_hashes = window.templates.get(template.name) if template is not None else None
         if current_hashes is None or clique.metadata.deletion_timestamp is not None:
@@ -168,7 +168,7 @@ class HashMigration:
                 self._cache.cliques, clique, migration.clique_status(window, current_hashes, clique.status)
             )
         if clique_writes:
-            yield partial(_one_by_one, clique_writes)  # both change the resource version
+            yield partial(_one_by_one, clique_writes)  # one after another, since both change the resource version
 
     def _label(self, informer: Informer[Any], item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
         if current_hashes.foreign(item.metadata.label(labels.TEMPLATE_HASH)):
@@ -180,7 +180,8 @@ class HashMigration:
             yield partial(self._write_status, informer, item.metadata.key, item.status, status)
 
     async def _write_status(self, informer: Informer[Any], key: Key, old: Any, new: Any) -> None:
-        """Write the status of an object that may have got another label, and resource version, in the meantime."""
+        """Write the status of an object. The object's label, and with it its resource version, may have changed in the
+        meantime."""
         item = informer.get(*key)
         if item is not None and item.status == old:
             await self._writer.status(informer, item, new, guard=True)

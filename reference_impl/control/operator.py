@@ -1,4 +1,4 @@
-"""The operator: caches, queues, reconcilers, and which event wakes which reconciler."""
+"""The operator: caches, queues, reconcilers, and which events trigger which reconciler."""
 
 from __future__ import annotations
 
@@ -42,17 +42,19 @@ from reference_impl.runtime.waiting import answered
 
 T = TypeVar("T", bound=Object)
 Work = tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int]
-"""Name, queue, reconciler and number of workers of one kind of work."""
+"""The name, queue, reconciler and number of workers of one kind of work."""
 SETTLE_SECONDS = 0.02
-"""Events that arrive within this time cost one pass. Sets settle longer: a pass over a set covers all its replicas."""
+"""Events that arrive within this time cost one reconcile. Sets have a longer settle time, because reconciling a set
+covers all its replicas."""
 SET_SETTLE_SECONDS = 0.2
 SET_SETTLE_PER_REPLICA = 0.0004
-"""The same for each replica of sets with more than 500: a pass takes 80 µs per replica, a sixth of the time then."""
+"""The settle time per replica, for sets with more than 500 replicas. A reconcile takes 80 µs per replica, which is then
+a sixth of the time."""
 WORKERS = 24
 STATUS_WORKERS = 3
 INIT_IMAGE = "registry.example/grove-initc:0.1.0"
-"""Image of the init container that waits for other cliques. The fake cluster only simulates it; a real cluster needs
-Grove's."""
+"""Image of the init container that waits for other cliques. The fake cluster only simulates the container; a real
+cluster needs Grove's image."""
 
 
 class Operator:
@@ -137,21 +139,21 @@ class Operator:
         self.ready = asyncio.Event()
 
     async def run(self, elector: Elector | None = None, grace: float = 0.0) -> None:
-        """Watch at once, and write as soon as this process leads (at once without an elector). When cancelled, running
-        reconciles may finish within `grace` seconds. Raises LeadershipLost, in an exception group."""
+        """Watch at once, and write as soon as this process leads (at once without an elector). When cancelled, let
+        running reconciles finish within `grace` seconds. Raises LeadershipLost, in an exception group."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run())
             for informer in self._informers:
                 await informer.synced()
-            gc.freeze()  # listed objects live long, so that garbage collection need not visit them again
+            gc.freeze()  # listed objects are long-lived, so exempt them from garbage collection
             self.ready.set()
             if elector is not None:
                 await elector.acquire()
                 self._client.before_write = elector.check
                 group.create_task(elector.hold())
-                # The last writes of the former leader may not have arrived yet, and names of pods are random: without
-                # this, some pods could be created twice.
+                # The last writes of the former leader may not have arrived in the cache yet, and pod names are random:
+                # without this step, some pods could be created twice.
                 await asyncio.gather(*(answered(informer.catch_up) for informer in self._informers))
             workers = [
                 group.create_task(work(queue, logs.about(name, reconcile), count))
@@ -167,7 +169,7 @@ class Operator:
                 raise
 
     def idle(self, seconds: float = 0.0) -> bool:
-        """Whether nothing is being reconciled, or due within so many seconds."""
+        """Return whether nothing is being reconciled or becomes due within `seconds`."""
         return all(queue.idle(seconds) for _, queue, _, _ in self._work)
 
     def _wake_members(self, key: Key) -> None:
@@ -186,7 +188,7 @@ class Operator:
 
     @staticmethod
     def _settle(pcs: PodCliqueSet | None) -> float:
-        """After how many seconds a set is reconciled because something has changed that is not its spec."""
+        """Return the settle time in seconds for a set that is reconciled because of a change outside its spec."""
         return max(SET_SETTLE_SECONDS, SET_SETTLE_PER_REPLICA * (pcs.spec.replicas if pcs is not None else 0))
 
     def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
@@ -205,8 +207,9 @@ class Operator:
             self._trigger_turns(old, item)
 
     def _trigger_turns(self, old: PodCliqueSet, item: PodCliqueSet) -> None:
-        """Trigger the cliques and groups that an update begins, continues or ends with. A strategy also decides who
-        writes the conditions of gangs, which the next sub-step of a coherent update may wait for."""
+        """Trigger the cliques and scaling groups in which an update starts, continues or ends. Also trigger the gangs
+        after a change of the strategy, which decides who writes their conditions; the next sub-step of a coherent
+        update may wait for these conditions."""
         migrated = gang_migration.running(old) and not gang_migration.running(item)
         began = (
             migrated
@@ -234,8 +237,8 @@ class Operator:
                 self._gangs.add(gang)
 
     def _on_secondary(self, kind: str, old: Any, item: Any) -> None:
-        """Trigger the owner of an object that another client deleted or changed. Changes of its status and our own
-        writes trigger nothing."""
+        """Trigger the owner of an object that another client has deleted or changed. Status changes and our own writes
+        trigger nothing."""
         if kind != "DELETED" and (old is None or _alike(old, item)):
             if old is not None and item is not old:
                 self._wake_for_legacy(item)
@@ -248,13 +251,15 @@ class Operator:
             self._wake_set(item)
 
     def _wake_for_legacy(self, item: Object) -> None:
-        """Trigger a set that still has a token Secret of an earlier version: its last user may have ended (OBJ-245)."""
+        """Trigger a set that still has a token Secret of an earlier version, because the last pod that uses it may have
+        ended (OBJ-245)."""
         name = names.legacy_secret(item.metadata.label(labels.PART_OF))
         if self.cache.secrets.get(item.metadata.namespace, name) is not None:
             self._wake_set(item)
 
     def _on_claim_template(self, kind: str, old: Any, item: Object) -> None:
-        """Trigger all objects whose last reconcile failed: a missing template may have been created (OBJ-823)."""
+        """Trigger all objects whose last reconcile failed, because a missing template may have been created
+        (OBJ-823)."""
         if kind == "ADDED":
             for queue, last_errors in self._last_errors:
                 for key in last_errors.keys:
@@ -270,7 +275,7 @@ class Operator:
             self._domains.add(item.metadata.key)
 
     def _wake_for_errors(self, kind: str, old: Any, item: Any) -> None:
-        """Trigger the set of a clique or scaling group whose errors it has to report, or not any more."""
+        """Trigger the set of a clique or scaling group whose errors have changed, so that the set reports them."""
         if errors_changed(old, None if kind == "DELETED" else item):
             self._wake_set(item)
 
@@ -297,7 +302,7 @@ class Operator:
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
         self._gangs.add(item.metadata.key)
-        if kind == "DELETED" or item.metadata.controller is None:  # or adopted
+        if kind == "DELETED" or item.metadata.controller is None:  # without a controller it can be adopted
             self._wake_set(item)
         initialization_unchanged = old is not None and gangs.initialized(old) == gangs.initialized(item)
         if not initialization_unchanged or (old is not None and old.spec != item.spec):
@@ -310,13 +315,14 @@ class Operator:
         )
         if scheduled:
             self._wake_dependents(item, item.metadata.name)
-        if scheduled or ready:  # the next sub-step of a coherent update waits for it
+        if scheduled or ready:  # the next sub-step of a coherent update may wait for this
             self._wake_set(item)
 
     def _on_map(self, kind: str, old: PodGangMap | None, item: PodGangMap) -> None:
-        """Trigger everything in the replica of a changed map; a deleted map is restored by its set."""
+        """Trigger everything in the replica of a changed map. A deleted map is restored by the reconciler of its
+        set."""
         if item.metadata.controller is None:
-            self._wake_set(item)  # it is adopted
+            self._wake_set(item)  # the set may adopt it
         if kind != "DELETED" and old is not None and old.spec == item.spec:
             return
         if kind != "ADDED":
@@ -335,7 +341,7 @@ class Operator:
                 self._groups.add(group.metadata.key)
 
     def _wake_dependents(self, item: Object, gang: str) -> None:
-        """Trigger the cliques in gangs that wait for a gang of the replica that an object belongs to."""
+        """Trigger the cliques in gangs that wait for `gang`, in the replica that the object belongs to."""
         placement = self._layouts.of(item)
         for name in placement.dependents(gang) if placement is not None else ():
             waiting = self.cache.gangs.get(item.metadata.namespace, name)
@@ -347,7 +353,7 @@ class Operator:
         clique = item.metadata.label(labels.PODCLIQUE) or (controller.name if controller is not None else "")
         namespace = item.metadata.namespace
         owner = self.cache.cliques.get(namespace, clique)
-        if owner is None or owner.metadata.deletion_timestamp is None:  # else its pods are of no interest any more
+        if owner is None or owner.metadata.deletion_timestamp is None:  # the pods of a deleted clique no longer matter
             self._cliques.add((namespace, clique))
             self._clique_statuses.add((namespace, clique))
         if kind == "DELETED":
@@ -374,7 +380,7 @@ _NOT_OURS = ("metadata", "has_token")
 
 
 def _alike(old: Any, item: Any) -> bool:
-    """Whether two states of a secondary resource are equal in all fields that we write."""
+    """Return whether two states of a secondary resource are equal in all fields that the operator writes."""
     old_meta, new_meta = old.metadata, item.metadata
     return (
         old_meta.labels == new_meta.labels

@@ -1,7 +1,8 @@
-"""Adoption: children that have lost their controller get it back before anything else is done for their owner (spec
-CHG-DEL-07, decision 010). All reconcilers then see what their owner controls, and nothing else.
+"""Adoption: children that have lost their controller are adopted before anything else is done for their owner (spec
+CHG-DEL-07, decision 010). All reconcilers then consider only objects that their owner controls.
 
-A child loses its controller when its owner is deleted with orphaning, in a restore from a backup, or by an edit.
+A child loses its controller when its owner is deleted with orphan propagation, in a restore from a backup, or when its
+metadata is edited.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Adoption:
     def __init__(self, cache: Cache, writer: Writer) -> None:
         self._cache, self._writer = cache, writer
         self._suspects: set[Key] = set()
-        """Cliques of which a pod has left the cache without being deleted."""
+        """Cliques with a pod that has left the cache without being deleted."""
 
     async def of_set(self, pcs: PodCliqueSet, generation: Revision) -> PodCliqueSet:
-        """Adopt what belongs to a set; returns the set as it is then. A set without a generation hash in its status
-        takes over that of its children: if they are of another one, an update begins."""
+        """Adopt the children of a set, and return the set as it is afterwards. A set without a generation hash in its
+        status takes over that of its children; if it differs from the set's own, an update starts."""
         cache = self._cache
         reference = children.set_reference(pcs)
         await self._adopt(pcs, reference, (cache.maps, cache.gangs, cache.groups, cache.cliques, *cache.secondary))
@@ -53,7 +54,7 @@ class Adoption:
         await self._adopt(group, reference, (self._cache.cliques,))
 
     async def of_clique(self, clique: PodClique) -> None:
-        """Adopt the pods of a clique, and give those that it controls the labels back by which it is known."""
+        """Adopt the pods of a clique, and restore the labels that identify its pods."""
         reference = children.owner_reference(models.PODCLIQUES.api_version, "PodClique", clique.metadata)
         await self._adopt(clique, reference, (self._cache.pods,))
         pods = self._cache.pods_of(clique)
@@ -67,13 +68,14 @@ class Adoption:
         )
 
     def suspect(self, pod: Pod) -> None:
-        """Look for a pod that has left the cache, unless it was deleted: it may have lost the label that selects it."""
+        """Mark a clique for a search if one of its pods has left the cache without being deleted, because the pod may
+        have lost the label by which the cache selects it."""
         controller = pod.metadata.controller
         if pod.metadata.deletion_timestamp is None and controller is not None:
             self._suspects.add((pod.metadata.namespace, controller.name))
 
     async def _hidden(self, clique: PodClique, cached_uids: Iterable[str]) -> list[Pod]:
-        """The pods that a clique controls and that the cache does not hold."""
+        """Return the pods that a clique controls but that are not in the cache."""
         items = await self._writer.pods(clique.metadata.namespace, "")
         decode = self._cache.pods.decode
         current_pods = [decode(orjson.dumps(item)) for item in items]
@@ -93,15 +95,15 @@ class Adoption:
                 log.info("%s %s has adopted %d of %s", kind, meta.name, len(lost), informer.resource.kind)
 
     def _adopts(self, informer: Informer[Any], item: Object) -> bool:
-        """Whether an object of a kind may be adopted. Secondary resources without a controller are known by all their
-        labels when they are written; a Secret is never adopted (OBJ-236)."""
+        """Return whether an object of this kind may be adopted here. Secondary resources without a controller are
+        identified by all their labels when they are written. A Secret is never adopted (OBJ-236)."""
         if informer is self._cache.secrets:
             return False
         adoptable = informer not in self._cache.secondary or informer is self._cache.services
         return adoptable or item.metadata.controller is not None
 
     def _generation(self, pcs: PodCliqueSet, present: Revision) -> str | None:
-        """The generation that the children of a set say that they are of, the outdated one of several."""
+        """Return the generation that the children of a set record. If they record several, return an outdated one."""
         groups = self._cache.groups.indexed(OWNER, pcs.metadata.uid)
         owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
         cliques: list[PodClique] = [clique for uid in owners for clique in self._cache.cliques.indexed(OWNER, uid)]
@@ -115,7 +117,7 @@ class Adoption:
 
 
 def identity(clique: PodClique) -> dict[str, str | None]:
-    """The labels by which a pod of a clique is known."""
+    """Return the labels that identify a pod of a clique."""
     tags = (labels.MANAGED_BY, labels.PART_OF, labels.REPLICA_INDEX, labels.SCALING_GROUP)
     pod_labels: dict[str, str | None] = {key: clique.metadata.label(key) for key in tags if clique.metadata.label(key)}
     if index := clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX):

@@ -52,8 +52,8 @@ from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
 
 STATUS_SECONDS = 1.0
-"""Intermediate statuses of a clique are written at most this often, and with this delay; the final one is written at
-once. Writing a status costs the API server about twice as much as creating a pod (`make bench`)."""
+"""The delay of intermediate status writes of a clique, and the minimum interval between them; the final status is
+written at once. Writing a status costs the API server about twice as much as creating a pod (`make bench`)."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CliqueContext:
 
     @property
     def index(self) -> int:
-        """The replica of the set."""
+        """The index of the set's replica."""
         return index_of(self.clique)
 
     @property
@@ -76,13 +76,13 @@ class CliqueContext:
 
     @cached_property
     def template(self) -> CliqueTemplate | None:
-        """The template of the clique; None if the set has no such template any more."""
+        """The template of the clique; None if the set no longer has it."""
         return children.clique_template(self.pcs, self.clique)
 
     @cached_property
     def shares(self) -> dict[str, int]:
-        """Gang → how many pods of the clique it holds. A clique of a scaling group whose replica has moved to another
-        gang is about to be deleted, and gets no pods any more (COH-I11)."""
+        """The number of the clique's pods that each gang holds. A scaling group's clique whose replica has moved to
+        another gang is about to be deleted, so it gets no more pods (COH-I11)."""
         meta = self.clique.metadata
         if not meta.label(labels.SCALING_GROUP):
             return self.placement.shares(self.template.name) if self.template is not None else {}
@@ -92,7 +92,7 @@ class CliqueContext:
         return {gang: self.clique.spec.replicas} if gang is not None and gang == meta.label(labels.PODGANG) else {}
 
     def waits(self, gang: str) -> dict[str, int]:
-        """The cliques that the pods in a gang wait for, and how many of their pods."""
+        """Return the cliques that the pods in a gang wait for, and how many of their pods must be Ready."""
         if self.template is None:
             return {}
         return startup.waits(self.pcs, self.template, self.index, self.placement.gangs[gang])
@@ -114,7 +114,8 @@ class CliqueReconciler:
         plans: GangPlans,
         of_kai: bool = False,
     ) -> None:
-        """`of_kai`: pods get the marks that KAI needs. `plans`: those of gangs on kube-scheduler."""
+        """`of_kai` says whether pods get the labels and annotations that KAI needs. `plans` holds the plans of gangs on
+        kube-scheduler."""
         self._cache, self._writer, self._scheduler, self._plans = cache, writer, scheduler_name, plans
         self._adoption = adoption
         marked_for_kai: Callable[[Manifest], Manifest] = kai.marked if of_kai else lambda pod: pod
@@ -126,7 +127,7 @@ class CliqueReconciler:
         self.last_errors = LastErrors(cache.cliques, writer)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one clique; returns after how many seconds to repeat it, None for never."""
+        """Reconcile one clique. Return the number of seconds after which to repeat it; None for never."""
         clique = self._cache.cliques.get(*key)
         if clique is None:
             return None
@@ -144,7 +145,7 @@ class CliqueReconciler:
                 await self._relabel(place)
                 await self._balance(place)
                 await self._update(place)
-            finally:  # pods that cannot be created must not hold back existing ones, except through their gang
+            finally:  # pods that cannot be created must not block existing ones, except through their gang
                 await self._release(place)
         except ReconcileError as problem:
             return await self.last_errors.report(key, problem)
@@ -155,12 +156,12 @@ class CliqueReconciler:
         return await self.last_errors.report(key, None)
 
     async def _finish(self, clique: PodClique) -> None:
-        """Let a clique go that is being deleted, after its pods."""
+        """Remove the finalizer from a clique that is being deleted, after deleting its pods."""
         cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
         await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
 
     async def _claims(self, place: CliqueContext) -> None:
-        """Create the resource claims of the clique's own level, and delete those that no pod has or will have."""
+        """Create the resource claims that the clique owns, and delete claims that no existing or future pod uses."""
         pcs, clique, template = place.pcs, place.clique, place.template
         if template is None or not template.resource_sharing:
             return
@@ -174,7 +175,8 @@ class CliqueReconciler:
         await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, clique.metadata.uid))
 
     async def _relabel(self, place: CliqueContext) -> None:
-        """Give pods their gang that name none which can exist, if they can be in one only (GM-62)."""
+        """Assign pods whose gang label names no possible gang to their gang, if the clique has only one gang
+        (GM-62)."""
         shares = place.shares
         if len(shares) != 1:
             return
@@ -189,12 +191,12 @@ class CliqueReconciler:
         await together(self._writer.patch(self._cache.pods, pod, body) for pod in astray)
 
     async def _balance(self, place: CliqueContext) -> None:
-        """Create missing pods in gangs that exist, and delete surplus ones."""
+        """Create missing pods in gangs that exist, and delete surplus pods."""
         clique, target = place.clique, place.clique.metadata.label(labels.TEMPLATE_HASH)
         await self._writer.make_sure(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
         current_pods = self._cache.pods_of(clique)
         stale = self._plans.stale(clique.metadata.name, current_pods)
-        # Their indices are taken again below, and no two pods may have the same one.
+        # Delete these pods first: their indices are reused below, and no two pods may have the same index.
         await together(self._writer.delete(self._cache.pods, pod) for pod in stale)
         shares = {
             gang: self._plans.possible(self._gang(place, gang), clique.metadata.name, count)
@@ -202,12 +204,13 @@ class CliqueReconciler:
         }
         remaining = [pod for pod in current_pods if pod not in stale]
         difference = pods.difference(shares, remaining, target, lambda gang: self._may_create(place, gang))
-        # A layout that does not hold all pods is about to be renewed: nothing is deleted for it.
+        # A layout that does not hold all pods is about to be renewed, so no pods are deleted because of it.
         complete = sum(place.shares.values()) == clique.spec.replicas
         surplus = [pod for pod in difference.surplus if complete or pod.finished]
         manifests = self._manifests(place, difference.missing)
         await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
-        # After a refusal, one pod is created before the others are tried, which would probably be refused as well.
+        # After a refusal, only one pod is created at first: if it is refused again, the others would probably be
+        # refused as well.
         probes = 1 if clique.metadata.key in self.last_errors.keys else len(manifests)
         await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
         await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
@@ -216,15 +219,15 @@ class CliqueReconciler:
         return self._cache.gangs.get(place.clique.metadata.namespace, name)
 
     def _may_create(self, place: CliqueContext, name: str) -> bool:
-        """Whether pods may be created in a gang: it exists (GREP-375, OBJ-372; its arrival triggers the clique again),
-        and they would be of its version."""
+        """Return whether pods may be created in a gang: the gang exists (GREP-375, OBJ-372; its creation triggers the
+        clique again), and the pods would have the gang's version."""
         gang = self._gang(place, name)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             return False
         return self._layouts.may_refill(place.pcs, place.placement.gangs[name].entry, place.clique)
 
     def _manifests(self, place: CliqueContext, missing: list[tuple[int, str]]) -> list[Manifest]:
-        """The pods to create, from their indices and gangs."""
+        """Return the pods to create, given their indices and gangs."""
         if not missing:
             return []
         pcs, clique = place.pcs, place.clique
@@ -256,7 +259,7 @@ class CliqueReconciler:
             await self._writer.delete(self._cache.pods, step.selected)
 
     def _coherent_progress(self, place: CliqueContext) -> CliqueUpdateProgress | None:
-        """The progress of a standalone clique whose pods follow the layout in an update."""
+        """Return the progress of a standalone clique whose pods follow the layout during a coherent update."""
         clique, template = place.clique, place.template
         if template is None or clique.metadata.label(labels.SCALING_GROUP):
             return None
@@ -285,7 +288,8 @@ class CliqueReconciler:
         await self._ungate_all(self._plans.startable(ready))
 
     def _awaited(self, place: CliqueContext, name: str) -> list[PodGang | None]:
-        """The gangs that have to be scheduled before the pods of a gang may be."""
+        """Return the gangs that must be scheduled before the pods of a gang may be scheduled; None for a gang that does
+        not exist."""
         return [self._gang(place, other) for other in place.placement.awaited(name)]
 
     async def _ungate_all(self, ready: Iterable[Pod]) -> None:
@@ -296,7 +300,7 @@ class CliqueReconciler:
         await self._writer.strategic(self._cache.pods, pod, body)
 
     async def reconcile_status(self, key: Key) -> float | None:
-        """Write the status if it differs. It has a queue of its own with few workers, so that under load pods come
+        """Write the status if it differs. Statuses have a separate queue with few workers, so that under load pods come
         first and statuses are written less often."""
         clique = self._cache.cliques.get(*key)
         if clique is None or clique.metadata.deletion_timestamp is not None:
@@ -328,8 +332,8 @@ class CliqueReconciler:
     def _put_update_condition(
         self, clique: PodClique, status: PodCliqueStatus, pcs: PodCliqueSet | None
     ) -> float | None:
-        """Put into the status of a standalone clique whether it is being updated (GM-108); returns after how many
-        seconds it would count as stuck."""
+        """Set the condition UpdateInProgress in the status of a standalone clique (GM-108). Return the number of
+        seconds after which its update would count as stuck."""
         if clique.metadata.label(labels.SCALING_GROUP):
             return None
         template = children.clique_template(pcs, clique) if pcs is not None else None

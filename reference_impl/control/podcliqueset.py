@@ -1,7 +1,6 @@
 """The PodCliqueSet reconciler: finalizer, generation hash, secondary resources, the objects of each replica, status.
 
-Nothing waits here: the reconcilers of gangs and cliques fill gangs and remove scheduling gates (spec OBJ-301,
-CHG-DEL-02).
+It never waits: the reconcilers of gangs and cliques fill gangs and remove scheduling gates (spec OBJ-301, CHG-DEL-02).
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ from reference_impl.runtime.clock import now
 Write = Callable[[], Awaitable[None]]
 
 REPLICAS_AT_ONCE = 16
-"""The number of replicas that are written concurrently: more would only queue up in the API server."""
+"""Maximum number of replicas that are written concurrently. More would only queue up in the API server."""
 STATUS_SECONDS = 5.0
-"""The interval in which the status of a set is written while a pass lasts: the first one over thousands of replicas
+"""The interval between status writes of a set during a long reconcile. The first reconcile of thousands of replicas
 takes minutes."""
 
 
@@ -92,7 +91,7 @@ class SetReconciler:
         self.last_errors = last_errors
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one set; returns after how many seconds to repeat it, None for never."""
+        """Reconcile one set. Return the number of seconds after which to repeat it; None for never."""
         pcs = self._cache.sets.get(*key)
         if pcs is None:
             return None
@@ -132,7 +131,7 @@ class SetReconciler:
         self, pcs: PodCliqueSet, generation: Revision, *, observed: bool, step: Step | None = None
     ) -> None:
         """Write the status of the set and the progress of its update. `generation` is the revision of the spec that is
-        acted on: if the status has another one, an update begins (CHG-RU-02)."""
+        being acted on; if the status has another one, an update starts (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
         of_group = partial(self._cache.child, self._cache.cliques)
         observed_set = update_set_replicas.ObservedSet(pcs, clique, group, of_group)
@@ -157,7 +156,8 @@ class SetReconciler:
 
     @asynccontextmanager
     async def _status_updates(self, pcs: PodCliqueSet, generation: Revision) -> AsyncIterator[None]:
-        """Write the status from time to time in the body. An error is left to the write at the end of the pass."""
+        """Write the status at intervals while the body runs. Errors are ignored, because the write at the end of the
+        reconcile raises them."""
         updates = asyncio.create_task(self._write_status_repeatedly(pcs, generation))
         try:
             yield
@@ -169,22 +169,22 @@ class SetReconciler:
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             pcs = self._cache.sets.get(*began.metadata.key)
-            # The progress of a coherent update, and of another spec, is known to the pass that makes it only.
+            # Only the reconcile that makes the progress knows the progress of a coherent update or of another spec.
             if pcs is not None and pcs.metadata.generation == began.metadata.generation and not update.coherent(pcs):
                 await self._write_status(pcs, generation, observed=False)
 
     def _topology(self, pcs: PodCliqueSet) -> topology.SetTopology:
-        """The topology that the set refers to."""
+        """Return the topology that the set refers to."""
         enabled, name = self._features.topology, topology.binding_name(pcs)
         return topology.of_set(pcs, enabled, self._cache.topologies.get("", name) if enabled and name else None)
 
     async def _children(self, pcs: PodCliqueSet) -> None:
-        """Create what is missing, correct what differs, delete what should not exist."""
+        """Create missing objects, correct objects that differ, and delete surplus objects."""
         levels = self._topology(pcs)
         placements = [self._layouts.at(pcs, index) for index in range(pcs.spec.replicas)]
         known_placements = [placement for placement in placements if placement is not None]
         if len(known_placements) < len(placements):
-            return  # nothing may be deleted because of that; the next pass restores the map
+            return  # nothing may be deleted because of a missing map; the next reconcile restores it
         line, domains = self._layouts.line, self._features.mnnvl
         target = desired.of_set(pcs, known_placements.__getitem__, line, levels, domains=domains)
         await self._secondary.ensure(target)
@@ -204,8 +204,8 @@ class SetReconciler:
     def _writes(
         self, pcs: PodCliqueSet, replica: DesiredReplica, levels: topology.SetTopology, current: Mapping[str, Revision]
     ) -> Iterator[Write]:
-        """The writes that bring one replica to its desired state, in order. `current` are the present revisions of the
-        standalone cliques' templates. Name conflicts are raised after all other writes."""
+        """Yield the writes that bring one replica to its desired state, in order. `current` holds the current revisions
+        of the standalone cliques' templates. Name conflicts are raised after all other writes."""
         conflicts: list[Write] = []
         for child in replica.objects:
             if isinstance(child, desired.DesiredAutoscaler):
@@ -234,7 +234,7 @@ class SetReconciler:
         levels: topology.SetTopology,
         current: Mapping[str, Revision],
     ) -> Iterator[Write]:
-        """The writes that create or correct one object of a replica; none if it is as desired."""
+        """Yield the writes that create or correct one object of a replica; none if it is as desired."""
         cache, writer = self._cache, self._writer
         match child:
             case desired.StandaloneClique(template=template):
@@ -251,7 +251,7 @@ class SetReconciler:
                 elif drift := self._gang_drift(pcs, gang, existing, levels.binding):
                     yield partial(writer.patch, cache.gangs, existing, drift, guard=True)
             case desired.Map():
-                return  # written before
+                return  # written earlier in the reconcile
             case _:
                 if existing is None:
                     yield partial(writer.create, cache.services, children.service(pcs, index))
@@ -281,7 +281,7 @@ class SetReconciler:
     def _gang_drift(
         self, pcs: PodCliqueSet, gang: gangs.PlannedGang, existing: PodGang, binding: str
     ) -> dict[str, Any]:
-        """The merge patch that corrects a gang; empty if it is as desired."""
+        """Return the merge patch that corrects a gang; empty if the gang is as desired."""
 
         def pods() -> list[Pod]:
             cliques = [self._cache.cliques.get(pcs.metadata.namespace, name) for name in gang.minimums]
@@ -291,8 +291,8 @@ class SetReconciler:
         return gangs.drift(pcs, gang, existing, tags, binding, pods)
 
     def _surplus(self, target: DesiredSet) -> Iterator[Write]:
-        """Deletions of children of the set that should not exist. A gang goes after its last pod, which wakes the set:
-        an operator that is killed in between leaves no pods without a gang (COH-163)."""
+        """Yield the deletions of surplus children of the set. A gang is deleted after its last pod, whose deletion
+        triggers the set. An operator that is killed in between leaves no pods without a gang (COH-163)."""
         cache, namespace = self._cache, target.pcs.metadata.namespace
         grove_informers: tuple[Informer[Any], ...] = (
             cache.gangs,

@@ -1,8 +1,8 @@
 """The PodGang reconciler: pod references and the condition Initialized (spec OBJ-410 to OBJ-434).
 
-References are written when all pods exist, and follow the pods from then on. The scheduler writes to the same list of
-conditions, so every write is guarded by the resource version that was read. Gangs that their set does not control are
-ignored.
+References are written when all pods exist, and are kept up to date from then on. The scheduler writes to the same list
+of conditions, so every write is guarded by the resource version that was read. Gangs that their set does not control
+are ignored.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from reference_impl.plan.workload_api import planned
 from reference_impl.runtime.clock import now
 
 PATIENCE_SECONDS = 5.0
-"""Seconds that a gang may remain incomplete before its status says so: an ordinary start is faster and saves this
-write."""
+"""How long a gang may remain incomplete before its status reports this, in seconds. An ordinary start is faster, which
+saves the write."""
 
 
 class GangReconciler:
-    """Writes the pod references of one PodGang at a time, and whether it is complete."""
+    """Writes the pod references of one PodGang at a time, and whether the gang is complete."""
 
     def __init__(self, cache: Cache, writer: Writer, layouts: Layouts, plans: GangPlans) -> None:
         self._cache, self._writer, self._layouts, self._plans = cache, writer, layouts, plans
         self._incomplete: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Reconcile one gang; returns after how many seconds to repeat it, None for never."""
+        """Reconcile one gang. Return the number of seconds after which to repeat it; None for never."""
         gang = self._cache.gangs.get(*key)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             self._incomplete.pop(key, None)
@@ -48,7 +48,7 @@ class GangReconciler:
             self._incomplete.pop(key, None)
             return None
         if pcs.metadata.deletion_timestamp is not None:
-            return None  # the gang is about to be collected, while its pods are being deleted already
+            return None  # the gang is about to be garbage collected, and its pods are already being deleted
         members = self._members(gang, pcs)
         groups = gangs.filled(gang, None, members)
         complete = gangs.complete(gang, groups, partial(self._clique, gang), self._shares(pcs, gang))
@@ -70,12 +70,13 @@ class GangReconciler:
         return None
 
     def _clique(self, gang: PodGang, name: str) -> PodClique | None:
-        """A clique of a gang, with as many replicas as the gang may have now."""
+        """Return a clique of a gang, with as many replicas as the gang may have now; None if the clique does not
+        exist."""
         clique = self._cache.cliques.get(gang.metadata.namespace, name)
         return None if clique is None else self._plans.possible_clique(gang, clique)
 
     def _shares(self, pcs: PodCliqueSet, gang: PodGang) -> dict[str, int]:
-        """Standalone clique → how many of its pods the gang holds, and may have now."""
+        """Return the number of pods of each standalone clique that the gang holds and may have now."""
         placement = self._layouts.of(gang)
         placed_gang = placement.gangs.get(gang.metadata.name) if placement is not None else None
         if placed_gang is None:
@@ -84,14 +85,15 @@ class GangReconciler:
         return {name: self._plans.possible(gang, name, count) for name, count in shares.items()}
 
     def _members(self, gang: PodGang, pcs: PodCliqueSet) -> list[Pod]:
-        """The pods of a gang; those of a coherently updated set only if their clique exists. The others are about to be
-        deleted: a gang that is recreated in the meantime must not count as scheduled because of them (COH-262)."""
+        """Return the pods of a gang, and for a set with the strategy Coherent only pods whose clique exists. Pods
+        without a clique are about to be deleted, and a gang that is recreated in the meantime must not count as
+        scheduled because of them (COH-262)."""
         gang_pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
         return [pod for pod in gang_pods if self._cache.has_owner(pod)] if update.coherent(pcs) else gang_pods
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
-        """Write Scheduled and Ready, and since when (COH-086, COH-087). Those of gangs on kube-scheduler, which writes
-        none, also say why a gang cannot be mapped (WL-H21, WL-HD4)."""
+        """Write the conditions Scheduled and Ready, and since when they have been True (COH-086, COH-087). For gangs on
+        kube-scheduler, which writes no such conditions, they also say why a gang cannot be mapped (WL-H21, WL-HD4)."""
         status = gang_conditions.status(gang, members, now())
         if (plan := self._plans.of(gang)) is not None and plan.refusal:
             status = planned.with_refusal(status, plan.refusal)
@@ -99,7 +101,7 @@ class GangReconciler:
             await self._writer.patch(self._cache.gangs, gang, {"status": wire(status)}, status=True, guard=True)
 
     async def _write(self, gang: PodGang, *, is_complete: bool) -> None:
-        """Write Initialized and the first phase; conditions of the scheduler are kept (OBJ-434)."""
+        """Write the condition Initialized and the initial phase. The scheduler's conditions are kept (OBJ-434)."""
         old = gang.status or PodGangStatus()
         condition = gangs.initialized_condition(is_complete, now())
         if (current := conditions.find(old.conditions, gangs.INITIALIZED)) and current.status == condition.status:

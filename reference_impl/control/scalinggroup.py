@@ -66,7 +66,7 @@ class GroupReconciler:
         self.last_errors = LastErrors(cache.groups, writer)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        """Reconcile one scaling group; returns after how many seconds to repeat it, None for never."""
+        """Reconcile one scaling group. Return the number of seconds after which to repeat it; None for never."""
         group = self._cache.groups.get(*key)
         if group is None:
             self._watch.forget(key)
@@ -116,13 +116,13 @@ class GroupReconciler:
             await together(self._writer.delete(cliques, clique) for clique in wave)
 
     def _coherent_progress(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> GroupUpdateProgress | None:
-        """The progress of a group whose replicas follow the layout in an update."""
+        """Return the progress of a scaling group whose replicas follow the layout during a coherent update."""
         config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         complete = config is not None and self._layouts.members_complete(pcs, group, config.name)
         return update.of_group(pcs, group, complete, now())
 
     async def _members(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement) -> None:
-        """Bring the cliques of all replicas to their gangs: create those that are missing, delete those of surplus
+        """Bring the cliques of all replicas into their gangs: create missing cliques, and delete the cliques of surplus
         replicas and of replicas that have moved."""
         config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
         if config is None:
@@ -153,7 +153,7 @@ class GroupReconciler:
 
         difference = members.difference(target.cliques, present, may_create)
         renewed = self._renewed(pcs, present, target)
-        # A layout that does not hold each replica is about to be renewed: nothing is deleted for it.
+        # A layout that does not hold every replica is about to be renewed, so no cliques are deleted because of it.
         surplus = difference.surplus if len(indices) == group.spec.replicas else []
         await together(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
         await together(
@@ -167,8 +167,8 @@ class GroupReconciler:
         )
 
     def _renewed(self, pcs: PodCliqueSet, present: dict[str, PodClique], target: DesiredMembers) -> list[str]:
-        """The cliques that are given the present template in place: only by OnDelete (CHG-OD-01), else an update
-        recreates them."""
+        """Return the cliques that get the current template in place. This happens only with OnDelete (CHG-OD-01); with
+        other strategies an update recreates the cliques."""
         if not update_progress.on_delete(pcs):
             return []
         current = {
@@ -183,7 +183,7 @@ class GroupReconciler:
         ]
 
     async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]) -> None:
-        """Create the resource claims of the group's own level, and delete those of removed replicas."""
+        """Create the resource claims that the scaling group owns, and delete those of removed replicas."""
         owner = children.owner_reference(SCALING_GROUPS.api_version, "PodCliqueScalingGroup", group.metadata)
         manifests = [
             claims.manifest(pcs, claim, claims.claim_spec(pcs, claim.sharing, self._cache.claim_spec), owner)
@@ -192,7 +192,7 @@ class GroupReconciler:
         await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, group.metadata.uid))
 
     async def _status(self, group: PodCliqueScalingGroup, pcs: PodCliqueSet | None) -> float | None:
-        """Write the status if it differs; returns after how many seconds an update would count as stuck."""
+        """Write the status if it differs. Return the number of seconds after which an update would count as stuck."""
         status = statuses.group_status(group, pcs, self._cache.child(self._cache.cliques, group), now())
         index = group.metadata.label(labels.REPLICA_INDEX)
         config = children.group_config(pcs, index, group.metadata.name) if pcs is not None else None
@@ -201,7 +201,7 @@ class GroupReconciler:
         stuck_in = self._watch.remaining(group, state, deadline)
         condition = update_condition.of_component(group, stuck_in == 0, now())
         status.conditions = conditions.put(status.conditions, condition)
-        # Guarded: gang termination writes to the list of conditions as well.
+        # Guarded, because gang termination also writes to the list of conditions.
         await self._writer.status(self._cache.groups, group, status, guard=True)
         lost = group.status.scheduled_replicas if group.status else 0
         if lost and not status.scheduled_replicas:

@@ -1,4 +1,5 @@
-"""Secondary resources of a set: the objects that its init containers need, its resource claims, its ComputeDomains."""
+"""Secondary resources of a set: the objects that its init containers need, its resource claims, and its
+ComputeDomains."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ class SecondaryResources:
         self._cache, self._writer = cache, writer
 
     async def ensure(self, target: DesiredSet) -> None:
-        """Create and correct the secondary resources of a set. Raises ReconcileError if one cannot be created: nothing
-        that needs it is created then (OBJ-236, OBJ-823)."""
+        """Create and correct the secondary resources of a set. Raises ReconcileError if one cannot be created, so that
+        no object that needs it is created (OBJ-236, OBJ-823)."""
         pcs, cache, writer = target.pcs, self._cache, self._writer
-        # The account comes first: the control plane deletes a token Secret whose account it cannot find.
+        # The ServiceAccount comes first, because the control plane deletes a token Secret whose ServiceAccount it
+        # cannot find.
         await writer.ensure(cache.accounts, secondary_resources.service_account(pcs))
         await together(
             [
@@ -37,8 +39,8 @@ class SecondaryResources:
         await self._retire_legacy_secret(pcs)
 
     async def _retire_legacy_secret(self, pcs: PodCliqueSet) -> None:
-        """Delete the token Secret of earlier versions once the present one has its token and no pod mounts the old one.
-        Pods are listed only while there is such a Secret (OBJ-245)."""
+        """Delete the token Secret of earlier versions once the current one has its token and no pod mounts the old one.
+        Pods are listed only while the old Secret exists (OBJ-245)."""
         namespace, name = pcs.metadata.key
         old = self._cache.secrets.get(namespace, names.legacy_secret(name))
         new = self._cache.secrets.get(namespace, names.token_secret(name))

@@ -1,7 +1,7 @@
-"""Namespaces that are being deleted: nothing can be created in them any more, whatever is missing.
+"""Namespaces that are being deleted, in which no objects can be created any more.
 
-Such a namespace never comes back, so an owner in it needs no further attempt: without this, each deleted pod of a
-namespace would lead to a refused request for each missing one.
+Such a namespace never becomes usable again, so creations for an owner in it are not attempted again. Without this, each
+deleted pod of the namespace would cause a refused request for each missing pod.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ AT_MOST = 1000
 
 
 class Terminating:
-    """Owners whose namespace is being deleted, known from refusals of the API server; the newest 1,000 of them."""
+    """Owners whose namespace is being deleted, as learned from errors of the API server; only the newest 1,000 are
+    kept."""
 
     def __init__(self) -> None:
         self._owners: dict[str, None] = {}
 
     def learn(self, manifest: dict[str, Any], error: ApiError) -> bool:
-        """Whether the creation of an object was refused because its namespace is being deleted; remembers its owner."""
+        """Return whether the creation of an object was refused because its namespace is being deleted. If so, remember
+        the object's owner."""
         if not any(cause.get("reason") == CAUSE for cause in error.details.get("causes") or ()):
             return False
         if owner := _owner(manifest):
@@ -31,7 +33,7 @@ class Terminating:
         return True
 
     def holds(self, manifest: dict[str, Any]) -> bool:
-        """Whether the owner of an object is in such a namespace."""
+        """Return whether the owner of an object is in such a namespace."""
         return _owner(manifest) in self._owners
 
 

@@ -1,7 +1,7 @@
-"""Gang termination: deletes the cliques that `plan/termination.py` names; the reconcilers then recreate them.
+"""Gang termination: deletes the cliques that `plan/termination.py` selects; the reconcilers then recreate them.
 
-The breached objects are deleted last. If the operator is killed in between, its successor finds the cause still present
-and repeats the termination, so that none remains incomplete (CHG-RS-01).
+The breached objects are deleted last. If the operator is killed in between, its successor still finds the cause and
+repeats the termination, so that no termination remains incomplete (CHG-RS-01).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from reference_impl.runtime.clock import now
 
 log = logging.getLogger(__name__)
 TRIES = 10
-"""Attempts to write a group that other clients write as well: repeating the whole termination would delete what has
-been recreated in the meantime."""
+"""Maximum number of attempts to write a scaling group that other clients also write. Repeating the whole termination
+instead would delete objects that have been recreated in the meantime."""
 
 
 class ConflictError(Exception):
-    """An object changed between read and write in every attempt."""
+    """An object changed between the read and the write in every attempt."""
 
 
 class Termination:
@@ -37,7 +37,8 @@ class Termination:
         self._cache, self._writer, self._before = cache, writer, before
 
     async def in_set(self, pcs: PodCliqueSet) -> float | None:
-        """Terminate the replicas of a set whose delay is over; returns the seconds until the next one is due."""
+        """Terminate the replicas of a set whose delay is over. Return the number of seconds until the next one is
+        due."""
         cliques, groups = self._cache.cliques.indexed(OWNER, pcs.metadata.uid), self._groups(pcs)
         due = termination.due_in_set(pcs, cliques, groups, time.time())
         for index, causes in due.causes.items():
@@ -45,7 +46,8 @@ class Termination:
         return due.wait
 
     async def in_group(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> float | None:
-        """Like `in_set`, for single replicas of a scaling group with enough sound ones."""
+        """Terminate single replicas of a scaling group that has enough sound replicas. Return the number of seconds
+        until the next one is due."""
         clique = self._cache.child(self._cache.cliques, group)
         due = termination.due_in_group(pcs, group, clique, time.time())
         for index, causes in due.causes.items():
@@ -72,7 +74,7 @@ class Termination:
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", termination.TERMINATED, note)
 
     async def _cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
-        """Delete cliques; those with the uids in `last` after the others."""
+        """Delete cliques. Cliques whose uids are in `last` are deleted after the others."""
         living = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
         for turn in (False, True):
             await together(
@@ -82,7 +84,7 @@ class Termination:
             )
 
     async def _flag(self, group: PodCliqueScalingGroup, index: int) -> None:
-        """Set the condition of a scaling group that says that its replica is being terminated."""
+        """Set the condition that a scaling group has while its set's replica is being terminated."""
         for _ in range(TRIES):
             current = await self._writer.fresh(self._cache.groups, group)
             old = current.status.conditions if current is not None and current.status else None

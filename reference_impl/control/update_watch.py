@@ -11,10 +11,10 @@ from reference_impl.plan import conditions, update_condition, update_progress
 
 
 class UpdateWatch:
-    """Remembers the state of the update of each component, and since when it has been in it.
+    """Remembers the state of each component's update, and since when the update has been in this state.
 
-    Nothing is stored in the cluster: an operator that is started again gives a component its whole deadline, unless it
-    was stuck, which it stays until it moves.
+    Nothing is stored in the cluster. An operator that is restarted gives a component its whole deadline again, unless
+    the component was stuck; a stuck component stays stuck until its state changes.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,8 @@ class UpdateWatch:
     def remaining(
         self, item: PodClique | PodCliqueScalingGroup, state: Hashable, deadline: float | None
     ) -> float | None:
-        """Seconds until the update of a component counts as stuck, 0 if it does; None if it cannot."""
+        """Return the number of seconds until the update of a component counts as stuck; 0 if it is stuck, None if it
+        cannot be."""
         key = item.metadata.key
         if deadline is None or not update_progress.running(item):
             self.forget(key)

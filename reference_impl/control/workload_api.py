@@ -1,7 +1,7 @@
-"""The back-end for gangs on kube-scheduler: keeps the Workload, CompositePodGroups and PodGroups of each PodGang, and
-tells the reconcilers of pods and gangs what follows from them (GREP-531).
+"""The back-end for gangs on kube-scheduler: maintains the Workload, CompositePodGroups and PodGroups of each PodGang,
+and supplies the plans that the reconcilers of pods and gangs follow (GREP-531).
 
-It serves the gangs of PodCliqueSets that name `default-scheduler`. The garbage collector deletes objects with their
+It serves the gangs of PodCliqueSets that name `default-scheduler`. The garbage collector deletes the objects with their
 gang.
 """
 
@@ -34,7 +34,7 @@ WORKERS = 8
 
 
 class _Objects(Mapping[tuple[str, str], WorkloadObject]):
-    """The objects of a namespace by kind and name. Iteration yields those of one gang."""
+    """The objects of a namespace, by kind and name. Iteration yields only the objects of one gang."""
 
     def __init__(self, informers: Mapping[str, Informer[WorkloadObject]], gang: PodGang) -> None:
         self._informers, self._namespace, self._uid = informers, gang.metadata.namespace, gang.metadata.uid
@@ -54,7 +54,7 @@ class _Objects(Mapping[tuple[str, str], WorkloadObject]):
 
 
 class GangPlans:
-    """The plans of the gangs, computed from the caches. Without a mode, no gang has one."""
+    """The plans of the gangs, computed from the caches. Without a mode, no gang has a plan."""
 
     def __init__(self, client: Client, cache: Cache, mode: Mode | None) -> None:
         self._cache, self.mode = cache, mode
@@ -64,11 +64,11 @@ class GangPlans:
             informer.add_index(OWNER, _controller)
 
     def serves(self, gang: PodGang | None) -> bool:
-        """Whether a gang has a plan."""
+        """Return whether a gang has a plan."""
         return self.mode is not None and gang is not None and gang.metadata.label(labels.SCHEDULER_NAME) == SCHEDULER
 
     def of(self, gang: PodGang | None) -> Planned | None:
-        """The plan of a gang; None if it has none."""
+        """Return the plan of a gang; None if it has none."""
         if gang is None or self.mode is None or not self.serves(gang):
             return None
         namespace, pods = gang.metadata.namespace, self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
@@ -78,14 +78,14 @@ class GangPlans:
         return planned.plan(gang, self._cache.set_of(gang), pods, objects, templates, self.mode)
 
     def marked(self, pod: Manifest) -> Manifest:
-        """A pod to create, with its PodGroup, which cannot be changed later (WL37-V18)."""
+        """Return the manifest of a pod with the name of its PodGroup, which cannot be changed later (WL37-V18)."""
         meta = pod["metadata"]
         plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"].get(labels.PODGANG, "")))
         group = plan.groups.get(meta["labels"].get(labels.PODCLIQUE, "")) if plan is not None else None
         return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": group}}} if group else pod
 
     def possible(self, gang: PodGang | None, clique: str, count: int) -> int:
-        """The number of pods of a clique that a gang may have now, at most `count`."""
+        """Return the number of a clique's pods that a gang may have now, at most `count`."""
         if gang is None or self.mode is None or (plan := self.of(gang)) is None:
             return count
         pods: list[Pod] = self._cache.pods.indexed(GANG, key_text(*gang.metadata.key))
@@ -94,14 +94,14 @@ class GangPlans:
         return count if limit is None else min(count, limit)
 
     def possible_clique(self, gang: PodGang | None, clique: PodClique) -> PodClique:
-        """A clique with as many replicas as its gang may have now."""
+        """Return a clique with as many replicas as its gang may have now."""
         count = self.possible(gang, clique.metadata.name, clique.spec.replicas)
         if count == clique.spec.replicas:
             return clique
         return msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=count))
 
     def stale(self, clique: str, pods: Iterable[Pod]) -> list[Pod]:
-        """The pods of a clique that are to be created anew, in the PodGroup that their gang has now."""
+        """Return the pods of a clique that must be recreated in the current PodGroup of their gang."""
         if self.mode is None:
             return []
         by_gang: dict[Key, list[Pod]] = {}
@@ -115,8 +115,8 @@ class GangPlans:
         return stale_pods
 
     def startable(self, pods: Iterable[Pod]) -> list[Pod]:
-        """The pods, of the given ones, whose gate the back-end permits to remove: all objects of their gang are in
-        place, and they are in the right PodGroup."""
+        """Return those of the given pods whose gate may be removed: all objects of their gang are in place, and they
+        are in the right PodGroup."""
         ready = list(pods)
         if self.mode is None or not ready:
             return ready
@@ -139,16 +139,16 @@ def _controller(item: WorkloadObject) -> Iterable[str]:
 
 
 class WorkloadBackend:
-    """Writes the objects of the gangs."""
+    """Writes the Workload API objects of the gangs."""
 
     def __init__(self, plans: GangPlans, cache: Cache, writer: Writer, wake: Callable[[Key], None]) -> None:
-        """`wake` is called with a gang whose plan has changed for its pods."""
+        """`wake` is called with the key of a gang whose plan has changed in a way that affects its pods."""
         self._plans, self._cache, self._writer, self._wake = plans, cache, writer, wake
         self._queue: WorkQueue[Key] = WorkQueue()
         self._plan_states: dict[Key, tuple[Any, ...]] = {}
-        """Gang → the part of its last plan that its pods depend on."""
+        """The part of each gang's last plan that its pods depend on."""
         self._warned: dict[Key, tuple[str, bool]] = {}
-        """Gang → why it was refused, and whether its preferred topology was mentioned."""
+        """The reason why each gang was last refused, and whether a warning about its preferred topology was posted."""
         cache.gangs.add_handler(self._on_gang)
         cache.pods.add_handler(self._on_pod)
         cache.sets.add_handler(self._on_set)
@@ -157,12 +157,12 @@ class WorkloadBackend:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """The informers that have to run for it."""
+        """The informers that must run for the back-end."""
         return tuple(self._plans.informers.values())
 
     @property
     def work(self) -> tuple[tuple[str, WorkQueue[Key], Callable[[Key], Awaitable[float | None]], int], ...]:
-        """Name, queue, reconciler and number of workers."""
+        """The name, queue, reconciler and number of workers."""
         return (("workload", self._queue, self.reconcile, WORKERS),)
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
@@ -180,7 +180,7 @@ class WorkloadBackend:
             self._queue.add(key)
 
     def _on_set(self, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
-        """The pods of a set may have got another priority class."""
+        """Trigger the gangs of a changed set, because the priority class of its pods may have changed."""
         if kind == "DELETED" or (old is not None and old.metadata.generation == item.metadata.generation):
             return
         for gang in self._cache.gangs:
@@ -191,7 +191,7 @@ class WorkloadBackend:
     def _on_object(self, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
         meta = item.metadata
         if old is not None and kind != "DELETED" and old.spec == item.spec and _alike(old, item):
-            return  # the scheduler writes the status
+            return  # only the status has changed, which the scheduler writes
         if (owner := meta.controller) is not None and owner.kind == models.PODGANGS.kind:
             self._queue.add((meta.namespace, owner.name))
         else:
@@ -200,7 +200,7 @@ class WorkloadBackend:
                     self._queue.add(key)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bring the objects of a gang to what is planned. Never repeated by time."""
+        """Bring the objects of a gang to their planned state. Return None, since it is never requeued after a delay."""
         gang = self._cache.gangs.get(*key)
         plan = self._plans.of(gang)
         if gang is None or plan is None or gang.metadata.deletion_timestamp is not None:
@@ -208,7 +208,7 @@ class WorkloadBackend:
             self._warned.pop(key, None)
             return None
         if gang.metadata.controller is None or self._cache.set_of(gang) is None:
-            return None  # it belongs to no set, or is about to be collected
+            return None  # the gang belongs to no set, or is about to be garbage collected
         for change in plan.difference.changes:
             await self._apply(change, gang)
         await self._warn(gang, plan)
@@ -220,7 +220,8 @@ class WorkloadBackend:
         return None
 
     async def _apply(self, change: Change, gang: PodGang) -> None:
-        """Make one write. Only the patch of a Workload has a list, and the scheduler writes PodGroups as well."""
+        """Make one write. Only the patch of a Workload is guarded: it contains a list, and the scheduler also writes
+        PodGroups."""
         informer = self._plans.informers[change.kind]
         item = informer.get(gang.metadata.namespace, change.name)
         match change.verb:
@@ -235,7 +236,7 @@ class WorkloadBackend:
                 await self._writer.delete(informer, item)
 
     async def _warn(self, gang: PodGang, plan: Planned) -> None:
-        """Post an event about what cannot be mapped, once for each reason."""
+        """Post an event about anything that cannot be mapped, once for each reason."""
         key, ignored = gang.metadata.key, prefers(gang)
         refusal, mentioned = self._warned.get(key, ("", False))
         self._warned[key] = plan.refusal, ignored

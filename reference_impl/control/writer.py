@@ -1,4 +1,4 @@
-"""The operator's writes, and the few reads that no cache answers. The answer to each write is stored in the watch
+"""The operator's writes, and the few reads that bypass the caches. The response to each write is stored in the watch
 cache, so that the next reconcile sees it."""
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 CONTROLLER = "grove-operator"
 """The reporting controller of events."""
 ORPHAN = "orphan"
-"""Finalizer of an object whose dependents are to stay (`kubectl delete --cascade=orphan`)."""
+"""The finalizer of an object whose dependents will be kept (`kubectl delete --cascade=orphan`)."""
 
 
 async def together(writes: Iterable[Awaitable[Result]]) -> list[Result]:
-    """Await all writes, then raise the first error, if any: one failure must not cancel the others. Returns their
-    results, in order."""
+    """Await all writes and return their results in order. One failure must not cancel the other writes, so the first
+    error is raised only after all writes."""
     done: list[Result] = []
     for result in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(result, BaseException):
@@ -44,18 +44,18 @@ async def together(writes: Iterable[Awaitable[Result]]) -> list[Result]:
 
 
 class Writer:
-    """Creates, patches and deletes objects of the kinds that the cache follows."""
+    """Creates, patches and deletes objects of the kinds in the cache."""
 
     def __init__(self, client: Client, metrics: OperatorMetrics) -> None:
         self._client, self.metrics = client, metrics
         self._events = EventRecorder(client, CONTROLLER)
         self._terminating = Terminating()
         self._doubtful: set[str] = set()
-        """UIDs of owners for which an object may have been created without an answer."""
+        """UIDs of owners for which an object may have been created although no response arrived."""
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Create an object, unless its namespace is being deleted. If one of ours exists already, the next reconcile
-        will see it. Raises ReconcileError if an object that is not ours has the name."""
+        """Create an object, unless its namespace is being deleted. If an object of ours already exists, the next
+        reconcile will see it. Raises ReconcileError if an object that is not ours has the name."""
         if self._terminating.holds(manifest):
             return
         try:
@@ -76,14 +76,14 @@ class Writer:
             informer.observe(informer.decode(answer))
 
     def _doubt(self, manifest: dict[str, Any]) -> None:
-        """Remember the owner of an object that may have been created: the API server has chosen its name, so that
-        creating it again would make a second one."""
+        """Remember the owner of an object that may have been created. The API server chooses the object's name, so
+        another request would create a second object."""
         if "generateName" in manifest["metadata"]:
             self._doubtful.update(owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ()))
 
     async def make_sure(self, informer: Informer[T], owner: Object, selector: str) -> None:
-        """Read what an owner has, if any of it may have been created without an answer: the watch may be late. Call
-        before deciding what to create."""
+        """Read the dependents of an owner for which an object may have been created although no response arrived,
+        because the watch may lag. Call this before deciding what to create."""
         uid = owner.metadata.uid
         if uid not in self._doubtful:
             return
@@ -97,7 +97,7 @@ class Writer:
             informer.observe(informer.decode(orjson.dumps(item)))
 
     async def _look_at(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Raise ReconcileError if the existing object of the manifest's name is not ours."""
+        """Raise ReconcileError if the existing object with the manifest's name is not ours."""
         namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
         answer = await self._client.get_or_none(informer.resource, namespace, name)
         if answer is not None:
@@ -107,8 +107,9 @@ class Writer:
         log.info("%s %s exists already", informer.resource.kind, name)
 
     async def ensure(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
-        """Create the object, or correct what differs from the manifest. A terminating object is left alone: its removal
-        is an event. Raises ReconcileError if an object that is not ours has the name."""
+        """Create the object, or correct the fields that differ from the manifest. A terminating object is not changed,
+        since its removal triggers another reconcile. Raises ReconcileError if an object that is not ours has the
+        name."""
         metadata = manifest["metadata"]
         existing = informer.get(metadata["namespace"], metadata["name"])
         if existing is None:
@@ -119,14 +120,14 @@ class Writer:
         if not _correctable(manifest, existing):
             raise reconcile_error.conflict(manifest["kind"], metadata["namespace"], metadata["name"])
         body = drift.correction(manifest, existing)
-        # Its removal triggers the next reconcile.
+        # The removal of the object triggers the next reconcile.
         if "roleRef" in body or ownership.replaceable(manifest, existing):  # immutable, or of unknown origin
             await self.delete(informer, existing)
         elif body:
             await self.patch(informer, existing, body)
 
     async def fresh(self, informer: Informer[T], item: T) -> T | None:
-        """The object as the API server has it; None if it does not exist, or another object has its name."""
+        """Return the object from the API server; None if it does not exist or another object has its name."""
         answer = await self._client.get_or_none(informer.resource, item.metadata.namespace, item.metadata.name)
         current = None if answer is None else informer.decode(answer)
         if current is None or current.metadata.uid != item.metadata.uid:
@@ -135,11 +136,11 @@ class Writer:
         return current
 
     async def pods(self, namespace: str, selector: str) -> list[dict[str, Any]]:
-        """Complete pods from the API server: the cache holds only the fields that every reconcile needs."""
+        """Return complete pods from the API server. The cache holds only the fields that every reconcile needs."""
         return await self._client.list(PODS, namespace, selector=selector)
 
     async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], present: list[T]) -> None:
-        """Ensure all of these objects, and delete the present ones that are not among them."""
+        """Ensure that all these objects exist, and delete the existing objects that are not among them."""
         desired_names = {manifest["metadata"]["name"] for manifest in manifests}
         surplus = [
             item
@@ -156,8 +157,8 @@ class Writer:
     async def patch(
         self, informer: Informer[T], item: T, body: dict[str, Any], *, status: bool = False, guard: bool = False
     ) -> None:
-        """Apply a JSON merge patch. With `guard` it fails if the object has changed since the cache saw it: the patch
-        contains a list that other clients write as well. A missing object is no error."""
+        """Apply a JSON merge patch; a missing object is not an error. With `guard` the patch fails if the object has
+        changed since it was cached. This is necessary if the patch contains a list that other clients also write."""
         meta = item.metadata
         preconditions: dict[str, Any] = {"uid": meta.uid}
         if guard:
@@ -166,8 +167,8 @@ class Writer:
         await self._send_patch(informer, item, body, "status" if status else None)
 
     async def renew(self, informer: Informer[T], item: T, manifest: dict[str, Any]) -> None:
-        """Replace pod spec, labels and annotations of exactly this clique by those of its manifest, in one write. A
-        missing object is no error."""
+        """Replace the pod spec, labels and annotations of the clique with this UID by those of its manifest, in one
+        write. A missing object is not an error."""
         meta = manifest["metadata"]
         body = [
             {"op": "test", "path": "/metadata/uid", "value": item.metadata.uid},
@@ -178,13 +179,13 @@ class Writer:
         await self._send_patch(informer, item, body, None, JSON_PATCH)
 
     async def strategic(self, informer: Informer[T], item: T, body: dict[str, Any]) -> None:
-        """Apply a strategic merge patch to a built-in object (lists are merged by their keys)."""
+        """Apply a strategic merge patch, which merges lists by their keys, to a built-in object."""
         body = {**body, "metadata": {"uid": item.metadata.uid}}
         await self._send_patch(informer, item, body, None, "application/strategic-merge-patch+json")
 
     async def remove_finalizer(self, informer: Informer[T], item: T, finalizer: str) -> None:
-        """Remove one finalizer of exactly this object. The test operations protect finalizers of other clients, and
-        those of a recreated object of the same name: a patch may arrive late."""
+        """Remove one finalizer from the object with this UID. The test operations protect finalizers of other clients,
+        and those of a recreated object with the same name, since a patch may arrive late."""
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
@@ -205,10 +206,10 @@ class Writer:
     async def release(
         self, informer: Informer[T], item: T, finalizer: str, dependents: Informer[U], present: Iterable[U]
     ) -> None:
-        """Remove our finalizer from an object that is being deleted, once all that it controls is being deleted, too:
-        the next object of its name must not find anything of it that lives, however late the garbage collector is
-        (COH-127). Dependents that are to become orphans are left alone: the garbage collector changes them before it
-        removes its finalizer, and a deletion holds for the version in the cache only."""
+        """Remove our finalizer from an object that is being deleted, once all objects that it controls are also being
+        deleted. The next object with the same name must not find any living dependents, however late the garbage
+        collector is (COH-127). Dependents that will be orphaned are not deleted: the garbage collector changes them
+        before it removes its finalizer, and each deletion applies only to the cached version."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
         living = [dependent for dependent in present if dependent.metadata.deletion_timestamp is None]
@@ -235,7 +236,8 @@ class Writer:
             informer.observe(informer.decode(answer))
 
     async def status(self, informer: Informer[Any], item: Any, status: msgspec.Struct, *, guard: bool = False) -> bool:
-        """Write a status if it differs from the cached one; returns whether it was written. `guard`: see `patch`."""
+        """Write a status if it differs from the cached one, and return whether it was written. For `guard`, see
+        `patch`."""
         if item.status == status:
             return False
         before = msgspec.to_builtins(item.status) if item.status is not None else {}
@@ -251,11 +253,11 @@ class Writer:
         await self.post_event(resource, item, "Warning", reason, note)
 
     async def post_event(self, resource: Resource, item: Object, kind: EventType, reason: str, note: str) -> None:
-        """Post an event about an object. A failure is logged only."""
+        """Post an event about an object. A failure is only logged."""
         await self._events.record(resource, item.metadata, kind, reason, note, action="Reconcile")
 
     async def delete(self, informer: Informer[T], item: T) -> None:
-        """Delete exactly this object, with background propagation."""
+        """Delete the object with this UID, with background propagation."""
         await self._delete(informer, item)
 
     async def _delete(self, informer: Informer[T], item: T, version: str | None = None) -> None:
@@ -265,5 +267,5 @@ class Writer:
 
 
 def _correctable(manifest: dict[str, Any], existing: Object) -> bool:
-    """Whether an object may be corrected by its manifest, or replaced."""
+    """Return whether an object may be corrected to match its manifest, or replaced."""
     return any(permits(manifest, existing) for permits in (ownership.owned, ownership.adoptable, ownership.replaceable))
