@@ -22,8 +22,8 @@ MOST_TIMES = 3
 
 @dataclass(frozen=True)
 class PodFailure:
-    """A behavior with these parameters that one in `one_of` pods has in addition to the mix. The first byte of the pod's
-    uid is at least `first` and less than `end`."""
+    """A behavior with these parameters that one in `one_of` pods has in addition to the mix. The first byte of the
+    pod's uid is at least `first` and less than `end`."""
 
     behavior: str
     one_of: int
