@@ -16,7 +16,7 @@ LIBRARIES = ("0.34", "0.35", "0.36")
 
 
 class Field(msgspec.Struct, array_like=True, frozen=True):
-    """One field of a struct. `libraries` are the versions that have it; empty means all."""
+    """One field of a struct. `libraries` holds the versions that have the field; empty means all versions."""
 
     name: str
     type: str

@@ -136,7 +136,7 @@ class WorkQueue(Generic[K]):
         return len(self._ready)
 
     def idle(self, seconds: float = 0.0) -> bool:
-        """Return whether no key is being processed, is ready or waiting, or becomes due within `seconds`."""
+        """Return whether no key is being processed or waiting to be, and no key becomes due within `seconds`."""
         horizon = asyncio.get_running_loop().time() + seconds
         return not self._working and not self._dirty and all(t.when() > horizon for t in self._timers.values())
 

@@ -128,7 +128,7 @@ class ServiceSpecView(msgspec.Struct, rename="camel"):
 
 
 class Service(msgspec.Struct):
-    """The fields of a headless service that the operator reads."""
+    """The fields of a headless Service that the operator reads."""
 
     metadata: ObjectMeta
     spec: ServiceSpecView = msgspec.field(default_factory=ServiceSpecView)

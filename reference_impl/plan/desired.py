@@ -81,7 +81,7 @@ class DesiredReplica:
 
 @dataclass(frozen=True)
 class DesiredDomain:
-    """The ComputeDomain of a group in a replica of the set."""
+    """The ComputeDomain of an MNNVL group in a replica of the set."""
 
     index: int
     group: str
@@ -163,7 +163,7 @@ class DesiredMembers:
     """The desired state of a scaling group: its claims, and the cliques of its replicas."""
 
     claims: tuple[PlannedClaim, ...] | None
-    """None if the group shares no resources."""
+    """None if the scaling group shares no resource claims."""
     cliques: Mapping[str, Manifest]
     """Manifests by name, in the order of creation."""
 

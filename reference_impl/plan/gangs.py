@@ -46,7 +46,7 @@ class PlannedGang:
 
     name: str
     minimums: dict[str, int] = field(hash=False)
-    """The minimum number of pods to place of each clique, in the order of the PodGroups."""
+    """The minimum number of pods that must be placed for each clique, in the order of the PodGroups."""
     topology: GangTopology | None = field(default=None, hash=False)
     of_cliques: dict[str, GangTopology] = field(default_factory=dict, hash=False)
     """Topology constraints of single cliques, by clique name."""

@@ -28,14 +28,14 @@ def _rewritten(current_hashes: CurrentHashes, stored: str | None) -> str | None:
 
 
 def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
-    """Return the status of a set with the generation hash in the written scheme."""
+    """Return the status of a set with its generation hash rewritten in the operator's scheme."""
     return msgspec.structs.replace(
         status, current_generation_hash=_rewritten(window.generation, status.current_generation_hash)
     )
 
 
 def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStatus:
-    """Return the status of a scaling group with hashes in the written scheme."""
+    """Return the status of a scaling group with its hashes rewritten in the operator's scheme."""
     return msgspec.structs.replace(
         status,
         current_pod_clique_set_generation_hash=_rewritten(
@@ -46,7 +46,7 @@ def group_status(window: Window, status: ScalingGroupStatus) -> ScalingGroupStat
 
 
 def clique_status(window: Window, current_hashes: CurrentHashes, status: PodCliqueStatus) -> PodCliqueStatus:
-    """Return the status of a clique with hashes in the written scheme."""
+    """Return the status of a clique with its hashes rewritten in the operator's scheme."""
     progress = _progress(window.generation, status.update_progress)
     if progress is not None:
         progress = msgspec.structs.replace(
@@ -63,7 +63,7 @@ def clique_status(window: Window, current_hashes: CurrentHashes, status: PodCliq
 
 
 def replica_map(window: Window, stored: Stored) -> Stored:
-    """Return the content of a PodGangMap with hashes in the written scheme: the generation hashes, and the template
+    """Return the content of a PodGangMap rewritten in the operator's scheme: the generation hashes, and the template
     hashes that are recorded for each of them."""
 
     def templates(recorded: Mapping[str, str]) -> dict[str, str]:
@@ -85,8 +85,8 @@ def replica_map(window: Window, stored: Stored) -> Stored:
 
 
 def _progress(generation: CurrentHashes, progress: Progress | None) -> Progress | None:
-    """Return the progress with the generation hash in the written scheme, so that a running update to the current
-    template continues (HASH-151)."""
+    """Return the progress with its generation hash rewritten, so that a running update to the current template
+    continues (HASH-151)."""
     if progress is None:
         return None
     return msgspec.structs.replace(

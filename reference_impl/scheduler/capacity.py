@@ -40,7 +40,7 @@ class Capacity:
         self._terms.add(term for pod, _ in self.state.placed for term in pod.apart)
         self.state.neighbors = self._neighbors
         self._guards: dict[object, list[Guard]] = {}
-        """Guards by the terms that relate their pods to other pods."""
+        """The guards, indexed by the terms that relate their pods to other pods."""
         self._journal: list[tuple[int, Requests, int, Pod | None]] = []
         self._eligible: dict[bytes, list[int]] = {}
         self._shapes: dict[object, Shape] = {}

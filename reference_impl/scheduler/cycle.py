@@ -232,13 +232,13 @@ class Cycle:
 
 
 def base_scheduled(gang: Gang, scheduled: dict[str, bool]) -> bool:
-    """Return whether a gang may be placed as regards its base gang: it has none, or the base gang is scheduled (GS-03).
-    A base gang that runs and has lost pods counts as scheduled."""
+    """Return whether a gang has no base gang or its base gang is scheduled, so that the gang may be placed (GS-03). A
+    base gang that runs and has lost pods counts as scheduled."""
     return not gang.base or scheduled.get(gang.base, False)
 
 
 def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-    """Place all pods that the groups are short of their minimums, or none. Return whether the minimums are now
+    """Place all pods that the groups need to reach their minimums, or none. Return whether the minimums are now
     reached."""
     mark = capacity.mark()
     placement = place(gang, gang.lacking, capacity, budget)
@@ -253,8 +253,8 @@ def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) 
 
 
 def place_replacements(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> None:
-    """Place the pods that each group of a running gang is short of its minimum, group by group: a replacement of a lost
-    pod does not wait for a pod of another group that fits nowhere or does not exist yet."""
+    """Place the pods that the groups of a running gang need to reach their minimums, group by group: the replacement of
+    a lost pod does not wait for a pod of another group that fits nowhere or does not exist yet."""
     for index, group in enumerate(gang.groups):
         if 0 < group.lacking <= len(group.waiting):
             budget.begin()

@@ -24,7 +24,7 @@ class Group:
 
     @property
     def lacking(self) -> int:
-        """The number of bound pods that the group is short of its minimum."""
+        """How many more bound pods the group needs to reach its minimum."""
         return max(0, self.minimum - self.bound)
 
 

@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 SETTLE_SECONDS = 0.02
 """Watch events that arrive within this time are handled by one cycle."""
 SETTLE_PER_GANG = 0.0001
-"""The settle time per gang, for clusters with more than 200 gangs: a cycle inspects every gang, which takes about 30 µs
-each, so that cycles take a quarter of the time (tests/bench/gang_cycle.py)."""
+"""The settle time per gang, for clusters with more than 200 gangs. A cycle inspects every gang, which takes about 30 µs
+each, so that cycles occupy about a quarter of the time (tests/bench/gang_cycle.py)."""
 STATUS_SECONDS = 0.2
 """The minimum interval between writes of conditions, so that intermediate states of a gang share one write."""
 RESOLVE_SECONDS = 1.0
