@@ -1,1 +1,2 @@
-"""Scale runs: scenarios with phases, markers from watch events, floors of the same run, counted API requests."""
+"""Scale runs: scenarios with phases, markers from watch events, floors measured in the same run, and counted API
+requests."""

@@ -21,19 +21,20 @@ from kube.client import Client
 from kube.resource import NAMESPACES
 
 AGENT = "grove-conformance-scale"
-"""The program of the client of a run."""
+"""The program name of a run's client."""
 LIVE = "go_gc_heap_live_bytes"
-"""The API server's metric of the memory that its objects use."""
+"""The API server's metric for the memory that its live objects use."""
 QUIET, QUIET_WITHIN = 0.5, 5.0
-"""Seconds without a request after which a phase has no more of them, and the limit of the wait for that."""
+"""Seconds without a request after which a phase has no more requests, and the limit for waiting for such a pause."""
 
 
 class RunFailed(Exception):
-    """The implementation did not reach the end of a phase: a finding."""
+    """The implementation did not reach the end of a phase. This is a finding."""
 
 
 class StorageSize(NamedTuple):
-    """The storage of a run at one time, in bytes: etcd's database, the audit log, and the records of the recorder."""
+    """The storage of a run at one time: the size of etcd's database, the size of the audit log, the number of the
+    recorder's records, and the size of these records. Sizes are in bytes."""
 
     etcd: int
     audit: int
@@ -41,7 +42,7 @@ class StorageSize(NamedTuple):
     recorded: int
 
     def change_from(self, before: StorageSize) -> dict[str, float]:
-        """Return the size of the database, and the growth of the rest, in MiB."""
+        """Return the size of the database in MiB, and the growth of the other values."""
         return {
             "etcdMiB": _mib(self.etcd),
             "auditLogMiB": _mib(self.audit - before.audit),
@@ -73,7 +74,7 @@ class ScaleEnvironment:
             self.pids.update(self.driver.pids(role))
 
     def meter(self) -> ResourceMeter:
-        """Begin to measure the processes of the run."""
+        """Start measuring the processes of the run."""
         return ResourceMeter(self.pids, self.recorder.thread)
 
     def store(self) -> StorageSize:
@@ -82,18 +83,19 @@ class ScaleEnvironment:
         return StorageSize(database.stat().st_size, self.audit.mark(), self.recorder.last_seq(), self.recorder.received)
 
     async def live(self) -> dict[str, float]:
-        """Return the memory in use after the last garbage collection of the API server; empty if it is unknown. The
-        resident memory is several times that, up to a limit that depends on the machine (`cluster/settings.py`)."""
+        """Return the memory in use after the API server's last garbage collection; empty if it is unknown. The resident
+        memory is several times as large, up to a limit that depends on the machine (`cluster/settings.py`)."""
         metrics = (await self.client.request("GET", "/metrics")).decode()
         metric = next((line for line in metrics.splitlines() if line.startswith(f"{LIVE} ")), "")
         return {"apiServerLiveMiB": _mib(float(metric.split()[1]))} if metric else {}
 
     def now(self) -> float:
-        """Return the seconds of the recorder's clock."""
+        """Return the current time of the recorder's clock in seconds."""
         return self.recorder.now()
 
     async def namespace(self, name: str) -> None:
-        """Create a namespace, and wait for the account without which no pod can be created. Raises HarnessError."""
+        """Create a namespace, and wait for the service account without which no pod can be created. Raises
+        HarnessError."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self.client.create(NAMESPACES, body)
         path = f"/api/v1/namespaces/{name}/serviceaccounts"
@@ -106,7 +108,7 @@ class ScaleEnvironment:
     async def follow(
         self, tracker: Tracker, subject: str, done: Callable[[Tracker], bool], total: int, within: float
     ) -> None:
-        """Return when `done` holds. Raises RunFailed after `within` seconds, or when a process of the implementation
+        """Return when `done` is true. Raises RunFailed after `within` seconds, or when a process of the implementation
         ends."""
         dead: list[ProcessFailure] = []
 
@@ -124,7 +126,7 @@ class ScaleEnvironment:
             )
 
     async def quiet(self) -> None:
-        """Wait until no request is sent any more, so that the requests of a phase are counted in it."""
+        """Wait until no more requests are sent, so that all requests of a phase are counted in that phase."""
         end, previous = self.now() + QUIET_WITHIN, -1
         while self.now() < end and (size := self.audit.mark()) != previous:
             previous = size

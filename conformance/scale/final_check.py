@@ -1,6 +1,6 @@
-"""The state after a phase, as Grove's own scale tests check it (spec E2E-331 … E2E-334).
+"""Checks of the state after a phase, like those in Grove's own scale tests (spec E2E-331 … E2E-334).
 
-The times of a run whose objects are wrong have no meaning.
+The times of a run whose objects are wrong are meaningless.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ WITHIN = 60.0
 
 
 def objects(now: Tracker, expected: ExpectedObjects, target: Target, *, coherent: bool = False) -> list[str]:
-    """Return a sentence for each kind whose number of objects is not the expected one. The PodGangs of a
-    `coherent` set are not checked: they follow its PodGangMaps."""
+    """Return a message for each kind whose number of objects differs from the expected number. The PodGangs of a
+    `coherent` set are not checked, because they follow its PodGangMaps."""
     counts = {
         "pods": (now.present - now.terminating, target.pods),
         PODCLIQUES.plural: (_count(now, PODCLIQUES.plural), len(expected.cliques)),
@@ -32,13 +32,13 @@ def objects(now: Tracker, expected: ExpectedObjects, target: Target, *, coherent
 
 
 def statuses(now: Tracker, target: Target) -> Iterator[str]:
-    """Yield the statuses that are not current, or have errors, the PodCliqueSet's first."""
+    """Yield a message for each status that is not current or has errors, starting with the PodCliqueSet's."""
     yield from current(now, target)
     yield from errors(now)
 
 
 def current(now: Tracker, target: Target) -> Iterator[str]:
-    """Yield the statuses that are not current, the PodCliqueSet's first."""
+    """Yield a message for each status that is not current, starting with the PodCliqueSet's."""
     yield from _set(now, target)
     stale = _cliques(now, lambda clique: not clique.current)
     if stale:
@@ -46,7 +46,7 @@ def current(now: Tracker, target: Target) -> Iterator[str]:
 
 
 def errors(now: Tracker) -> Iterator[str]:
-    """Yield the statuses that have lastErrors."""
+    """Yield a message for each kind of object whose status has lastErrors."""
     if now.status.last_errors:
         yield f"the set has {len(now.status.last_errors)} lastErrors"
     failing = _cliques(now, lambda clique: clique.failing)
@@ -73,7 +73,7 @@ def _set(now: Tracker, target: Target) -> Iterator[str]:
 
 
 def _cliques(now: Tracker, condition: Callable[[ObservedClique], bool]) -> list[str]:
-    """Return the names of these PodCliques."""
+    """Return the names of the PodCliques that fulfil a condition."""
     return [
         name
         for (resource, name), present in now.objects.items()

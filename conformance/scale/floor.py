@@ -1,7 +1,7 @@
-"""The raw floor: the same pods without an operator, created and deleted by one client, bound by kube-scheduler.
+"""The raw floor: the same pods without an operator, created and deleted by one client and bound by kube-scheduler.
 
-Times are only meaningful relative to a raw floor of the same run. It is measured before and after, so that a machine
-whose speed changes is noticed (docs/scale.md).
+Times are only meaningful relative to a raw floor of the same run. The raw floor is measured before and after the
+phases, so that a change in the speed of the machine is noticed (docs/scale.md).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from conformance.scale.tracker import Tracker
 from kube.resource import PODS
 
 IN_FLIGHT = 32
-"""Concurrent requests (spec OBS-23)."""
+"""Number of concurrent requests (spec OBS-23)."""
 
 
 async def measure(env: ScaleEnvironment, namespace: str, pods: list[dict[str, Any]], within: float) -> dict[str, Any]:
-    """Create these pods, wait until all are Ready, delete them, wait until all are gone; return times and CPU. Either
-    may take `within` seconds.
+    """Create these pods and wait until all are Ready, then delete them and wait until all are gone; return times and
+    CPU usage. Each of the two steps may take `within` seconds.
 
-    The namespace stays, empty: its deletion would go on in the background of the next measurement.
+    The namespace remains, empty: its deletion would continue in the background during the next measurement.
     """
     await env.namespace(namespace)
     tracker, total = Tracker(env.recorder, namespace), len(pods)

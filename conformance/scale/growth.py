@@ -1,7 +1,7 @@
-"""Growth with the number of pods: fits over results of several sizes, and their prediction for a larger one.
+"""Growth with the number of pods: fits to results of several sizes, and predictions for a larger size.
 
-Times, CPU and counts are fitted by a power of the number of pods: its exponent says whether something is linear. Memory
-and storage have a part that is there without pods, and are fitted by a line.
+Times, CPU and counts are fitted by a power of the number of pods, whose exponent shows whether the growth is linear.
+Memory and storage are partly independent of the pods, so they are fitted by a line.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ STORED: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
     "auditLogMiB": ("audit log of the phases", sum),
     "recordedMiB": ("watch events of the phases", sum),
 }
-"""The quantities of the storage of the phases, and their sums or maxima."""
+"""The storage quantities of the phases, each with its title and the function (sum or maximum) that combines the
+phases."""
 MINIMUM = {"s": 0.2, "MiB": 1.0, "": 1}
 """The smallest value at the largest size that is listed, by unit."""
 
 
 class Fit(StrEnum):
-    """The dependence of a quantity on the number of pods."""
+    """How a quantity depends on the number of pods."""
 
     POWER = "power"
     LINE = "line"
@@ -37,7 +38,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity that was measured at several sizes: pods → value."""
+    """A quantity that was measured at several sizes. `values` maps the number of pods to the value."""
 
     name: str
     unit: str
@@ -45,20 +46,21 @@ class Quantity:
 
     @property
     def fit(self) -> Fit:
-        """Return the kind of the fit. A line below zero at no pods would be meaningless."""
+        """Return the kind of the fit. A line that is negative at zero pods would be meaningless, so a power is used
+        instead."""
         _, without = self._line()
         return Fit.LINE if self.unit == "MiB" and without >= 0 else Fit.POWER
 
     @property
     def law(self) -> str:
-        """Return the fit for people."""
+        """Return the fit as readable text."""
         if self.fit is Fit.POWER:
             return f"pods^{exponent(self.values):.2f}"
         per_pod, without = self._line()
         return f"{without:.0f} MiB + {per_pod * 1024:.1f} KiB a pod"
 
     def at(self, pods: int) -> float:
-        """Return the prediction of the fit for another number of pods."""
+        """Return the value that the fit predicts for another number of pods."""
         if self.fit is Fit.LINE:
             per_pod, without = self._line()
             return without + per_pod * pods
@@ -71,15 +73,15 @@ class Quantity:
 
 
 def exponent(values: Mapping[int, float]) -> float:
-    """Return the slope on logarithmic scales, 1 for linear growth, of positive values at two sizes or more."""
+    """Return the slope on logarithmic scales (1 for linear growth) of positive values at two or more sizes."""
     logs = [math.log(size) for size in values], [math.log(value) for value in values.values()]
     return float(statistics.linear_regression(*logs).slope)
 
 
 def quantities(results: Iterable[Result]) -> list[Quantity]:
     """Return the quantities that can be compared over complete results of several sizes, in the order of the largest
-    one. Of several results of one size, the median counts. Raises UsageError for results of different implementations
-    or machines, and where there are fewer than two sizes."""
+    size. If a size has several results, their median is used. Raises UsageError for results of different
+    implementations or machines, and if there are fewer than two sizes."""
     sizes: dict[int, list[dict[tuple[str, str], float]]] = {}
     whole = [result for result in results if result["complete"]]
     if len(kinds := {_series_name(result) for result in whole}) > 1:
@@ -101,7 +103,7 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
 
 
 def table(results: Sequence[Result], pods: int) -> str:
-    """Return Markdown: a row for each quantity, with its values, its fit, and its prediction for so many pods."""
+    """Return a Markdown table: for each quantity a row with its values, its fit, and its prediction for `pods` pods."""
     measured = quantities(results)
     sizes = list(measured[0].values) if measured else []
     header = ["", *(f"{size:,} pods" for size in sizes), "grows with", f"at {pods:,}"]
@@ -116,7 +118,8 @@ def table(results: Sequence[Result], pods: int) -> str:
 
 
 def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield (name, unit) → value: the costs of each phase, and the maxima of memory and storage."""
+    """Yield (name, unit) and the value of each quantity: the costs of each phase, and the maxima of memory and
+    storage."""
     phases = result["phases"]
     for marker, seconds in result["floors"]["mean"].items():
         yield (f"raw floor: {marker}", "s"), seconds

@@ -18,10 +18,11 @@ PYTHON = re.compile(r"python[\d.]*$")
 
 
 def of_process(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
-    """Return the identity of a process by its command line: file name, digest, and commit if it is in a work tree.
+    """Return the identity of a process, derived from its command line: file name, digest, and the commit if the file is
+    in a work tree.
 
-    A Python module (`python -m NAME`) counts with all its sources in `PYTHONPATH` or in this project; any other program
-    with its file.
+    The digest of a Python module (`python -m NAME`) covers all its sources in `PYTHONPATH` or in this project. The
+    digest of any other program covers only its file.
     """
     path = Path(argv[0]) if argv else Path()
     if PYTHON.match(path.name) and "-m" in argv[:-1]:
@@ -36,7 +37,7 @@ def of_process(argv: Sequence[str], python_path: str = "") -> dict[str, Any]:
 def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, str]) -> str | None:
     """Return one digest for all programs of an implementation and its settings; None if a program is unknown.
 
-    Paths among the settings do not count: the digests stand for their contents.
+    Settings that are paths are left out, because the programs' digests represent the contents of the files.
     """
     digests = {role: program["digest"] for role, program in programs.items()}
     if not digests or None in digests.values():
@@ -46,7 +47,8 @@ def overall(programs: Mapping[str, Mapping[str, Any]], settings: Mapping[str, st
 
 
 def published(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as a result has them: of a path its last part only, since results are published."""
+    """Return the settings as they are stored in a result: paths are reduced to their last part, because results are
+    published."""
     return {name: Path(value).name if _is_path(value) else value for name, value in settings.items()}
 
 
@@ -55,7 +57,8 @@ def _is_path(value: str) -> bool:
 
 
 def commit_of(path: Path) -> dict[str, Any]:
-    """Return `commit` and `modified` of the work tree that a file or folder is in; None for both if it is in none."""
+    """Return `commit` and `modified` of the work tree that contains a file or folder; both are None if there is no work
+    tree."""
     folder = path if path.is_dir() else path.parent
     head = _git(folder, "rev-parse", "HEAD")
     if head is None:
@@ -74,7 +77,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def _digest(path: Path) -> str | None:
-    """Return the digest of a file, or of all Python files of a folder."""
+    """Return the digest of a file, or of all Python files in a folder."""
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     try:
         return _sha256(part for file in files for part in (str(file.relative_to(path)).encode(), file.read_bytes()))

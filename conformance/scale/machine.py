@@ -1,4 +1,4 @@
-"""The machine of a run: its description, and the CPU that the processes of the run and others used."""
+"""The machine of a run: its description, and the CPU time that the processes of the run and other processes used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 
 
 def description() -> dict[str, Any]:
-    """Return the properties that decide the speed of this machine, as far as they can be read."""
+    """Return the properties that determine the speed of this machine, as far as they can be determined."""
     return {
         "cpus": os.cpu_count() or 0,
         "cpuModel": _cpu_model(),
@@ -39,8 +39,8 @@ def _cpu_model() -> str:
 
 
 class ResourceMeter:
-    """Reads the same processes, and the whole machine, at two times. Names → process ids; this process is `suite`, and
-    the recorder is one of its threads."""
+    """Reads the same processes, and the whole machine, at two times. `pids` maps names to process ids. This process has
+    the name `suite`, and the recorder is one of its threads."""
 
     def __init__(self, pids: Mapping[str, int], recorder: int | None = None) -> None:
         self._recorder = recorder
@@ -66,7 +66,7 @@ class ResourceMeter:
         return seconds
 
     def read(self) -> dict[str, dict[str, float]]:
-        """Return for each name the CPU seconds since the beginning and the present resident memory in MiB."""
+        """Return for each name the CPU seconds since the start and the current resident memory in MiB."""
         result: dict[str, dict[str, float]] = {}
         for name, seconds in self._cpu().items():
             memory = self._processes[name].memory_info().rss / 2**20
@@ -74,8 +74,9 @@ class ResourceMeter:
         return result
 
     def machine(self) -> dict[str, float]:
-        """Return the seconds since the beginning, the CPU seconds of the whole machine, those that no process of the
-        run used, those of the recorder, the load average, and how far the wall clock jumped."""
+        """Return, since the start: the elapsed seconds, the CPU seconds of the whole machine, the CPU seconds that no
+        process of the run used, the CPU seconds of the recorder, and the jump of the wall clock; and also the current
+        load average."""
         cpu_of_components = sum(seconds - self._begin[name] for name, seconds in self._cpu().items())
         busy, stolen = _machine_cpu()
         elapsed = time.monotonic() - self._monotonic
@@ -98,6 +99,7 @@ def _thread_cpu(thread: int | None) -> float:
 
 
 def _machine_cpu() -> tuple[float, float]:
-    """Return the CPU seconds that processes of this machine have used, and those that its host gave to others."""
+    """Return the CPU seconds that processes of this machine have used, and those that the host gave to other
+    machines."""
     times = psutil.cpu_times()
     return times.user + times.system + getattr(times, "nice", 0.0), getattr(times, "steal", 0.0)

@@ -1,7 +1,7 @@
 """Timing markers: their names, their conditions, and the raw floors with which they are compared.
 
-A name that Grove's own scale tests use has their definition (spec E2E-311 … E2E-316). A stricter or an additional
-marker has a name of its own.
+A marker whose name Grove's own scale tests use has the same definition as there (spec E2E-311 … E2E-316). Stricter or
+additional markers have different names.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from conformance.scale.tracker import Tracker
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a phase, and the state when it began."""
+    """The target of a phase, and the state at the start of the phase."""
 
     pods: int
     replicas: int
     generation: int
     """The generation of the set after the action of the phase."""
     pods_seen: int
-    """Pods that had ever been created before the phase."""
+    """The number of pods that had ever been created before the phase."""
     pods_deleted: int
-    """Pods that had been deleted before the phase."""
+    """The number of pods that had been deleted before the phase."""
     room: int | None = None
-    """Number of the pods for which there is room; None for all."""
+    """The number of pods for which there is room; None if there is room for all."""
 
     @property
     def fitting(self) -> int:
-        """Return how many pods can be bound."""
+        """Return the number of pods that can be bound."""
         return self.pods if self.room is None else self.room
 
 
 @dataclass(frozen=True)
 class Marker:
-    """One marker. `floor` is the raw floor's time that it is compared with; None for none."""
+    """One marker. `floor` is the time of the raw floor with which the marker is compared; None if there is none."""
 
     about: str
     floor: str | None
@@ -132,7 +132,7 @@ def markers_of(phase: LoadPhase) -> tuple[str, ...]:
 
 
 def conditions(phase: LoadPhase, target: Target) -> Mapping[str, Callable[[Tracker], bool]]:
-    """Return marker → condition for a phase with this target."""
+    """Map each marker of a phase with this target to its condition."""
 
     def bound(marker: Marker) -> Callable[[Tracker], bool]:
         return lambda now: marker.reached(now, target)

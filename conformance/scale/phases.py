@@ -1,4 +1,5 @@
-"""The phases of a scale scenario: the change that each makes to the PodCliqueSet, and the condition that ends it."""
+"""The phases of a scale scenario: the change that each phase makes to the PodCliqueSet, and the condition that ends the
+phase."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from conformance.errors import UsageError
 TIME_LIMIT = 600.0
 """Seconds after which a phase that has not ended has failed."""
 DEFAULT: list[dict[str, Any]] = [{"name": "deploy", "create": {}}, {"name": "delete", "delete": {}}]
-"""The phases of a scenario that names none."""
+"""The phases of a scenario that does not list any."""
 
 
 class Action(StrEnum):
@@ -42,25 +43,25 @@ USUAL = {
     Action.DELETE: Until.GONE,
     Action.NOTHING: Until.SETTLED,
 }
-"""The conditions that end the phases of an action unless they name another."""
+"""The condition that ends a phase with this action, unless the phase names another condition."""
 
 
 @dataclass(frozen=True)
 class LoadPhase:
-    """One phase. `replicas` is the number of replicas that the set has or shall have in it."""
+    """One phase. `replicas` is the number of replicas that the set has, or is to reach, in the phase."""
 
     name: str
     action: Action
     until: Until
     replicas: int
     previous: int
-    """The replicas before the phase."""
+    """The number of replicas before the phase."""
     patch: tuple[Mapping[str, Any], ...] = ()
     hold: float = 0.0
     unchanged: bool = False
     within: float = TIME_LIMIT
     fits: int | None = None
-    """Number of the replicas for which there is room; None for all."""
+    """The number of replicas for which there is room; None if there is room for all."""
     upstream_names: Mapping[str, str] = field(default_factory=dict)
 
     def operations(self, run: str) -> list[dict[str, Any]]:
@@ -69,7 +70,7 @@ class LoadPhase:
 
 
 def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[LoadPhase, ...]:
-    """Return the phases of a scenario. Raises UsageError for an order that makes no sense."""
+    """Return the phases of a scenario. Raises UsageError if their order makes no sense."""
     result: list[LoadPhase] = []
     exists, replicas = False, 0
     for entry, place in _unrolled(listed):
@@ -133,7 +134,7 @@ def _action(document: Document, entry: Mapping[str, Any], place: tuple[str | int
 
 
 def _unrolled(listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
-    """Yield the phases with their places in the file, cycles written out."""
+    """Yield the phases with their places in the file. Repeated phases are expanded."""
     for index, entry in enumerate(listed):
         if "repeat" not in entry:
             yield entry, (index,)

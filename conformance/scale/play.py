@@ -1,4 +1,4 @@
-"""Play the phases of a scenario: act on the PodCliqueSet, follow it until the phase is over, and record the
+"""Plays the phases of a scenario: changes the PodCliqueSet, follows it until the phase is over, and records the
 results."""
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from kube.resource import PODS
 NAMESPACE = "scale"
 JSON_PATCH = "application/json-patch+json"
 STATES = ("ungated", "bound", "running", "ready")
-"""The states of a new pod in their order; percentiles count from its creation."""
+"""The states of a new pod in their order. Percentiles are of the time since the creation of the pod."""
 
 
 class PhaseRunner:
-    """The phases of one scenario on one cluster. `results` has the phases so far, also after a failure."""
+    """The phases of one scenario on one cluster. `results` has the results of the phases so far, even after a
+    failure."""
 
     def __init__(self, env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: str | None) -> None:
         self.results: list[dict[str, Any]] = []
@@ -40,7 +41,7 @@ class PhaseRunner:
         self._generation = 0
 
     async def all(self) -> None:
-        """Play all phases. Raises RunFailed at the first one that does not reach its end."""
+        """Play all phases. Raises RunFailed at the first phase that does not reach its end."""
         await self._env.namespace(NAMESPACE)
         for phase in self._scenario.phases:
             await self._phase(phase)
@@ -110,7 +111,7 @@ class PhaseRunner:
         return Target(pods, phase.replicas, self._generation, pods_seen, deleted, room)
 
     async def _wrong(self, phase: LoadPhase, target: Target) -> list[str]:
-        """Return the errors of the final check. Statuses have a while to become current."""
+        """Return the errors of the final check. Statuses are given some time to become current."""
         tracker, scenario = self._tracker, self._scenario
         wrong = [str(failure) for failure in self._env.driver.failures()]
         if phase.until == Until.GONE:
@@ -119,7 +120,7 @@ class PhaseRunner:
         if _changed(phase, tracker, target):
             created, deleted = len(tracker.pods) - target.pods_seen, tracker.deleted - target.pods_deleted
             wrong.append(f"{created} pods were created and {deleted} deleted, none expected")
-        if phase.fits is not None:  # what waits is not available, by definition
+        if phase.fits is not None:  # waiting replicas are never available
             return wrong
         if not wrong:
             current: Callable[[Tracker], bool] = lambda now: not any(final_check.statuses(now, target))  # noqa: E731
@@ -133,12 +134,12 @@ def _ended(phase: LoadPhase, now: Tracker, target: Target) -> bool:
 
 
 def _changed(phase: LoadPhase, now: Tracker, target: Target) -> bool:
-    """Return whether pods were created or deleted in a phase that must leave them alone."""
+    """Return whether pods were created or deleted in a phase that must not change any pods."""
     return phase.unchanged and (len(now.pods), now.deleted) != (target.pods_seen, target.pods_deleted)
 
 
 def whole(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
-    """Count the replicas of which all pods are bound (`size` a replica), some, and none."""
+    """Count the replicas of which all pods (`size` per replica), some pods, or no pods are bound."""
     bound: Counter[str] = Counter()
     for pod in pods:
         bound[pod["metadata"]["labels"][labels.SET_INDEX]] += "nodeName" in pod["spec"]
@@ -173,5 +174,5 @@ def _spread(pods: list[PodTimes], state: str) -> dict[str, float]:
 
 
 def _seconds_from(begin: float, moment: float | None) -> float | None:
-    """Return the seconds since the request that began a phase. A record may be dated just before it."""
+    """Return the seconds since the request that started a phase. A record may have a time just before that request."""
     return None if moment is None else round(max(0.0, moment - begin), 3)

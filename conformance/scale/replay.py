@@ -1,8 +1,9 @@
-"""Replay the writes of an implementation with one client that only sends them: the write floor.
+"""Replays the writes of an implementation with one client that only sends them: the write floor.
 
-A write waits only for its dependencies: the previous write to the same object, the creation of objects whose
-UID it names (owners), and a pod for its ServiceAccount. Of the writes that may be sent, the one that was recorded first
-is sent first: in any other order the scheduler and KWOK would get their work late, and the floor would be none.
+A write waits only for its dependencies: the previous write to the same object, the creation of objects whose UID it
+contains (owners) and, for a pod, the creation of its ServiceAccount. Of the writes that need not wait, the one that was
+recorded first is sent first. In any other order the scheduler and KWOK would get their work later, and the result would
+not be a lower bound.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELET
 
 
 def dependencies(writes: Sequence[Write]) -> list[set[int]]:
-    """Return for each write the earlier ones that it has to wait for."""
+    """Return for each write the earlier writes for which it has to wait."""
     last: dict[tuple[str, str, str, str], int] = {}
     creators: dict[bytes, int] = {}
     needs: list[set[int]] = []
@@ -48,7 +49,7 @@ def counted(writes: Sequence[Write]) -> Counter[tuple[str, str]]:
 
 
 def content_type(write: Write) -> str:
-    """Return the content type of a write, which the audit log does not have."""
+    """Return the content type of a write, which the audit log does not contain."""
     if write.verb != "patch":
         return JSON
     body = orjson.loads(write.body)
@@ -60,10 +61,11 @@ def content_type(write: Write) -> str:
 
 
 def prepared(write: Write, uids: Mapping[bytes, bytes], version: str) -> bytes | None:
-    """Return the body to send: UIDs are those of the objects that exist now, names of created objects are given, and
-    no write insists on a resource version that this cluster never had. `version` is the object's last known one."""
+    """Return the body to send: recorded UIDs are replaced by the UIDs of the current objects, created objects get their
+    recorded names, and no write requires a resource version that this cluster has never had. `version` is the object's
+    last known resource version."""
     if not write.body or write.verb in ("delete", "deletecollection"):
-        return None  # options of a deletion hold preconditions only
+        return None  # the options of a deletion are only preconditions
     body = orjson.loads(UID.sub(lambda match: uids.get(match.group(), match.group()), write.body))
     if isinstance(body, list):
         return orjson.dumps([step for step in body if step.get("op") != "test"])
@@ -82,7 +84,7 @@ def prepared(write: Write, uids: Mapping[bytes, bytes], version: str) -> bytes |
 
 
 class Replay:
-    """One replay of writes. `uids` maps UIDs of the recording to those of objects that exist already."""
+    """One replay of writes. `uids` maps UIDs in the recording to the UIDs of objects that already exist."""
 
     def __init__(self, client: Client, writes: Sequence[Write], uids: Mapping[str, str], in_flight: int) -> None:
         self._client, self._writes = client, writes
@@ -91,8 +93,8 @@ class Replay:
         self._in_flight = in_flight
 
     async def all(self) -> None:
-        """Send all writes, the earliest of those that may be sent first. Raises HarnessError at the first one that is
-        refused."""
+        """Send all writes, each time the earliest write that need not wait. Raises HarnessError at the first write that
+        is rejected."""
         waits = dependencies(self._writes)
         followers: list[list[int]] = [[] for _ in waits]
         for index, needed in enumerate(waits):

@@ -9,13 +9,16 @@ from conformance.cluster import users
 from conformance.cluster.audit import READS, AuditKey
 
 NOT_COUNTED = frozenset({"kwok-controller", "kube-scheduler"})
-"""Programs that would send as many requests without any operator: the fake kubelet and the default scheduler."""
+"""Programs that would send the same number of requests without any operator: the fake kubelet and the default
+scheduler."""
 CONTROL_PLANE = frozenset({"kube-apiserver", "kube-controller-manager"})
-"""Programs whose reads depend on time, not on the operator: they are listed, but not in the sums of reads."""
+"""Programs whose reads depend on time and not on the operator. They are listed, but not included in the totals of
+reads."""
 
 
 def counted(requests: Counter[AuditKey], pods: int) -> dict[str, dict[str, object]]:
-    """Return `writes` and `reads`: sums and a table each. Sums leave out KWOK, kube-scheduler and the suite."""
+    """Return `writes` and `reads`, each with totals and a table. KWOK, kube-scheduler and the suite are not included in
+    the totals."""
     return {
         "writes": _table(Counter({key: n for key, n in requests.items() if key.verb not in READS}), pods, NOT_COUNTED),
         "reads": _table(
@@ -25,12 +28,12 @@ def counted(requests: Counter[AuditKey], pods: int) -> dict[str, dict[str, objec
 
 
 def of_implementation(user: str, program: str, left_out: Collection[str] = NOT_COUNTED) -> bool:
-    """Return whether a request counts: it is neither the suite's nor that of a component that is `left_out`."""
+    """Return whether a request counts: it is not from the suite, and not from a component in `left_out`."""
     return user != users.SUITE and not (users.is_component(user) and program in left_out)
 
 
 def throttled(requests: Counter[AuditKey]) -> int:
-    """Return how many requests the API server refused because there were too many, from all clients."""
+    """Return the number of requests, from all clients, that the API server rejected because there were too many."""
     return sum(count for key, count in requests.items() if key.code == 429)
 
 

@@ -1,4 +1,4 @@
-"""Result files of scale runs: names, writing, and reading with their schema."""
+"""Result files of scale runs: their names, writing, and reading with their schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def file_name(result: Result) -> str:
 
 
 def write(result: Result, path: Path) -> None:
-    """Write a result file at once, so that a reader never sees half of it. Raises HarnessError if the disk is full."""
+    """Write a result file atomically, so that a reader never sees an incomplete file. Raises HarnessError if the disk
+    is full."""
     with disk.errors(location=str(path), hint="free some space"):
         part = path.with_name(f".{path.name}.{os.getpid()}")
         part.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
@@ -35,7 +36,7 @@ def write(result: Result, path: Path) -> None:
 
 
 def read(path: Path) -> Result:
-    """Read a result file. Raises UsageError for a file that is none, in one line."""
+    """Read a result file. Raises UsageError, with a one-line message, for a file that is not a result."""
     place = documents.display_path(path)
     value = bounded.json(bounded.content(path, bounded.LOG, place), place, "give the result of a run")
     if not isinstance(value, dict) or value.get("kind") != KIND:

@@ -1,4 +1,4 @@
-"""One scale run: the raw floor, the phases of the scenario, the raw floor again; on one new cluster."""
+"""One scale run: the raw floor, the phases of the scenario, and the raw floor again, all on one new cluster."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ from kube.client import Client
 from kube.resource import PODS
 
 WATCHED = tuple(watched for watched in recorders.WATCHED if watched.resource.plural in {PODS.plural, *FOLLOWED})
-"""The resources that the tracker follows. Events, nodes and secondary resources would be half of what is recorded."""
+"""The resources that the tracker follows. With events, nodes and secondary resources, twice as much would be
+recorded."""
 NODES_WITHIN = 300.0
-"""Seconds in which all nodes, a thousand for example, have to become schedulable."""
+"""Seconds in which all nodes, possibly a thousand, have to become schedulable."""
 
 
 Front = Callable[[Cluster], AbstractContextManager[ClusterFacts]]
@@ -61,13 +62,13 @@ class ScalePlan:
 
     @property
     def kube_scheduler(self) -> str:
-        """Return the scheduler name of kube-scheduler. Without a gang scheduler it keeps its own."""
+        """Return the scheduler name of kube-scheduler. If no gang scheduler runs, it is the default name."""
         gang = self.scheduler == "gang"
         return scheduler_names.kube_scheduler(self.implementation, self.supplied) if gang else DEFAULT_SCHEDULER
 
     @property
     def pod_scheduler(self) -> str | None:
-        """Return the scheduler name that pods ask for; None if the implementation should choose."""
+        """Return the scheduler name that the pods set; None if the implementation is to choose one."""
         return DEFAULT_SCHEDULER if self.scheduler == "kube" else None
 
     @property
@@ -77,17 +78,18 @@ class ScalePlan:
 
 
 Keep = Callable[[dict[str, Any]], None]
-"""Takes the result document of a run, complete or not."""
+"""Receives the result document of a run, whether complete or not."""
 WARM = 2
-"""The pods of the raw floor are this many times those with which the cluster is warmed up."""
+"""The raw floor has this many times as many pods as the warm-up of the cluster."""
 PROXIED = "proxied"
-"""The setting in a result that marks a proxy between the operator and the API server."""
+"""The setting in a result that indicates a proxy between the operator and the API server."""
 T = TypeVar("T")
 
 
 def run(plan: ScalePlan, report: ProgressReporter, keep: Keep, written: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a plan on a new cluster and return the result document. `keep` gets it as well, and before RunFailed or
-    HarnessError is raised, it gets the incomplete document. `written` is the write floor, if it was measured."""
+    """Run a plan on a new cluster and return the result document. The document is also passed to `keep`; if RunFailed
+    or HarnessError is raised, `keep` gets the incomplete document before that. `written` is the write floor, if it was
+    measured."""
     before = machine.load()
 
     async def measured(env: ScaleEnvironment) -> dict[str, Any]:
@@ -99,8 +101,8 @@ def run(plan: ScalePlan, report: ProgressReporter, keep: Keep, written: dict[str
 def measure_write_floor(plan: ScalePlan, report: ProgressReporter) -> dict[str, Any]:
     """Record the writes of the implementation on one new cluster, replay them on another, and return the write floor.
 
-    The cluster of the replay has the same history as that of the run has before its first phase: the nodes, the pods
-    that warm it up, and one raw floor. An API server and an etcd with a longer history need more CPU for the same
+    The cluster of the replay has the same history as the cluster of the run before its first phase: the nodes, the pods
+    of the warm-up, and one raw floor. With a longer history, an API server and an etcd need more CPU for the same
     requests.
     """
 
@@ -125,7 +127,7 @@ def _on_a_cluster(
     settings: ClusterSettings,
     work: Callable[[ScaleEnvironment], Coroutine[Any, Any, T]],
 ) -> T:
-    """Run some work on a new cluster on which the implementation runs."""
+    """Do some work on a new cluster on which the implementation runs."""
     settings = replace(
         settings, scheduler_name=plan.kube_scheduler, stages=STAGES, kubernetes=plan.kubernetes, features=plan.features
     )
@@ -137,7 +139,7 @@ def _on_a_cluster(
             report("implementation", f"installing and starting {plan.implementation.name}")
             driver.install()
             cluster.learn_new_kinds()
-            # A gang scheduler without pods to bind would only use up CPU.
+            # A gang scheduler that has no pods to bind would only use CPU.
             driver.start(*([Role.OPERATOR] if plan.scheduler == "kube" else []))
             recorder = Recorder(facts.kubeconfig, "grove-conformance-recorder", WATCHED)
             recorder.start()
@@ -187,8 +189,8 @@ async def _floor(env: ScaleEnvironment, namespace: str, plan: ScalePlan) -> dict
 
 
 async def _warm_up(env: ScaleEnvironment, plan: ScalePlan) -> None:
-    """Create and delete a part of the pods, untimed. New processes are slower, so that without this the raw
-    floor before the phases would be higher than the one after them on an undisturbed machine, too."""
+    """Create and delete a part of the pods, without measuring it. New processes are slower. Without this step, the raw
+    floor before the phases would therefore be higher than the one after them, even on an undisturbed machine."""
     pods = plan.scenario.plain_pods("warm-up", plan.kube_scheduler)
     await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)], plan.scenario.within)
 
@@ -202,7 +204,7 @@ async def _create_nodes(env: ScaleEnvironment, scenario: LoadScenario) -> None:
 def _document(
     env: ScaleEnvironment, plan: ScalePlan, load: list[float], written: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the result of a run that has not begun."""
+    """Return the result of a run that has not started yet."""
     scenario = plan.scenario
     return {
         "apiVersion": results.API_VERSION,
@@ -250,7 +252,7 @@ def _implementation(plan: ScalePlan, driver: Driver) -> dict[str, Any]:
 
 
 def _sum_up(document: dict[str, Any]) -> None:
-    """Add the mean of the raw floors, and the multiples of it."""
+    """Add the mean of the raw floors, and the times as multiples of the floors."""
     measured = [
         raw_floor for raw_floor in (document["floors"]["before"], document["floors"]["after"]) if raw_floor is not None
     ]

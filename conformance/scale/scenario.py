@@ -1,4 +1,4 @@
-"""Scale scenarios: data in `fixtures/scale/` or in a file of the user, and the manifests that a run creates."""
+"""Scale scenarios: data in `fixtures/scale/` or in a user's file, and the manifests that a run creates from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAGES = "fast"
 
 @dataclass(frozen=True)
 class LoadScenario:
-    """One shape of load: a PodCliqueSet, its nodes, and its phases."""
+    """One kind of load: a PodCliqueSet, its nodes, and its phases."""
 
     name: str
     description: str
@@ -35,31 +35,32 @@ class LoadScenario:
     manifest: Mapping[str, Any]
     phases: tuple[LoadPhase, ...]
     digest: str
-    """`sha256:` over all that decides the load: nodes, set, phases, and the stages of pods. Its name and its
-    description do not count."""
+    """`sha256:` and the digest of everything that determines the load: nodes, set, phases, and the stages of pods. The
+    name and the description are not included."""
 
     @property
     def pods_per_replica(self) -> int:
-        """Return how many pods a replica of the set has."""
+        """Return the number of pods in a replica of the set."""
         return self.expected(1).pods
 
     @property
     def peak(self) -> int:
-        """Return the greatest number of replicas that a phase aims at."""
+        """Return the largest number of replicas that the set has in a phase."""
         return max(self.replicas, *(phase.replicas or 0 for phase in self.phases))
 
     @property
     def pods(self) -> int:
-        """Return how many pods the set has at its peak."""
+        """Return the number of pods that the set has at its peak."""
         return self.peak * self.pods_per_replica
 
     @property
     def within(self) -> float:
-        """Return the seconds that its pods may take without an operator: as many as the longest phase may."""
+        """Return the seconds that the pods may take without an operator: as long as the longest phase may take."""
         return max(phase.within for phase in self.phases)
 
     def pod_clique_set(self, namespace: str, scheduler_name: str | None) -> dict[str, Any]:
-        """Return the PodCliqueSet. Its pods set `scheduler_name`, or none if the implementation should choose."""
+        """Return the PodCliqueSet. Its pods set `scheduler_name`, or no scheduler name if the implementation is to
+        choose."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.manifest))
         manifest["metadata"]["namespace"] = namespace
         manifest["spec"]["replicas"] = self.replicas
@@ -69,8 +70,8 @@ class LoadScenario:
         return manifest
 
     def plain_pods(self, namespace: str, scheduler_name: str) -> list[dict[str, Any]]:
-        """Return the pods at the peak, or those that there is room for, without any operator, for kube-scheduler by
-        that name: the raw floor."""
+        """Return plain pods for the raw floor, without an operator: the pods at the peak, or those for which there is
+        room, to be scheduled by kube-scheduler with this scheduler name."""
         result = []
         fits = [phase.fits for phase in self.phases if phase.fits is not None]
         for clique in self.expected(min([self.peak, *fits])).cliques.values():
@@ -81,13 +82,13 @@ class LoadScenario:
         return result
 
     def expected(self, replicas: int) -> ExpectedObjects:
-        """Return the objects that an operator creates for so many replicas."""
+        """Return the objects that an operator creates for this number of replicas."""
         spec = {**self.manifest["spec"], "replicas": replicas}
         return expected({**self.manifest, "spec": spec})
 
     @property
     def coherent(self) -> bool:
-        """Return whether PodGangMaps, not the template, define the PodGangs (COH-001)."""
+        """Return whether PodGangMaps, instead of the template, define the PodGangs (COH-001)."""
         strategy: Mapping[str, Any] = self.manifest["spec"].get("updateStrategy") or {}
         return strategy.get("type") == "Coherent"
 
@@ -98,7 +99,7 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str) -> LoadScenario:
-    """Return the scenario in `fixtures/scale/<name>.yaml`, or in a file of the user. Raises UsageError."""
+    """Return the scenario in `fixtures/scale/<name>.yaml`, or in a user's file. Raises UsageError."""
     given = Path(name_or_path)
     if given.suffix in (".yaml", ".yml"):
         return read(given)
@@ -109,7 +110,7 @@ def load(name_or_path: str) -> LoadScenario:
 
 
 def read(path: Path) -> LoadScenario:
-    """Read and check one scenario file. Raises UsageError with file, line and field."""
+    """Read and check one scenario file. Raises UsageError with the file, line and field."""
     document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
     data = document.value
     try:
@@ -139,15 +140,15 @@ def read(path: Path) -> LoadScenario:
 
 
 def _manifest(document: documents.Document) -> Mapping[str, Any]:
-    """Return the PodCliqueSet of a scenario: its own, or that of another file, with pods that restricted namespaces
-    admit. Raises UsageError."""
+    """Return the PodCliqueSet of a scenario, from the scenario itself or from another file. Its pods are changed so
+    that restricted namespaces admit them. Raises UsageError."""
     if "manifest" in document.value:
         content, location = document.value["manifest"], document.location("manifest")
     else:
         path = _set_path(document)
         content, location = documents.parse(path).value, documents.display_path(path)
     manifest: dict[str, Any] = copy.deepcopy(content)
-    # A run reads only this much of it. The API server checks the rest.
+    # A run reads only these fields. The API server checks the rest.
     try:
         cliques = manifest["spec"]["template"]["cliques"]
         valid = bool(cliques and manifest["metadata"]["name"]) and all(

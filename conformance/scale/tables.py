@@ -8,7 +8,7 @@ from rich.table import Table
 from conformance.scale.results import Result
 
 ROWS = 14
-"""Rows of a table of requests."""
+"""Maximum number of rows in a table of requests."""
 
 
 def show(result: Result, console: Console) -> None:

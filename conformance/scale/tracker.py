@@ -1,7 +1,7 @@
 """The state of one namespace, followed through watch events: its pods, its Grove objects and its PodCliqueSet.
 
-A time is that at which the event arrived: timestamps of objects have whole seconds. Each record is read once, so that
-watching costs little compared with the measured work.
+The time of a change is the time at which its event arrived, because timestamps in objects have whole seconds. Each
+record is read only once, so that watching costs little compared with the measured work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conformance.history.record import DELETED, Record
 from kube.resource import PODS, SERVICES
 
 FOLLOWED = frozenset(resource.plural for resource in (*GROVE, PODGANGMAPS, SERVICES))
-"""The Grove objects and Services whose deletion belongs to that of the set."""
+"""The Grove objects and Services whose deletion is part of the deletion of the set."""
 
 
 class _Condition(msgspec.Struct):
@@ -58,7 +58,7 @@ class _Progress(msgspec.Struct, rename="camel"):
 
 
 class SetStatus(msgspec.Struct, rename="camel"):
-    """The part of the status of a PodCliqueSet that the markers read."""
+    """The part of a PodCliqueSet's status that the markers read."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -106,7 +106,8 @@ class ObservedClique(msgspec.Struct):
 
     @property
     def current(self) -> bool:
-        """Return whether the status is that of this generation, with all replicas Ready and updated."""
+        """Return whether the status is up to date: it is for the current generation, and all replicas are Ready and
+        updated."""
         status, desired = self.status or _CliqueStatus(), self.spec.replicas
         observed = status.observed_generation >= self.metadata.generation
         return observed and status.ready_replicas == desired == status.updated_replicas
@@ -118,7 +119,8 @@ _clique = msgspec.json.Decoder(ObservedClique)
 
 @dataclass
 class PodTimes:
-    """Seconds of the recorder's clock at which each state of one pod was first seen, and its present state."""
+    """The times (in seconds of the recorder's clock) at which each state of one pod was first seen, and its current
+    state."""
 
     created: float
     ungated: float | None = None
@@ -132,44 +134,46 @@ class PodTimes:
 
 @dataclass(frozen=True)
 class ExistingObject:
-    """A Grove object or Service that exists."""
+    """An existing Grove object or Service."""
 
     terminating: bool
     record: Record
 
     @cached_property
     def clique(self) -> ObservedClique:
-        """The object as a PodClique. A decoded one as a whole would take thirty times the memory."""
+        """Return the object as a PodClique. It is decoded on demand, because a completely decoded object would need
+        thirty times the memory."""
         return _clique.decode(self.record.raw)
 
 
 @dataclass
 class Tracker:
-    """Follows one namespace of a log. `mark` sets the conditions whose first times are noted."""
+    """Follows one namespace of a log. `mark` sets the conditions whose first times are recorded."""
 
     log: Log
     namespace: str
     pods: dict[str, PodTimes] = field(default_factory=dict)
     objects: dict[tuple[str, str], ExistingObject] = field(default_factory=dict)
-    """The Grove objects and Services that exist, by resource and name."""
+    """The existing Grove objects and Services, by resource and name."""
     status: SetStatus = field(default_factory=SetStatus)
     set_exists: bool = False
     bound: int = 0
-    """Present pods that are bound; `ready` and `terminating` count likewise."""
+    """The number of existing pods that are bound; `ready` and `terminating` are counted in the same way."""
     ready: int = 0
     terminating: int = 0
     deleted: int = 0
-    """Pods that have been deleted since the beginning."""
+    """The number of pods that have been deleted since the start."""
     unclear: int = 0
-    """Records that came from a list after the beginning: the watch was interrupted, so times are not exact."""
+    """The number of records that came from a list after the start. Such records show that the watch was interrupted, so
+    times are not exact."""
     times: dict[str, float] = field(default_factory=dict)
-    """Marker → seconds of the recorder's clock at which its condition first held."""
+    """Maps a marker to the time, in seconds of the recorder's clock, at which its condition was first true."""
     _pending: dict[str, Callable[[Tracker], bool]] = field(default_factory=dict)
     _seq: int = 0
 
     @property
     def present(self) -> int:
-        """Return the number of pods that exist, those that are being deleted included."""
+        """Return the number of existing pods, including those that are being deleted."""
         return len(self.pods) - self.deleted
 
     @property
@@ -178,7 +182,8 @@ class Tracker:
         return self.present + len(self.objects)
 
     def mark(self, conditions: Mapping[str, Callable[[Tracker], bool]], begin: float) -> None:
-        """Forget the times of the last phase, and note from `begin` on when each of these conditions first holds."""
+        """Forget the times of the last phase, and record when each of these conditions is first true, from `begin`
+        on."""
         self.times, self._pending = {}, dict(conditions)
         self._check(begin)
 
@@ -197,7 +202,7 @@ class Tracker:
         return True
 
     def read(self, timeout: float = 0.0) -> None:
-        """Process the records that have arrived; wait for one for at most `timeout` seconds."""
+        """Process the records that have arrived. If there are none, wait for at most `timeout` seconds for one."""
         for record in self.log.beyond(self.namespace, self._seq, timeout):
             self._seq = record.seq
             if record.namespace == self.namespace:
@@ -206,7 +211,7 @@ class Tracker:
                 self._check(record.at)
 
     def drop_read(self) -> None:
-        """Let the log drop the processed records, if they have no other reader: the history of 10,000 pods would take a
+        """Let the log drop the processed records if they have no other reader: the history of 10,000 pods would take 1
         GiB."""
         self.log.condense(self.namespace, self._seq)
 
@@ -262,7 +267,7 @@ class Tracker:
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:
-    """Return median, 90th and 99th percentile and maximum (nearest rank); empty for no values."""
+    """Return the median, the 90th and 99th percentiles and the maximum (nearest rank); empty if there are no values."""
     if not seconds:
         return {}
     ordered = sorted(seconds)

@@ -1,4 +1,4 @@
-"""Stored results over time and over size, as one HTML page: trend per scenario, and growth with its exponent."""
+"""Stored results over time and over size, as one HTML page: a trend per scenario, and the growth with its exponent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class TrendPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Growth:
-    """Time by number of pods. `exponent` is the slope on logarithmic scales: 1 is linear."""
+    """A time as a function of the number of pods. `exponent` is the slope on logarithmic scales; 1 means linear
+    growth."""
 
     sizes: Mapping[int, float]
     exponent: float
@@ -47,7 +48,8 @@ class Section(NamedTuple):
 
 
 def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
-    """Return scenario → series → points in order of time. Incomplete results have no point."""
+    """Map each scenario to its series, and each series to its points in order of time. Incomplete results have no
+    point."""
     by_scenario: dict[str, dict[str, list[TrendPoint]]] = {}
     for result in sorted(results, key=lambda entry: entry["startedAt"]):
         value = metrics.times(result).get(metric)
@@ -60,7 +62,7 @@ def series(results: Iterable[Result], metric: str) -> dict[str, dict[str, list[T
 
 
 def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, list[TrendPoint]]]:
-    """Return test → series → points of upstream's history."""
+    """Map each test in upstream's history to its series, and the series to its points."""
     by_test: dict[str, dict[str, list[TrendPoint]]] = {}
     for run in sorted(runs, key=lambda entry: entry.at):
         if metric in run.seconds:
@@ -70,7 +72,7 @@ def published(runs: Iterable[PublishedRun], metric: str) -> dict[str, dict[str, 
 
 
 def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
-    """Return series → growth, for series with at least two sizes."""
+    """Map each series with at least two sizes to its growth."""
     values: dict[str, dict[int, list[float]]] = {}
     for result in results:
         value = metrics.times(result).get(metric)
@@ -146,7 +148,7 @@ def _growth(grown: Mapping[str, Growth], metric: str) -> Markup:
 
 
 def _digits(value: float) -> str:
-    """Return three digits without an exponent."""
+    """Return a number with three digits and without an exponent."""
     return f"{float(f'{value:.3g}'):g}"
 
 

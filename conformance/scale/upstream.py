@@ -15,8 +15,8 @@ from conformance.scale.results import Result
 
 
 def result_file(result: Result, namespace: str) -> dict[str, Any]:
-    """Return a result in the form of upstream's `scale-test-results.json`, which their dashboard reads. It has their
-    markers only, under the names that the scenario gives them."""
+    """Return a result in the form of upstream's `scale-test-results.json`, which upstream's dashboard reads. It
+    contains only the markers that upstream has, under the names that the scenario gives them."""
     phases = [_phase(phase, result) for phase in result["phases"]]
     begin = _time(result["phases"][0]["startedAt"]) if phases else None
     for phase, measured in zip(phases, result["phases"], strict=True):
@@ -73,7 +73,7 @@ def _text(moment: datetime) -> str:
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """One line of upstream's history. `seconds` maps `phase/marker` to the time since the phase began."""
+    """One line of upstream's history. `seconds` maps `phase/marker` to the time since the start of the phase."""
 
     test: str
     run: str
@@ -84,7 +84,7 @@ class PublishedRun:
 
 
 def history(path: Path) -> Iterator[PublishedRun]:
-    """Yield the runs of upstream's `index/runs.ndjson`. Raises UsageError for a line that is none."""
+    """Yield the runs in upstream's `index/runs.ndjson`. Raises UsageError for a line that is not a run."""
     place, hint = documents.display_path(path), "give index/runs.ndjson of their branch"
     for number, line in enumerate(bounded.content(path, bounded.LOG, place).splitlines(), start=1):
         if line.strip():

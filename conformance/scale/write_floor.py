@@ -1,7 +1,7 @@
 """The write floor: the time that the writes of the implementation take without the implementation.
 
-The writes come from an untimed run on a cluster of its own, whose audit log has their bodies. They are replayed on
-another new cluster, once the implementation has been stopped.
+The writes come from an untimed run on a separate cluster, whose audit log contains their bodies. They are replayed on
+another new cluster, after the implementation has been stopped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RecordedWrites:
 
 
 async def record(env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: str | None) -> RecordedWrites:
-    """Deploy the set of a scenario, and return the writes of the implementation until all was quiet."""
+    """Deploy the set of a scenario, and return the writes of the implementation until no more requests are sent."""
     await env.namespace(NAMESPACE)
     tracker, pods = Tracker(env.recorder, NAMESPACE), scenario.replicas * scenario.pods_per_replica
     await env.quiet()
@@ -64,8 +64,8 @@ async def record(env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: 
 
 
 async def measure(env: ScaleEnvironment, recorded: RecordedWrites, pods: int) -> dict[str, Any]:
-    """Replay recorded writes without the implementation, and return times, counts and CPU. Raises HarnessError if the
-    API server did not get the same writes."""
+    """Replay recorded writes without the implementation, and return times, counts and CPU usage. Raises HarnessError if
+    the API server did not receive the same writes."""
     env.driver.stop()
     stored = recorded.stored
     metadata = {"name": stored["metadata"]["name"], "namespace": NAMESPACE}
@@ -94,7 +94,7 @@ def _failed(sending: asyncio.Future[None]) -> bool:
 
 
 def _sent(env: ScaleEnvironment, mark: int) -> Counter[tuple[str, str]]:
-    """Count the writes of the replay, without the set itself."""
+    """Count the writes of the replay, without the creation of the set itself."""
     counts: Counter[tuple[str, str]] = Counter()
     for key, count in env.audit.requests(mark).items():
         if key.verb not in READS and key.program == AGENT and key.code < 300:
@@ -113,8 +113,8 @@ def _compare(recorded: Counter[tuple[str, str]], sent: Counter[tuple[str, str]])
 
 
 async def _prepare(env: ScaleEnvironment, fresh: dict[str, Any]) -> None:
-    """Delete the webhooks, which have no server any more, and create the namespace; return when the set could be
-    created. Raises HarnessError."""
+    """Delete the webhooks, which no longer have a server, and create the namespace; return when the set can be created.
+    Raises HarnessError."""
     for plural in CONFIGURATIONS:
         await env.client.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}")
 

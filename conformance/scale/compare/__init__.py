@@ -1,1 +1,2 @@
-"""Comparison of two sides by rounds of scale runs: paired, interleaved, with their uncertainty."""
+"""Comparison of two sides by rounds of scale runs. The rounds are paired and interleaved, and the uncertainty is
+given."""

@@ -1,4 +1,4 @@
-"""The comparison of two sides as a document: verdict, estimates, counts, unused rounds, warnings."""
+"""The comparison of two sides as a document: verdict, estimates, counts, unused rounds, and warnings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, Tim
 from conformance.scale.results import Result
 
 LEAST_CHANGE = 0.05
-"""The smallest change of one kind of write that is listed, per pod."""
+"""The smallest change of one kind of write, per pod, that is listed."""
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ScaleComparison"
 
 
 @dataclass(frozen=True)
 class Question:
-    """The question of a comparison. Effects and thresholds are fractions; None: the exit code does not depend on it."""
+    """What a comparison is to find out. Effects and thresholds are fractions. If a threshold is None, the exit code
+    does not depend on it."""
 
     metric: str = ""
     minimum_effect: float = 0.05
@@ -83,7 +84,8 @@ def compare(
 
 
 def exit_code(document: dict[str, Any]) -> int:
-    """Return the exit code of a comparison: without usable times, counts are an answer unless times were asked for."""
+    """Return the exit code of a comparison. Without usable times, counts are a sufficient answer unless a time
+    threshold was requested."""
     if document["gate"]:
         return Exit.NOT_CONFORMANT
     counted = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
@@ -120,7 +122,7 @@ def _most_complete(results: Sequence[Result]) -> Result:
 
 
 def _common(used: Sequence[Round]) -> list[str]:
-    """Return the times that every run has, in the order of the first one."""
+    """Return the names of the times that every run has, in the order of the first run."""
     if not used:
         return []
     measured = [metrics.times(result) for round_ in used for result in (round_.base, round_.head)]
@@ -144,8 +146,8 @@ def _described(name: str, used: Sequence[Round], question: Question) -> dict[str
 
 
 def _count(rounds: Sequence[Round], name: str, minimum: float) -> Counted:
-    """Judge a count of the rounds in which both sides did their work: other load on the machine does not change
-    counts."""
+    """Judge a count, using the rounds in which both sides did their work, even disturbed rounds: other load on the
+    machine does not change counts."""
     return counted(*_count_columns(rounds, name), minimum)
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a result: times that are tested or described, and counts."""
+"""The metrics of a result: times, which are tested or described, and counts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from conformance.scale.requests import NOT_COUNTED
 from conformance.scale.results import Result
 
 PRIMARY = "pods-ready"
-"""The marker that is tested unless another metric is named: that of the first phase that has it."""
+"""The marker that is tested unless another metric is requested, in the first phase that has it."""
 COUNTS = ("writes", "reads", "refused", "conflicts", "cpu-ms")
 GATED = "writes"
-"""The count that a threshold applies to."""
+"""The count to which a threshold applies."""
 
 
 def times(result: Result) -> dict[str, float]:
-    """Return `phase/marker` → seconds, and `phase/marker×floor` → multiples of the raw floor, as far as measured."""
+    """Return the measured times: `phase/marker` in seconds, and `phase/marker×floor` as multiples of the raw floor."""
     seconds: dict[str, float] = {}
     for phase in result["phases"]:
         name = phase["name"]
@@ -34,7 +34,7 @@ def times(result: Result) -> dict[str, float]:
 
 
 def counts(result: Result) -> dict[str, float]:
-    """Return the counts of a whole run, per pod. `cpu-ms` is the CPU time of the judged programs: it depends on the
+    """Return the counts of a whole run, per pod. `cpu-ms` is the CPU time of the judged programs. It depends on the
     load of the machine, but far less than times do."""
     pods = max(result["scenario"]["pods"], 1)
     phases, programs = result["phases"], result["implementation"]["programs"]
@@ -52,7 +52,7 @@ def counts(result: Result) -> dict[str, float]:
 
 
 def writes(result: Result) -> dict[str, float]:
-    """Return `phase: verb resource` → writes per pod, of all programs whose writes are counted."""
+    """Map `phase: verb resource` to the number of writes per pod, of all programs whose writes are counted."""
     totals: Counter[str] = Counter()
     for phase in result["phases"]:
         for row in phase["writes"]["rows"]:
@@ -63,7 +63,8 @@ def writes(result: Result) -> dict[str, float]:
 
 
 def primary(result: Result, requested: str) -> str:
-    """Return the tested metric: the requested one, or pods-ready of the first phase that has it. Raises UsageError."""
+    """Return the tested metric: the requested metric, or pods-ready of the first phase that has it. Raises
+    UsageError."""
     names = times(result)
     if requested:
         if requested not in names:

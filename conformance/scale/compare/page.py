@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that needs no network: verdict, tables, pictures."""
+"""A comparison as one HTML page that needs no network: verdict, tables and pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 TEMPLATE = Path(__file__).with_name("page.html")
 KINDS = {TimeVerdict.FASTER: "good", TimeVerdict.NO_DIFFERENCE: "good", TimeVerdict.SLOWER: "bad"}
-"""Classes of the verdicts on the page; all other verdicts are unsure."""
+"""The CSS classes of verdicts on the page. All other verdicts have the class `unsure`."""
 
 
 def page(document: Document, command: str) -> str:

@@ -1,4 +1,5 @@
-"""Pictures of a comparison as SVG: every round's ratios with their intervals, and the phases of both sides in time."""
+"""Pictures of a comparison as SVG: the ratios of every round with their intervals, and the phases of both sides over
+time."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from conformance.scale.compare import tables
 Document = dict[str, Any]
 
 ROW = 0.3
-"""Height of a row in inches."""
+"""The height of a row in inches."""
 TIMELINE = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
-"""Names of the times that are markers in seconds."""
+"""Matches the names of times that are markers in seconds."""
 
 
 def ratios(document: Document, names: list[str]) -> str:
-    """Return a strip plot: for each metric a point per round, the median and its interval, and the minimum effect.
-    Empty without a round."""
+    """Return a strip plot with, for each metric, a point per round, the median and its interval; the range of the
+    minimum effect is shaded. Empty if there are no rounds."""
     rows = [(name, metric) for name in names if (metric := _metric(document, name))["estimate"] is not None]
     if not rows:
         return ""
@@ -41,8 +42,8 @@ def ratios(document: Document, names: list[str]) -> str:
 
 
 def timeline(document: Document) -> str:
-    """Return the phases one below the other: the medians of all markers of both sides, in seconds since the request.
-    Empty without a round."""
+    """Return a chart with one row for each marker of each phase: the medians of both sides, in seconds since the
+    request. Empty if there are no rounds."""
     marks: dict[str, list[tuple[str, float, float]]] = {}
     for name in [document["question"]["metric"], *document["times"]]:
         if TIMELINE.fullmatch(name):
@@ -79,7 +80,7 @@ def _label_rows(axes: Any, names: list[str]) -> None:
 
 
 def _plain_ratios(axes: Any) -> None:
-    """Write 0.8 and 1.25 on a logarithmic axis, not powers of ten."""
+    """Label a logarithmic axis with 0.8 and 1.25 instead of powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     low, high = axes.get_xlim()

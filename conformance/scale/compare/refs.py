@@ -1,12 +1,12 @@
 """Git refs as sides: a work tree for each commit, built once per commit and command.
 
     <folder>/<commit>/             the work tree, detached at the commit
-    <folder>/<commit>.complete     written when the work tree is
+    <folder>/<commit>.complete     written when the work tree is complete
     <folder>/<commit>.<key>.built  written when the build command `key` has succeeded there
-    <folder>/<commit>.<key>.log    its output
+    <folder>/<commit>.<key>.log    the output of the build command
 
-The command is the user's own and runs in the work tree; the repository itself is not touched, except that git notes the
-work trees in it.
+The command comes from the user and runs in the work tree. The repository itself is not changed, except that git records
+the work trees in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.cluster.progress import ProgressReporter
 from conformance.errors import UsageError
 
 PLACEHOLDER = "${worktree}"
-"""Stands for the folder of the work tree in the values of parameters."""
+"""A placeholder for the folder of the work tree in the values of parameters."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Repository:
         return tree
 
     def _add(self, tree: Path, commit: str) -> None:
-        shutil.rmtree(tree, ignore_errors=True)  # one that was killed while it was written
+        shutil.rmtree(tree, ignore_errors=True)  # its creation may have been interrupted
         self._git("worktree", "prune")
         added = self._git("worktree", "add", "--detach", str(tree), commit)
         if added.returncode:

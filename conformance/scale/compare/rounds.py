@@ -20,18 +20,19 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class Round:
-    """The results of one round; `unused` has the reasons for which it is not used, if any."""
+    """The results of one round. `unused` has the reasons for which the round is not used, if any."""
 
     number: int
     base: Result
     head: Result
     unused: list[str] = field(default_factory=list)
     failed: bool = False
-    """Whether the head, and not a disturbance, made the round unusable."""
+    """Whether the round is unusable because of the head, and not because of a disturbance."""
 
 
 def order(count: int, seed: int) -> list[tuple[Side, Side]]:
-    """Return the order of the sides in each round: in every two rounds each side once, drawn by the seed."""
+    """Return the order of the sides in each round. In every two rounds, each side is first once; which one starts is
+    drawn with the seed."""
     chance = random.Random(seed)
     orders: list[tuple[Side, Side]] = []
     while len(orders) < count:
@@ -42,7 +43,7 @@ def order(count: int, seed: int) -> list[tuple[Side, Side]]:
 
 
 def paired(base: Sequence[Result], head: Sequence[Result], limits: Limits) -> list[Round]:
-    """Return the rounds of results in the order in which they were measured; results without a partner are left out."""
+    """Return the rounds of results that are in the order of measurement. Results without a partner are left out."""
     return [
         judged(number, before, after, limits)
         for number, (before, after) in enumerate(zip(base, head, strict=False), start=1)
@@ -59,6 +60,6 @@ def judged(number: int, base: Result, head: Result, limits: Limits) -> Round:
 
 
 def interleaved(base: Sequence[Result], head: Sequence[Result]) -> bool:
-    """Return whether the runs of both sides alternate in time, as pairs require."""
+    """Return whether the runs of both sides alternate in time, as pairing requires."""
     runs = sorted([(r["startedAt"], Side.BASE) for r in base] + [(r["startedAt"], Side.HEAD) for r in head])
     return all({runs[i][1], runs[i + 1][1]} == {Side.BASE, Side.HEAD} for i in range(0, len(runs) - 1, 2))

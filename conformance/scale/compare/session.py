@@ -1,7 +1,7 @@
-"""Play the rounds of a comparison: each run is a process of its own on a new cluster, and its result a file.
+"""Plays the rounds of a comparison. Each run is a separate process on a new cluster, and writes its result to a file.
 
-The folder of a comparison has all that a continuation after a kill needs: `plan.json`, and two results for each
-finished round. Results of the warm-up are kept, but not used.
+The folder of a comparison contains everything that is needed to continue after a kill: `plan.json`, and two results for
+each finished round. Results of the warm-up are kept, but not used.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PLAN = "plan.json"
 CLEANUP_SECONDS = 60.0
 """Seconds that an interrupted run may take to end."""
 Runner = Callable[[MeasuredSide, Path], None]
-"""Measures a side once and writes the result to a path. Raises HarnessError if there is none."""
+"""Measures a side once and writes the result to a path. Raises HarnessError if there is no result."""
 
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """The plan of a session. A round with a disturbance is played again, at most `spare` times in all."""
+    """The plan of a session. Rounds with a disturbance are repeated, at most `spare` times in total."""
 
     base: MeasuredSide
     head: MeasuredSide
@@ -53,7 +53,8 @@ class ComparisonPlan:
 
 
 def remember(plan: ComparisonPlan, folder: Path) -> None:
-    """Write the plan into a new folder, or check that a folder that is continued has the same. Raises UsageError."""
+    """Write the plan to a new folder. If the folder already has a plan, check that it is the same. Raises
+    UsageError."""
     disk.require(folder, 0, location=f"--dir {folder}", hint="give another folder")
     path, written = folder / PLAN, orjson.loads(orjson.dumps(asdict(plan)))
     if not path.exists():
@@ -88,18 +89,20 @@ class Session:
         *,
         counts_only: bool = False,
     ) -> None:
-        """With `counts_only`, disturbed times do not matter: no round is repeated, and none is the last."""
+        """With `counts_only`, disturbed times do not matter: no round is repeated, and disturbances do not end the
+        session early."""
         self._plan, self._folder, self._run, self._limits, self._report = plan, folder, run, limits, report
         self._counts_only = counts_only
         self._foreign: list[float] = []
-        """Of each pair, the warm-up included, the share of the CPU that others used; 0 if it was little."""
+        """The share of the CPU that other processes used in each pair, including the warm-up; 0 if it was below the
+        limit."""
         self._durations: list[float] = []
         self._remaining_plays = 0
 
     def play(self) -> list[Round]:
-        """Play until enough rounds are usable or no spare is left, and return all rounds. If a side fails in the first
-        pair, the warm-up included, that pair is the only round: the rest would fail, too. If other processes use too
-        much CPU from the first pair on, the second one is the last."""
+        """Play until enough rounds are usable or no spare rounds are left, and return all rounds. If a side fails in
+        the first pair (including the warm-up), no further round is played, because the rest would also fail. If other
+        processes use too much CPU in each of the first two pairs, the second pair is the last one."""
         plan = self._plan
         limit = plan.rounds + plan.spare
         orders = order(limit, plan.seed)
@@ -122,7 +125,8 @@ class Session:
         return rounds
 
     def _hopeless(self) -> bool:
-        """Return whether other processes used too much CPU in every pair so far, two at least, and report it."""
+        """Return whether other processes used too much CPU in every pair so far, and in at least two pairs, and report
+        this."""
         if self._counts_only or len(self._foreign) < 2 or not all(self._foreign):
             return False
         self._report(
@@ -133,7 +137,7 @@ class Session:
         return True
 
     def _failed(self, subject: str, pair: Mapping[Side, Result]) -> bool:
-        """Return whether a side did not do its work, and report it."""
+        """Return whether a side did not do its work, and report this."""
         reasons = [f"{side}: {reason}" for side, result in pair.items() for reason in failures(result)]
         if reasons:
             self._report(subject, f"the comparison ends here: {'; '.join(reasons)}")
@@ -151,14 +155,15 @@ class Session:
         return measured
 
     def _usable(self, rounds: list[Round]) -> int:
-        """Return how many rounds need no repetition. A failure of the implementation would only repeat itself."""
+        """Return the number of rounds that need no repetition. A failure of the implementation would only happen
+        again."""
         return sum(self._counts_only or not round_.unused or round_.failed for round_ in rounds)
 
     def _pair(self, subject: str, stem: str, sides: tuple[Side, Side]) -> Mapping[Side, Result]:
-        """Return the results of a round: those of a finished one, or new ones."""
+        """Return the results of a round: stored results if the round is finished, and otherwise new results."""
         paths = {side: self._folder / f"{stem}-{side}.json" for side in Side}
         if not all(path.exists() for path in paths.values()):
-            for path in paths.values():  # half a round is no pair: its partner would be measured much later
+            for path in paths.values():  # do not keep half a round: its partner would be measured much later
                 path.unlink(missing_ok=True)
             for side in sides:
                 self._timed(subject, side, paths[side])
@@ -182,7 +187,7 @@ class Session:
 
 
 def subprocess_runner(scenario: str, scheduler: str) -> Runner:
-    """Return a runner that starts `grove-conformance scale`, whose output it writes beside the result."""
+    """Return a runner that starts `grove-conformance scale` and writes its output next to the result."""
 
     def run(side: MeasuredSide, path: Path) -> None:
         log = path.with_suffix(".log")
@@ -204,8 +209,8 @@ def _command(side: MeasuredSide, scenario: str, scheduler: str, path: Path) -> l
 
 
 def _waited(run: ProcessGroup) -> int:
-    """Return the exit code of a run. Ctrl-C stops it and gives it the time to remove its cluster. If this process is
-    killed, the run and all of its processes are killed with it."""
+    """Return the exit code of a run. Ctrl-C stops the run and gives it time to remove its cluster. If this process is
+    killed, the run and all of its processes are also killed."""
     try:
         return run.wait().code
     finally:

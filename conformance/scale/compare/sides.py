@@ -11,7 +11,7 @@ from conformance.scale import results
 from conformance.scale.results import Result
 
 OF_COMPARISONS = ("comparison.json", "plan.json")
-"""Files in the folder of a comparison that are no results."""
+"""Files in the folder of a comparison that are not results."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class MeasuredSide:
 
 @dataclass(frozen=True)
 class StoredSide:
-    """A side that was measured before."""
+    """A side that has already been measured."""
 
     results: Sequence[Result]
     name: str
 
 
 def is_stored(given: str) -> bool:
-    """Return whether a side is a result file or a folder with results, rather than a descriptor."""
+    """Return whether a side is given as a result file or a folder with results, and not as a descriptor."""
     return given.endswith(".json") or Path(given).is_dir()
 
 
@@ -49,9 +49,9 @@ def stored(given: Sequence[str]) -> StoredSide:
 
 
 def readable(given: Sequence[str]) -> tuple[list[Result], list[str]]:
-    """Return the results among files and in folders, the folders of comparisons included, and the reasons for which
-    other files of the folders are left out. Raises UsageError for a file that is named itself, and for a folder without
-    a file."""
+    """Return the results in the given files and folders (which can be folders of comparisons), and the reasons why
+    other files in the folders are left out. Raises UsageError for an explicitly given file that is not a result, and
+    for a folder without files."""
     results_: list[Result] = []
     left_out: list[str] = []
     for place in map(Path, given):

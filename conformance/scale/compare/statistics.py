@@ -1,8 +1,8 @@
 """Statistics of paired measurements. Pure: numbers in, numbers out.
 
-A pair is one measurement of each side, taken one after the other, so that slow changes cancel. The unit is the
-natural logarithm of head / base: a factor and its inverse are equally far from no change. scipy is imported where it is
-needed: everything else of the suite works without it.
+A pair consists of one measurement of each side, taken one after the other, so that slow changes cancel out. The
+calculations use the natural logarithm of head / base, so that a factor and its inverse are equally far from no change.
+scipy is imported only where it is needed: the rest of the suite works without it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 from conformance.errors import UsageError
 
 ALPHA = 0.05
-"""Share of comparisons of two equal sides that may be called different."""
+"""The accepted share of comparisons of two equal sides in which a difference is found."""
 POWER = 0.8
-"""Chance with which the smallest visible effect is detected."""
+"""The probability with which the smallest visible effect is detected."""
 CONFIDENCE = 0.95
 RESAMPLES = 9999
 MOST_ROUNDS = 1000
-"""A number of rounds that is out of reach: the answer is that many or more."""
+"""The maximum number of rounds that is computed; a larger number is reported as this one."""
 SIGNED_RANK = math.pi / 3
-"""The size of a normal sample that the signed-rank test needs, relative to the t-test."""
+"""The factor by which the signed-rank test needs a larger sample than the t-test, for normal data."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Estimate:
     """The median of the ratios."""
     low: float
     high: float
-    """The bootstrap interval of the median."""
+    """The bounds of the median's bootstrap interval."""
     p: float
-    """Two-sided p value of the exact signed-rank test."""
+    """The two-sided p value of the exact signed-rank test."""
     smallest: float | None
-    """The smallest change (0.1 is a tenth) that so many pairs of this spread show in four of five comparisons; None if
-    so few pairs cannot show any."""
+    """The smallest change (0.1 is ten percent) that this number of pairs with this spread reveals in four of five
+    comparisons; None if there are too few pairs to reveal any change."""
     needed: int
-    """Number of pairs that would show a change of the minimum effect."""
+    """The number of pairs that would reveal a change of the minimum effect."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Band:
     noise: float
     """The largest relative difference between two runs of the same side."""
     separate: bool
-    """Whether all runs of one side have more than all runs of the other one."""
+    """Whether all runs of one side have higher counts than all runs of the other side."""
 
 
 def fewest_pairs(alpha: float = ALPHA) -> int:
-    """Return how many pairs the exact test needs before it can call anything different: six for 0.05."""
+    """Return the number of pairs that the exact test needs before it can find any difference: six for 0.05."""
     return math.ceil(math.log2(2 / alpha))
 
 
@@ -80,7 +80,7 @@ def estimate(
 
 
 def band(base: Sequence[float], head: Sequence[float]) -> Band:
-    """Compare counts of two sides with their own scatter."""
+    """Compare the counts of two sides, relative to the scatter within each side."""
     middle = statistics.median(base)
     ratio = statistics.median(head) / middle if middle else (1.0 if not any(head) else math.inf)
     return Band(
@@ -110,7 +110,7 @@ def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
     """Return the bootstrap interval of the median."""
     import numpy
 
-    if max(logs) == min(logs):  # one pair, or no scatter
+    if max(logs) == min(logs):  # a single pair, or no scatter
         return min(logs), max(logs)
     bootstrap = scipy_stats().bootstrap(
         (numpy.array(logs),),
@@ -124,8 +124,8 @@ def _interval(logs: Sequence[float], seed: int) -> tuple[float, float]:
 
 
 def _signed_rank(logs: Sequence[float]) -> float:
-    """Return the two-sided p value of the signed-rank test. It is exact for up to 50 pairs; with ties, for up to 13,
-    and by resampling above."""
+    """Return the two-sided p value of the signed-rank test. It is exact for up to 50 pairs. With ties it is exact for
+    up to 13 pairs, and computed by resampling for more pairs."""
     if len(logs) < 2 or not any(logs):
         return 1.0
     stats = scipy_stats()
@@ -137,7 +137,7 @@ def _signed_rank(logs: Sequence[float]) -> float:
 
 
 def _factor(pairs: int, alpha: float) -> float:
-    """Return how many standard errors an effect must have to be detected."""
+    """Return the number of standard errors that an effect must have to be detected."""
     t = scipy_stats().t
     return float(t.ppf(1 - alpha / 2, pairs - 1) + t.ppf(POWER, pairs - 1)) * math.sqrt(SIGNED_RANK)
 

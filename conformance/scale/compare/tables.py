@@ -1,4 +1,4 @@
-"""A comparison for people: tables on a terminal, and Markdown for a pull request."""
+"""A comparison in readable form: tables on a terminal, and Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Row = tuple[str, str, str, str, str]
 
 HEADER = ("", "base", "head", "head / base", "verdict")
 SHOWN = ("pods-created", "pods-scheduled", "pods-ready", "available", "updated", "deleted", "at-target", "cpu-operator")
-"""Ends of the names of the times that the tables show. The JSON has all."""
+"""Suffixes of the names of the times that the tables show. The JSON document has all times."""
 ANSWERS = ("writes", "reads", "cpu-ms")
-"""The counts that the headline gives where there are no usable times."""
+"""The counts that the headline shows if there are no usable times."""
 MOST_WRITES = 8
-"""Maximum number of kinds of writes that are listed if their sum has changed."""
+"""Maximum number of kinds of writes that are listed if the total number of writes has changed."""
 
 
 def show(document: Document, console: Console) -> None:
@@ -71,8 +71,8 @@ def _markdown(listed: list[Row]) -> Iterator[str]:
 
 
 def names(document: Document) -> tuple[str, str]:
-    """Return base and head by the names of their descriptors; by name and version, name and binder, or as they
-    were given, where that does not distinguish them."""
+    """Return the names of the base and the head: the names of their descriptors or, if these are equal, the names with
+    the versions, the names with the binders, or the sides as they were given."""
     sides = document["base"], document["head"]
     implementations = [side["implementation"] for side in sides]
     ways = (
@@ -98,7 +98,8 @@ def title(document: Document) -> str:
 
 
 def headline(document: Document) -> str:
-    """Return the answer in one line: the faster side, and the ratio; without usable times, the ratios of the counts."""
+    """Return the answer in one line: the faster side and the ratio or, if there are no usable times, the ratios of the
+    counts."""
     estimate, metric = document["primary"]["estimate"], document["question"]["metric"]
     if estimate is None:
         usable = "one usable time" if document["rounds"]["used"] else "no usable time"
@@ -120,8 +121,8 @@ def headline(document: Document) -> str:
 
 
 def rows(document: Document) -> Iterator[Row]:
-    """Yield the rows of the table: the tested metric, the counts, the most telling other times. A figure that no round
-    has is left out."""
+    """Yield the rows of the table: the tested metric, the counts, and the most informative other times. A value that no
+    round has is left out."""
     metric = document["question"]["metric"]
     if any(document["primary"][side] for side in ("base", "head")):
         yield _time(metric, document["primary"], document["verdict"])

@@ -1,4 +1,4 @@
-"""Conditions under which results may be used, and compared with each other."""
+"""The conditions under which results may be used, and may be compared with each other."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Limits:
     """The limits within which a run may be used."""
 
     foreign_share: float = 0.1
-    """Share of the machine's CPU that other processes may use in a phase."""
+    """The share of the machine's CPU that other processes may use in a phase."""
     clock_jump: float = 0.5
     """Seconds by which the wall clock may jump in a phase."""
     floor_ratio: float = 1.3
-    """Maximum difference of the raw floors before and after, as a ratio …"""
+    """Maximum ratio of the raw floors before and after the phases …"""
     floor_seconds: float = 1.0
-    """… and a difference in seconds that is always permitted: a floor that takes a second or two scatters by half of
-    that."""
+    """… and a difference in seconds that is always permitted: a floor of one or two seconds varies by half a second to
+    a second."""
 
 
 def failures(result: Result) -> list[str]:
-    """Return the reasons for which the implementation did not do its work; empty if it did."""
+    """Return the reasons why the implementation did not do its work; empty if it did."""
     if not result["complete"]:
         return [f"not complete: {result['reason']}"]
     return [
@@ -50,18 +50,18 @@ def disturbances(result: Result, limits: Limits) -> list[str]:
 
 
 def foreign_share(result: Result, limits: Limits) -> float:
-    """Return the largest share of the CPU that other processes used in a phase, if that is too much; else 0."""
+    """Return the largest share of the CPU that other processes used in a phase if it exceeds the limit; otherwise 0."""
     maximum = max((phase["machine"]["foreignShare"] for phase in result["phases"]), default=0.0)
     return maximum if maximum > limits.foreign_share else 0.0
 
 
 def summary(reasons: Sequence[str]) -> str:
-    """Return the reasons against a round in one short line: the first one, and how many there are beside it."""
+    """Return the reasons against a round in one short line: the first reason, and the number of other reasons."""
     return reasons[0] + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
 
 
 def differences(results: Sequence[Result]) -> list[str]:
-    """Return the differences that make results incomparable: another load, machine or version of a component."""
+    """Return the differences that make results incomparable: another load, machine, or version of a component."""
     facts = [
         {
             "scenario": result["scenario"]["digest"],
@@ -81,7 +81,7 @@ def differences(results: Sequence[Result]) -> list[str]:
 
 
 def mixed(results: Sequence[Result]) -> list[str]:
-    """Return the differences among the results of one side, which must all be of the same implementation."""
+    """Return the differences between the results of one side, all of which must come from the same implementation."""
     identities = {str(result["implementation"]["identity"]) for result in results}
     return [f"the implementation changed between runs: {', '.join(sorted(identities))}"] if len(identities) > 1 else []
 

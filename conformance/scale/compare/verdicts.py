@@ -1,5 +1,5 @@
-"""The verdict of a comparison: one metric is tested, counts are compared with their own noise, the rest is
-described."""
+"""The verdict of a comparison: one metric is tested, counts are compared with their own noise, and everything else is
+only described."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 from conformance.scale.compare.statistics import ALPHA, Band, Estimate, band, estimate, fewest_pairs
 
 FEWEST_COUNTED = 3
-"""Rounds after which counts are compared: with fewer, their own noise is unknown."""
+"""The minimum number of rounds for a comparison of counts. With fewer rounds, the noise of the counts is unknown."""
 
 
 class TimeVerdict(StrEnum):
@@ -53,7 +53,8 @@ class Counted:
 def timed(
     base: Sequence[float], head: Sequence[float], minimum_effect: float, *, seed: int, alpha: float = ALPHA
 ) -> Timed:
-    """Judge pairs of a time. A verdict needs a significant test and a change of at least the minimum effect."""
+    """Judge pairs of a time. A verdict requires a significant test result and a change of at least the minimum
+    effect."""
     if not base:
         return Timed(TimeVerdict.INVALID, "no round is valid", None)
     if len(base) == 1:
@@ -89,8 +90,8 @@ def _more_rounds(result: Estimate, minimum_effect: float) -> str:
 
 
 def counted(base: Sequence[float], head: Sequence[float], minimum: float) -> Counted:
-    """Judge a count: it differs if the sides do not overlap, and their medians differ by more than twice the noise
-    within a side and by at least `minimum`."""
+    """Judge a count. It differs if the values of the sides do not overlap, and if their medians differ by more than
+    twice the noise within a side and by at least `minimum`."""
     if len(base) < FEWEST_COUNTED:
         return Counted(CountVerdict.INCONCLUSIVE, f"counts take {FEWEST_COUNTED} rounds", None)
     result = band(base, head)
