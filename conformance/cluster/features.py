@@ -133,7 +133,7 @@ def known_gates(program: Path) -> frozenset[str]:
 
 
 def explanation(component: str, log: str) -> UsageError | None:
-    """Return the mistake in the features because of which a component exited, if its log shows one (WL37-E06)."""
+    """Return the mistake in the features that made a component exit, if the component's log shows one (WL37-E06)."""
     if match := re.search(r"unrecognized feature gate: (\w+)", log):
         problem = f"{component} does not know the feature gate {match[1]}"
         return UsageError(problem, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")

@@ -2,15 +2,15 @@
 
 A user name is not a proof: a client that may request the token of a service account, or store a Secret that gets one,
 can act as a controller of Kubernetes. However, the audit log contains an id for the credential of each request, and for
-each token that the API server issues on request. Therefore a component is trusted only if it has its own credential,
-regardless of how another credential was obtained:
+each token that the API server issues on request. Therefore a component is trusted only if it has its own credential. It
+does not matter how a client has obtained another credential:
 
 - the components of kwokctl have their certificate, whose id is its digest;
 - the API server has no id when it sends requests to itself;
 - controllers have tokens that a component with its own credential has requested. A token from a Secret has no id.
 
-The actor of any other request in the name of a component is the user who requested the token, or an unknown user. A
-token that is requested but never used is no offence, because operators may store tokens.
+The actor of any other request in the name of a component is the user who requested the token, or an unknown user.
+Requesting a token without using it is permitted, because operators may store tokens.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Watcher:
             thread.start()
 
     def time(self, name: str, ask: Callable[[], object]) -> None:
-        """Record from now on how long another server takes to respond, whatever the response is. The server is not a
+        """Record from now on how long another server takes to respond, regardless of the response. The server is not a
         component and may be stopped."""
 
         def page() -> str:

@@ -237,8 +237,8 @@ def user_state() -> Path:
 
 
 def known_roots() -> list[Path]:
-    """Return the state roots of every checkout of this user: those in the default location, and those that port claims
-    name."""
+    """Return the state roots of every checkout of this user: the roots in the default location, and the roots that port
+    claims name."""
     candidates = [*user_state().glob("*/clusters"), *_claimed()]
     folders = (
         candidate

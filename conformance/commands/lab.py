@@ -51,8 +51,8 @@ def coherent(
     """Compare the gang layouts of coherent updates: the same workloads, undisturbed, under a preemption and with a node
     failure.
 
-    Each update is played by the reference on a fake cluster. Writes a JSON document, which grows with each update, then
-    a Markdown page and a picture.
+    The reference performs each update on a fake cluster. Writes a JSON document, which grows with each update, then a
+    Markdown page and a picture.
     """
     drawing.require_matplotlib()
     disk.require(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
@@ -85,7 +85,7 @@ def coherent(
 
 
 def planned(layout: Sequence[str], workload: Sequence[str], course: Sequence[str], runs: int) -> list[Trial]:
-    """Return the trials to be played. Raises UsageError for an unknown name."""
+    """Return the trials to be run. Raises UsageError for an unknown name."""
     return [
         Trial(of_layout, of_workload, of_course, run)
         for of_layout in chosen(layout, LAYOUTS, "--layout")
@@ -142,7 +142,7 @@ def gaps(
 ) -> int:
     """Show which needs of inference are met by plain pods, by Kubernetes' Workload API, and by a gang scheduler.
 
-    Each instance is played on a fake cluster, and gates are removed as an operator would remove them. Writes a JSON
+    Each instance is run on a fake cluster, and gates are removed as an operator would remove them. Writes a JSON
     document, a Markdown page, a picture, and for each instance its objects as YAML, a script of kubectl commands that
     repeats it, and its recorded history. An interrupted run writes the results that it has.
     """
@@ -183,7 +183,7 @@ def gaps(
 
 
 def _available_forms(kai: Sequence[str]) -> Sequence[Form]:
-    """Return the columns that can be played. KAI is included only if its programs are given. Raises UsageError."""
+    """Return the available columns. KAI is included only if its programs are given. Raises UsageError."""
     return [*FORMS, *([replace(KAI, parameters=tuple(assignments(kai, "--kai").items()))] if kai else [])]
 
 

@@ -35,8 +35,8 @@ app = typer.Typer(
 LANE_MEMORY = 4 * 2**30
 """Bytes of memory that a cluster with its implementation may need."""
 MOST_PLAYS = 3
-"""The factor by which the number of plays of a replay may exceed the requested number, if the plan does not reach its
-point in every play."""
+"""The factor by which a replay may exceed the requested number of runs, if the plan does not reach its point in every
+run."""
 app.command("change")(nemesis_changes.change)
 
 
@@ -141,7 +141,7 @@ def run(
 def _keep(
     folder: Path, about: results.About, played: list[campaign.ScenarioResults], evidence: Evidence, *, whole: bool
 ) -> results.Report:
-    """Write the report of the played plans, and show it."""
+    """Write the report of the plans that were run, and show it."""
     complete = whole and all(len(entry.tried) == entry.plans for entry in played)
     document = results.report(about, played, complete)
     results.write(folder, document, evidence.rows(played))

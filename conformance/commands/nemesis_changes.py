@@ -42,8 +42,8 @@ def change(
     report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this search.")] = Path("reports"),
     kubernetes: Kubernetes = "",
 ) -> int:
-    """Change a set in generated ways, and check that it always ends in the state that was desired last, whatever was
-    desired before, and however often."""
+    """Change a set in generated ways, and check that it always ends in the state that was desired last, regardless of
+    the states that were desired before."""
     given = assignments(settings or [])
     judged, supplied = load(implementation, given, Role.OPERATOR)
     end, started, seed = time.monotonic() + seconds(budget, "--budget"), datetime.now(UTC), seed or _new_seed()
@@ -102,7 +102,7 @@ def change(
 
 
 def replay(path: Path, times: int, implementation: str, settings: list[str] | None, kubernetes: str) -> int:
-    """Play the changes of a finding again, and report how often the set ends in a different state."""
+    """Repeat the changes of a finding, and report how often the set ends in a different state."""
     document = changes_results.read(path)
     given = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
     judged, supplied = load(implementation or document["implementation"], given, Role.OPERATOR)

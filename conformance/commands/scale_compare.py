@@ -143,7 +143,7 @@ def _measured(
     report: progress.ProgressReporter,
     counts_only: bool,
 ) -> RoundResults:
-    """Play the rounds of a plan, or only the runs of the head if results of the base are stored."""
+    """Run the rounds of a plan, or only the runs of the head if results of the base are stored."""
     session.remember(plan, folder)
     runner = session.subprocess_runner(plan.scenario, plan.scheduler)
     measuring = session.Session(plan, folder, runner, limits, report, counts_only=counts_only)

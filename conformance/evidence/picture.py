@@ -169,8 +169,8 @@ class Picture:
             self._y += 4
 
     def _everything(self, gangs: Sequence[GangLanes]) -> None:
-        """Draw one stack for all gangs and one for all pods, because there are too many for rows of their own, and
-        introduce the torn gangs."""
+        """Draw one stack for all gangs and one for all pods, because there are too many for individual rows. A heading
+        for the rows of the torn gangs follows."""
         self._stack(f"{len(gangs)} gangs", [gang.lane for gang in gangs if gang.lane.bars])
         self._stack(f"{self._scene.pods} pods", [p for gang in gangs for c in gang.cliques for p in c.pods])
         torn = sum(gang.torn for gang in gangs)

@@ -25,8 +25,9 @@ AGENT = "grove-conformance/discovery"
 
 def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
     """Return the descriptor completed with the features and optional parts of the API that the CRDs show and, if the
-    implementation plays the operator, with the release line and release of the contract. `kubeconfig` is that of an
-    existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError, HarnessError."""
+    implementation plays the operator, with the release line and release of the contract. `kubeconfig` is the kubeconfig
+    of an existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError,
+    HarnessError."""
     if not judged.install.crds and not kubeconfig:  # only the descriptor is known
         return _of(judged, judged.contract or _line(judged, Served()))
     api = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
@@ -53,8 +54,8 @@ def _of(judged: Descriptor, contract: str) -> Descriptor:
 
 
 def _line(judged: Descriptor, api: Served) -> str:
-    """Return the release line that the CRDs show. It is empty for a scheduler, whose line is that of the operator that
-    it runs with."""
+    """Return the release line that the CRDs show. It is empty for a scheduler, which follows the line of the operator
+    that it runs with."""
     if Role.OPERATOR not in judged.roles:
         return ""
     return lines.MAPS if api.by_epoch else lines.NAMES

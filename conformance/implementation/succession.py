@@ -12,8 +12,7 @@ FEATURE = "upgrade"
 
 def after(judged: Descriptor, earlier: Descriptor) -> Descriptor:
     """Return `judged` with `earlier` as the only version from which it takes over, both with the scheduler name of
-    `judged`. The CRDs are those of `judged`; the webhooks are those of the operator that is running. Raises
-    UsageError."""
+    `judged`. The CRDs of `judged` are installed; the webhooks are those of the running operator. Raises UsageError."""
     for descriptor in (judged, earlier):
         if Role.OPERATOR not in descriptor.processes:
             raise UsageError(

@@ -42,7 +42,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What else happens while the set is updated."""
+    """A disturbance that happens while the set is updated."""
 
     name: str
     about: str
@@ -94,8 +94,8 @@ Named = TypeVar("Named", bound=HasName)
 
 
 def chosen(names: Sequence[str], items: Sequence[Named], option: str) -> list[Named]:
-    """Return the items with these names, in the order of `items`; all items if there are no names. Raises UsageError
-    for an unknown name."""
+    """Return the items with these names, in the order of `items`; if `names` is empty, return all items. Raises
+    UsageError for an unknown name."""
     by_name = {item.name: item for item in items}
     for name in names:
         if name not in by_name:
@@ -105,7 +105,7 @@ def chosen(names: Sequence[str], items: Sequence[Named], option: str) -> list[Na
 
 @dataclass(frozen=True)
 class Trial:
-    """One update to be played: a layout, a workload, a disturbance, and the number of the run."""
+    """One update to be measured: a layout, a workload, a disturbance, and the number of the run."""
 
     layout: GangLayout
     workload: Workload

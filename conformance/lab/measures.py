@@ -1,4 +1,4 @@
-"""The cost of an update, computed from the history of one play."""
+"""The cost of an update, computed from the history of one trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays trials on a fake cluster. Trials with the same parameters of the implementation share a cluster."""
+"""Runs trials on a fake cluster. Trials with the same parameters of the implementation share a cluster."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TrialOutcome:
 
 
 def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Iterator[TrialOutcome]:
-    """Play all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError if the suite is
+    """Run all trials on clusters with this version of Kubernetes. Raises TrialFailed, or HarnessError if the suite is
     at fault."""
     number = 0
     for key, group in groupby(sorted(trials, key=_parameters), _parameters):

@@ -65,7 +65,7 @@ def add(experiment: Document, outcome: TrialOutcome) -> None:
 
 
 def has(experiment: Document, trial: Trial) -> bool:
-    """Return whether a trial has already been played."""
+    """Return whether the experiment already has the results of a trial."""
     key = (trial.workload.name, trial.layout.name, trial.course.name, trial.run)
     return any((t["workload"], t["layout"], t["course"], t["run"]) == key for t in experiment["trials"])
 
@@ -136,7 +136,7 @@ def _number(value: float) -> str:
 
 
 def titles(experiment: Document) -> Iterator[tuple[str, str]]:
-    """Yield the name and the title of each disturbance that was played."""
+    """Yield the name and the title of each disturbance in the results."""
     played = {trial["course"] for trial in experiment["trials"]}
     for course in COURSES:
         if course.name in played:

@@ -44,7 +44,7 @@ point."""
 
 
 class FaultTestbed:
-    """A cluster on which plans are played. The synchronous methods block; `restart` may be called from another thread
+    """A cluster on which plans are run. The synchronous methods block; `restart` may be called from another thread
     while a plan waits."""
 
     def __init__(self, cluster: Cluster, driver: Driver, role: Role, proxy: Proxy, loop: Loop, api: Api) -> None:
@@ -85,8 +85,8 @@ class FaultTestbed:
 
     @contextmanager
     def two_candidates(self) -> Iterator[None]:
-        """Run two operators, of which the one that holds the Lease leads. Afterwards there is one operator without
-        leader election. Raises NotStarted."""
+        """Run two operators, one of which holds the Lease and leads. Afterwards there is one operator without leader
+        election. Raises NotStarted."""
         with self._one_operator_afterwards():
             with self._driving:
                 self.driver.operators.elect(LEASES)

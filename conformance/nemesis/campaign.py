@@ -1,5 +1,4 @@
-"""A campaign: each scenario is first played without faults, and then plans are played until all are done or the time is
-up.
+"""A campaign: each scenario is first run without faults, and then plans are run until all are done or the time is up.
 
 Each result is immediately written to the journal, as one line, so that a stopped campaign can be resumed (`--resume`).
 """
@@ -32,8 +31,8 @@ REPLAYS = 3
 
 
 class PlanTrial(msgspec.Struct, rename="camel", frozen=True):
-    """A plan and its results: it was played `played` times and ended badly `bad` times. `way`: the end was the same,
-    and only what happened before it differed."""
+    """A plan and its results: it was run `played` times and ended badly `bad` times. `way`: the end was the same, and
+    only what happened before it differed."""
 
     plan: FaultPlan
     verdict: str
@@ -52,7 +51,7 @@ class PlanTrial(msgspec.Struct, rename="camel", frozen=True):
 
 @dataclass
 class ScenarioResults:
-    """The results of one scenario. `refused` is the reason why the scenario could not be played, or empty."""
+    """The results of one scenario. `refused` is the reason why the scenario could not be run, or empty."""
 
     scenario: FaultScenario
     course: FaultlessRuns | None = None
@@ -78,15 +77,15 @@ class ScenarioResults:
         return [tried for tried in self.tried if self.finding(tried)]
 
     def by_chance(self) -> set[str]:
-        """Return the lines that differed before a fault was injected, and the lines that differed on the way in only
-        some plays of a plan. An end that differs in only some plays is not included: it depends on when the fault was
-        injected, and is still an effect of the fault."""
+        """Return the lines that differed before a fault was injected, and the lines that differed before the end in
+        only some runs of a plan. An end that differs in only some runs is not included: it depends on when the fault
+        was injected, and is still an effect of the fault."""
         shaky = (tried.lines for tried in self.tried if tried.way and tried.bad and not tried.always)
         return self.unprovoked.union(*shaky)
 
 
 def unmet(judged: Descriptor, scenario: FaultScenario) -> str:
-    """Return the reason why an implementation cannot play a scenario, or an empty text if it can."""
+    """Return the reason why an implementation cannot run a scenario, or an empty text if it can."""
     if missing := sorted(scenario.requires - judged.features):
         return f"{judged.name} does not claim the feature {', '.join(missing)}"
     return f"{judged.name} names no earlier version of itself" if scenario.earlier and not judged.upgrades else ""
@@ -116,7 +115,7 @@ class Journal:
 
 
 class Campaign:
-    """Plays plans on one or several testbeds, whose clusters are independent of each other.
+    """Runs plans on one or several testbeds, whose clusters are independent of each other.
 
     `keep` is called with bad outcomes, by one testbed at a time. Only points whose text contains `at` are used. If
     `first` is set, the campaign ends with the first finding.
@@ -140,7 +139,7 @@ class Campaign:
         """The results so far, one entry for each scenario."""
 
     def run(self, scenarios: Sequence[FaultScenario], faults: Sequence[Fault], budget: float) -> None:
-        """Play the plans of each scenario. `budget` is the time in seconds for all scenarios, which share it evenly.
+        """Run the plans of each scenario. `budget` is the time in seconds for all scenarios, which share it evenly.
         Raises HarnessError, NotStarted."""
         end = time.monotonic() + budget
         for number, scenario in enumerate(scenarios):
@@ -183,7 +182,7 @@ class Campaign:
     def _lane(
         self, bed: FaultTestbed, played: ScenarioResults, remaining_plans: Iterator[FaultPlan], end: float
     ) -> None:
-        """Play plans one after the other on one testbed."""
+        """Run plans one after the other on one testbed."""
         while not self._stopped.is_set():
             with self._lock:
                 remaining, plan = end - time.monotonic(), next(remaining_plans, None)
@@ -203,7 +202,7 @@ class Campaign:
                 self._stopped.set()
 
     def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
-        """Play a plan. If it ends badly, repeat it as often as a finding requires, each time on a restarted role. The
+        """Run a plan. If it ends badly, repeat it as often as a finding requires, each time on a restarted role. The
         repetitions count as bad only if all ends have some lines in common."""
         begin = time.monotonic()
         outcome = self._play_once(bed, played, plan)
@@ -243,9 +242,9 @@ class Campaign:
         return outcome
 
     def _learned_more(self, bed: FaultTestbed, played: ScenarioResults, outcome: FaultOutcome) -> bool:
-        """Play the scenario REPLAYS times without the fault, once for each distinct difference. Return whether the
-        plays have shown any new variation: differences that occur without the fault are not effects of the fault.
-        Raises NotAtRest."""
+        """Run the scenario REPLAYS times without the fault, once for each distinct difference. Return whether the runs
+        have shown any new variation: differences that occur without the fault are not effects of the fault. Raises
+        NotAtRest."""
         with self._lock:
             if outcome.lines in played.confirmed:
                 return False

@@ -35,8 +35,8 @@ def all_faults() -> list[Fault]:
 
 
 def chosen(names: Sequence[str]) -> list[Fault]:
-    """Return the faults with these names, or the usual faults if there are no names. Raises UsageError for an unknown
-    name."""
+    """Return the faults with these names; if `names` is empty, return the usual faults. Raises UsageError for an
+    unknown name."""
     by_name = {fault.name: fault for fault in all_faults()}
     for name in names:
         if name not in by_name:

@@ -1,4 +1,4 @@
-"""The selection of the plans to be played, and their order: plans that cover something new come first."""
+"""The selection of the plans to be run, and their order: plans that cover something new come first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from conformance.nemesis.points import FaultPlan, FaultPoint
 
 
 def plans(scenario: str, points: Iterable[FaultPoint], faults: Sequence[Fault]) -> list[FaultPlan]:
-    """Return all plans, in the order in which they are to be played. First comes one plan with each fault for each
+    """Return all plans, in the order in which they are to be run. First comes one plan with each fault for each
     combination of verb, resource and step, and for each field that a patch sets for the first time; then a second plan
-    for each, and so on. The faults take turns. The set fields matter because a status is patched many times in a step,
-    and only one of these patches starts something that a crash can interrupt."""
+    for each, and so on. The faults take turns. The fields are considered because a status is patched many times in a
+    step, and only one of these patches starts something that a crash can interrupt."""
     turns: Counter[tuple[object, ...]] = Counter()
     covered_fields: defaultdict[tuple[object, ...], set[str]] = defaultdict(set)
     ranked: list[tuple[int, int, int, FaultPlan]] = []

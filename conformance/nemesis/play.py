@@ -1,4 +1,4 @@
-"""Plays one scenario, with or without a fault, and records the end of each step."""
+"""Runs one scenario, with or without a fault, and records the end of each step."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ _numbers = itertools.count(1)
 
 
 def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> FaultlessRuns:
-    """Play a scenario several times without a fault. Raises NotAtRest."""
+    """Run a scenario several times without a fault. Raises NotAtRest."""
     played = [_faultless(bed, scenario) for _ in range(runs)]
     _, points, history = played[-1]
     return FaultlessRuns([rests for rests, *_ in played], points, history)
 
 
 def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
-    """Play a scenario `runs` more times without a fault. Raises NotAtRest."""
+    """Run a scenario `runs` more times without a fault. Raises NotAtRest."""
     return replace(course, runs=[*course.runs, *(_faultless(bed, scenario)[0] for _ in range(runs))])
 
 
@@ -178,7 +178,7 @@ def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Re
 
 
 def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
-    """Play a plan. Raises Abandoned."""
+    """Run a plan. Raises Abandoned."""
     namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, place, lines = FaultVerdict.SAME, "", list[str]()
     way = False

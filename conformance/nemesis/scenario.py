@@ -18,7 +18,7 @@ REST = 1.5
 
 @dataclass(frozen=True)
 class ScenarioStep:
-    """One act. `quiet`: the step only prepares others, so no fault strikes in it. `rest`: seconds without a change
+    """One act. `quiet`: the step only prepares other steps, so no fault strikes in it. `rest`: seconds without a change
     after which the step has ended; it must exceed every delay within the step."""
 
     name: str
@@ -30,7 +30,7 @@ class ScenarioStep:
 
 @dataclass(frozen=True)
 class FaultScenario:
-    """A set and its steps. `requires` are the features without which the scenario cannot be played. `earlier`: the
+    """A set and its steps. `requires` are the features without which the scenario cannot be run. `earlier`: the
     scenario starts with an earlier version of the operator, which a step upgrades."""
 
     name: str

@@ -44,8 +44,8 @@ def other_version(settings: RunSettings) -> str:
 
 
 def _program() -> str:
-    """Return the command that starts this program: its path if it was started from a file that is not the one in
-    PATH."""
+    """Return the command that starts this program: just its name if it was started from PATH, and otherwise its
+    path."""
     name = "grove-conformance"
     path = shutil.which(name)
     started = Path(sys.argv[0])

@@ -73,8 +73,8 @@ def attempt(
     workload: str = WORKLOAD,
     on: Chosen | None = None,
 ) -> SetProgress:
-    """Start an implementation on a cluster of its own, or on the existing cluster `on`, create a set, and watch it
-    until everything is there or `within` seconds have passed. Only CRDs on an existing cluster are left behind. Raises
+    """Start an implementation on a new cluster, or on the existing cluster `on`, create a set, and watch it until
+    everything is there or `within` seconds have passed. Only CRDs on an existing cluster are left behind. Raises
     UsageError, HarnessError."""
     with ExitStack() as stack:
         place = (

@@ -25,7 +25,7 @@ from conformance.suite.settings import RunSettings
 
 class Watch:
     """Supervises the workers from the controlling process. `groups` maps each test to its group, which one worker runs,
-    and `exclusive_groups` are the groups that run after all others. Both may be filled until the tests are
+    and `exclusive_groups` are the groups that run after all other groups. Both may be filled until the tests are
     distributed."""
 
     def __init__(
@@ -49,8 +49,8 @@ class Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
-        """Distribute the tests: those of one scene go to one worker, and those of scenes that are played alone are sent
-        last."""
+        """Return the distribution of the tests: the tests of one scene go to one worker, and scenes that are played
+        alone come last."""
         return Distribution(config, log, self._groups, self._exclusive_groups, FIRST if self._settings.shared else "")
 
     @pytest.hookimpl(tryfirst=True)
@@ -88,7 +88,7 @@ class Watch:
         self._book.write(ledger.HarnessFault(worker="run", what=error, log=str(self._settings.log)))
 
     def pids(self) -> list[int]:
-        """Return the process ids of the workers: those in the ledger that are children of this process."""
+        """Return the process ids of the workers: the ids in the ledger that belong to children of this process."""
         started = {e.pid for e in self._book.events() if isinstance(e, ledger.WorkerStarted)}
         return [p.pid for p in psutil.Process().children() if p.pid in started]
 

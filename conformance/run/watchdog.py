@@ -1,5 +1,4 @@
-"""A watchdog that ends a run in which nothing happens any more, so that every run ends, whatever hangs. Such a run has
-no verdict.
+"""A watchdog that ends a run in which nothing happens any more, so that every run ends. Such a run has no verdict.
 
 Only events that workers send through their pipes count as progress: any program of this user could keep writing to a
 file.

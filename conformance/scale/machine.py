@@ -13,7 +13,7 @@ import psutil
 
 
 def description() -> dict[str, Any]:
-    """Return the properties that determine the speed of this machine, as far as they can be determined."""
+    """Return the known properties that determine the speed of this machine."""
     return {
         "cpus": os.cpu_count() or 0,
         "cpuModel": _cpu_model(),

@@ -1,4 +1,4 @@
-"""Plays the phases of a scenario: changes the PodCliqueSet, follows it until the phase is over, and records the
+"""Runs the phases of a scenario: changes the PodCliqueSet, follows it until the phase is over, and records the
 results."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PhaseRunner:
         self._generation = 0
 
     async def all(self) -> None:
-        """Play all phases. Raises RunFailed at the first phase that does not reach its end."""
+        """Run all phases. Raises RunFailed at the first phase that does not reach its end."""
         await self._env.namespace(NAMESPACE)
         for phase in self._scenario.phases:
             await self._phase(phase)
@@ -139,7 +139,7 @@ def _changed(phase: LoadPhase, now: Tracker, target: Target) -> bool:
 
 
 def whole(pods: Iterable[Mapping[str, Any]], size: int) -> dict[str, int]:
-    """Count the replicas of which all pods (`size` per replica), some pods, or no pods are bound."""
+    """Count the replicas by their bound pods: all pods (`size` per replica), some, or none."""
     bound: Counter[str] = Counter()
     for pod in pods:
         bound[pod["metadata"]["labels"][labels.SET_INDEX]] += "nodeName" in pod["spec"]

@@ -70,8 +70,8 @@ class LoadScenario:
         return manifest
 
     def plain_pods(self, namespace: str, scheduler_name: str) -> list[dict[str, Any]]:
-        """Return plain pods for the raw floor, without an operator: the pods at the peak, or those for which there is
-        room, to be scheduled by kube-scheduler with this scheduler name."""
+        """Return plain pods for the raw floor, without an operator: all pods at the peak, or only the pods for which
+        there is room, to be scheduled by kube-scheduler with this scheduler name."""
         result = []
         fits = [phase.fits for phase in self.phases if phase.fits is not None]
         for clique in self.expected(min([self.peak, *fits])).cliques.values():

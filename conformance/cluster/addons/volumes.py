@@ -1,7 +1,7 @@
 """Volumes for claims of the provisioner `conformance.grove.io/volumes`, according to their StorageClass. Pure
 functions.
 
-A volume is only an object: no container reads or writes it, but it tells schedulers which nodes can use it. If the
+A volume is only an object: no container reads or writes it, but it determines which nodes schedulers consider. If the
 binding mode of the class is Immediate, all nodes can use the volume, unless the class has `allowedTopologies`: then
 only nodes in the first of them can. If the mode is WaitForFirstConsumer, the volume can be used by nodes in the zone of
 the selected node, or in its domain of the label that the parameter `topologyKey` names.

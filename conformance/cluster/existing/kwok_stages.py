@@ -1,4 +1,4 @@
-"""Replacement of an existing cluster's KWOK Stages by those of the suite, and their restoration.
+"""Replaces the Stages of an existing cluster's KWOK with the Stages of the suite, and restores them.
 
 KWOK has to read Stages from the API (`--enable-crds=Stage`, as in its chart). Its own Stages cannot remain in addition
 to the suite's, because KWOK selects one at random if several match a pod. They are stored in a ConfigMap before the
@@ -54,8 +54,8 @@ async def require_unused(client: Client) -> None:
 
 
 async def install(client: Client, run: str) -> int:
-    """Replace the Stages with those of the suite, labelled with a run, and return the number of replaced Stages. Raises
-    UsageError if KWOK is too old for them; in this case its own Stages have been restored."""
+    """Replace the Stages with the Stages of the suite, labelled with a run, and return the number of replaced Stages.
+    Raises UsageError if KWOK is too old for the suite's Stages; in this case KWOK's own Stages have been restored."""
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     existing = await client.list(STAGES)
     if backup is None:

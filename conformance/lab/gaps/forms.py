@@ -52,7 +52,7 @@ FORMS = (
     Form(PODGANGS, "the reference's gang scheduler", PODGANGS, "reference"),
 )
 KAI = Form("kai", "KAI", PODGANGS, "kai")
-"""Played only if a descriptor with its programs is available: KAI is not a part of this project."""
+"""Used only if a descriptor with its programs is available: KAI is not a part of this project."""
 
 
 def leaves(component: ServiceComponent, prefix: str = "", *, keys: bool = True) -> list[Leaf]:

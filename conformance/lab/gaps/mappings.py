@@ -120,7 +120,7 @@ def luck(form: Form, mapping: Mapping, gpus: int) -> bool:
 
 
 class MappingPlay:
-    """One mapping that is played on a number of GPUs."""
+    """One run of a mapping on a number of GPUs."""
 
     def __init__(self, env: SceneEnvironment, form: Form, mapping: Mapping, gpus: int, run: int = 1) -> None:
         self.mapping, self.gpus, self.run = mapping, gpus, run

@@ -1,4 +1,4 @@
-"""Plays all instances of a form at the same time. Forms that can share a cluster are played on the same one."""
+"""Runs all instances of a form at the same time. Forms that can share a cluster are run on the same one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WITHIN = 60.0
 
 
 class _PlayFailed(Exception):
-    """A form could not be played to its end."""
+    """A form could not be completed."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ def play(
     folder: Path,
     report: Report,
 ) -> Generator[GapResult]:
-    """Play the instances and mappings in each form, all of them at the same time on separate nodes, and write their
-    recordings to a folder. If a form cannot be played, the other forms are played nevertheless. Raises HarnessError if
-    the suite is at fault."""
+    """Run the instances and mappings in each form, all of them at the same time on separate nodes, and write their
+    recordings to a folder. If a form fails, the other forms are run nevertheless. Raises HarnessError if the suite is
+    at fault."""
     for _, alike in groupby(sorted(forms, key=lambda form: repr(form.cluster)), lambda form: form.cluster):
         group = list(alike)
         report(group[0].title, "starting a cluster")
@@ -101,7 +101,7 @@ def play(
 
 
 def require(forms: Iterable[Form]) -> None:
-    """Load the descriptors of all forms, before anything is played. Raises UsageError."""
+    """Load the descriptors of all forms, before anything is run. Raises UsageError."""
     for form in forms:
         load_implementation(_settings("", form))
 
@@ -190,14 +190,14 @@ def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | Ma
 
 
 def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
-    """Remove the gates of each play's pods one by one, in order."""
+    """Remove the gates of each run's pods one by one, in order."""
     for names in _in_turn(pods):
         env.ungate(names)
 
 
 def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
-    """Yield the first entries of all lists, then the second entries, and so on: this keeps the order within a play, and
-    all plays advance together."""
+    """Yield the first entries of all lists, then the second entries, and so on: this keeps the order within each list,
+    and all runs advance together."""
     for entries in zip_longest(*lists):
         yield [entry for entry in entries if entry is not None]
 

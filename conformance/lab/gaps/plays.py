@@ -1,4 +1,4 @@
-"""One instance that is played in one form: the objects that are created, and the actions of an operator."""
+"""One run of an instance in one form: the objects that are created, and the actions of an operator."""
 
 from __future__ import annotations
 

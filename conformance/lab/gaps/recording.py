@@ -1,4 +1,4 @@
-"""The recording of a played instance: its objects as YAML, its history, and a script of the actions in order."""
+"""The recording of an instance's run: its objects as YAML, its history, and a script of the actions in order."""
 
 from __future__ import annotations
 

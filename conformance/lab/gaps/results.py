@@ -24,7 +24,7 @@ VARIES, NOT_RUN = "varies", "not run"
 
 
 def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> Document:
-    """Return the document of an experiment that starts now and plays each form `runs` times."""
+    """Return the document of an experiment that starts now and runs each form `runs` times."""
     environment = {"cpus": os.cpu_count(), "machine": platform.machine(), "versions": dict(versions)}
     return {
         "apiVersion": "conformance.grove.io/v1alpha1",
@@ -42,7 +42,7 @@ def document(versions: Mapping[str, str], forms: Sequence[Form], runs: int) -> D
 
 
 def add(experiment: Document, outcome: GapResult) -> None:
-    """Add the outcome of an instance or of a mapping, or the reason why a form was not played."""
+    """Add the outcome of an instance or of a mapping, or the reason why a form was not run."""
     if isinstance(outcome, Failed):
         experiment["failures"].append(str(outcome))
         return
@@ -107,7 +107,7 @@ def describe_outcomes(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def forms_of(experiment: Document) -> list[Form]:
-    """Return the forms of an experiment, including the forms that were not played."""
+    """Return the forms of an experiment, including the forms that were not run."""
     return [form for form in (*FORMS, KAI) if form.name in experiment["forms"]]
 
 

@@ -31,7 +31,7 @@ ORIGINAL_SIZES = {
 
 
 def usual() -> Iterator[list[SetChange]]:
-    """Return the sequences that are played first: each change reverted, followed by an update, followed by the
+    """Return the sequences that are tried first: each change reverted, followed by an update, followed by the
     recreation of the set, made twice, reverted immediately, and immediately followed by each change of another kind."""
     for change in FIRST:
         yield [change, _reverted(change)]

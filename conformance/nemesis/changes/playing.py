@@ -24,14 +24,14 @@ _numbers = itertools.count(1)
 
 
 class ChangeRunner:
-    """Plays sequences of changes, and remembers the results."""
+    """Runs sequences of changes, and remembers the results."""
 
     def __init__(self, bed: FaultTestbed) -> None:
         self._bed = bed
         self._ends: dict[Desired, Observed] = {}
         self._differences: dict[tuple[SetChange, ...], list[str]] = {}
         self.played = 0
-        """Number of sequences that were played."""
+        """Number of sequences that were run."""
 
     def differs(self, changes: Sequence[SetChange]) -> list[str]:
         """Return the differences between the end after the changes and the end of a set that was brought directly to
@@ -42,7 +42,7 @@ class ChangeRunner:
         return self._differences[key]
 
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
-        """Play changes even if they have been played before. Raises NotAtRest."""
+        """Run changes even if they have already been run. Raises NotAtRest."""
         goal = desired.after_all(changes)
         if goal not in self._ends:
             self._ends[goal] = self._straight(goal)
@@ -50,7 +50,7 @@ class ChangeRunner:
         return self._play(changes, self._ends[goal])
 
     def played_differences(self, changes: Sequence[SetChange]) -> list[str] | None:
-        """Return the differences after changes that have been played; None if they have not."""
+        """Return the differences after changes that have been run; None if they have not."""
         return self._differences.get(tuple(changes))
 
     def _straight(self, goal: Desired) -> Observed:

@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 
 def report(about: About, deviations: Sequence[Divergence], played: int, seed: int, complete: bool) -> Document:
-    """Return the report of a search. `played` is the number of played sequences."""
+    """Return the report of a search. `played` is the number of sequences that were run."""
     return {
         **header(REPORT_KIND, about),
         "seed": seed,

@@ -26,7 +26,7 @@ class TimeIsUp(BaseException):
 
 @dataclass(frozen=True)
 class Divergence:
-    """Changes after which a set ended in a wrong state, in `bad` of `played` plays. `lines` are the differences."""
+    """Changes after which a set ended in a wrong state, in `bad` of `played` runs. `lines` are the differences."""
 
     changes: tuple[SetChange, ...]
     lines: tuple[str, ...]
@@ -42,7 +42,7 @@ class Divergence:
 @dataclass
 class Search:
     """Searches until the `clock` is past `end`, or only until the first finding if `first` is set. `report` is called
-    before changes are played."""
+    before changes are run."""
 
     player: ChangeRunner
     end: float

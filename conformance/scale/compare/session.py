@@ -1,4 +1,4 @@
-"""Plays the rounds of a comparison. Each run is a separate process on a new cluster, and writes its result to a file.
+"""Runs the rounds of a comparison. Each run is a separate process on a new cluster, and writes its result to a file.
 
 The folder of a comparison contains everything that is needed to continue after a kill: `plan.json`, and two results for
 each finished round. Results of the warm-up are kept, but not used.
@@ -77,7 +77,7 @@ def remember(plan: ComparisonPlan, folder: Path) -> None:
 
 
 class Session:
-    """Plays the rounds that are not finished yet."""
+    """Runs the rounds that are not finished yet."""
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class Session:
         self._remaining_plays = 0
 
     def play(self) -> list[Round]:
-        """Play until enough rounds are usable or no spare rounds are left, and return all rounds. If a side fails in
-        the first pair (including the warm-up), no further round is played, because the rest would also fail. If other
-        processes use too much CPU in each of the first two pairs, the second pair is the last one."""
+        """Run rounds until enough of them are usable or no spare rounds are left, and return all rounds. If a side
+        fails in the first pair (including the warm-up), no other round is run, because the rest would also fail. If
+        other processes use too much CPU in each of the first two pairs, the second pair is the last one."""
         plan = self._plan
         limit = plan.rounds + plan.spare
         orders = order(limit, plan.seed)
