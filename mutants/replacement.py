@@ -42,10 +42,10 @@ def replace(target: Any, name: str, wrong: Any) -> None:
     original. When the code changes, a mutant therefore becomes neither a no-op nor a crash, which any check would
     notice.
     """
-    right = getattr(target, name)
+    original = getattr(target, name)
     called = wrong.__get__(None, target) if isinstance(wrong, classmethod | staticmethod) else wrong
-    if inspect.isroutine(right) and inspect.isroutine(called):
-        parameters = inspect.signature(right).parameters.values()
+    if inspect.isroutine(original) and inspect.isroutine(called):
+        parameters = inspect.signature(original).parameters.values()
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         inspect.signature(called).bind(*positional, **{p.name: None for p in parameters if p.kind == p.KEYWORD_ONLY})
     setattr(target, name, _noted(wrong, _named(target, name)))
@@ -57,7 +57,7 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
     Several changes of one function are applied in sequence. `change` must return a new value instead of changing the
     result in place, because a run must show that some result differed.
     """
-    right = getattr(target, name)
+    original = getattr(target, name)
     full_name = _named(target, name)
     note = _noted_once(_ALTERED, full_name)
 
@@ -67,16 +67,16 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
             note()
         return other
 
-    @functools.wraps(right)
+    @functools.wraps(original)
     def altered(*arguments: Any, **named: Any) -> Any:
-        return changed(right(*arguments, **named), *arguments, **named)
+        return changed(original(*arguments, **named), *arguments, **named)
 
-    @functools.wraps(right)
+    @functools.wraps(original)
     async def altered_later(*arguments: Any, **named: Any) -> Any:
-        return changed(await right(*arguments, **named), *arguments, **named)
+        return changed(await original(*arguments, **named), *arguments, **named)
 
     _note(_ALTERS, full_name)
-    replace(target, name, altered_later if inspect.iscoroutinefunction(right) else altered)
+    replace(target, name, altered_later if inspect.iscoroutinefunction(original) else altered)
 
 
 def replace_unnoted(target: Any, name: str, wrong: Any) -> None:

@@ -110,12 +110,12 @@ PERMITTED = Differences(PASSES, variant)
 
 def change_objects(change: Callable[[PodGang, list[Manifest]], list[Manifest]]) -> None:
     """Change the desired objects of each gang before they are compared with the existing ones."""
-    right = manifests.desired
+    original = manifests.desired
 
     def desired(
         gang: PodGang, of: Tree, form: Form, counts: Any, *, required_groups: int | None = None
     ) -> list[Manifest]:
-        return change(gang, right(gang, of, form, counts, required_groups=required_groups))
+        return change(gang, original(gang, of, form, counts, required_groups=required_groups))
 
     replace(manifests, "desired", desired)
 

@@ -18,12 +18,12 @@ _seen_uids: set[str] = set()
 
 
 def _learn() -> None:
-    right = Informer.changed
+    original = Informer.changed
 
     def changed(self: Informer[Any], kind: str, item: Any) -> None:
         if self._synced.is_set():
             _seen_uids.add(item.metadata.uid)
-        right(self, kind, item)
+        original(self, kind, item)
 
     replace(Informer, "changed", changed)
 
@@ -37,24 +37,24 @@ def _learn() -> None:
     "killed-before",
 )
 def _finalizers_of_former_lives() -> None:
-    right = Writer.remove_finalizer
+    original = Writer.remove_finalizer
     _learn()
 
     async def remove_finalizer(self: Writer, informer: Any, item: Any, finalizer: str) -> None:
         if item.metadata.uid in _seen_uids:
-            await right(self, informer, item, finalizer)
+            await original(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
 @fragile("gates-of-former-lives", "operator", "ungates only pods that it has created itself", "create", "killed-after")
 def _gates_of_former_lives() -> None:
-    right = CliqueReconciler._ungate
+    original = CliqueReconciler._ungate
     _learn()
 
     async def ungate(self: CliqueReconciler, pod: Any) -> None:
         if pod.metadata.uid in _seen_uids:
-            await right(self, pod)
+            await original(self, pod)
 
     replace(CliqueReconciler, "_ungate", ungate)
 
@@ -63,12 +63,12 @@ def _gates_of_former_lives() -> None:
     "gangs-of-former-lives", "operator", "initializes only gangs that it has created itself", "create", "killed-after"
 )
 def _gangs_of_former_lives() -> None:
-    right = GangReconciler._write
+    original = GangReconciler._write
     _learn()
 
     async def write(self: GangReconciler, gang: PodGang, *, is_complete: bool) -> None:
         if gang.metadata.uid in _seen_uids:
-            await right(self, gang, is_complete=is_complete)
+            await original(self, gang, is_complete=is_complete)
 
     replace(GangReconciler, "_write", write)
 
@@ -81,11 +81,11 @@ def _gangs_of_former_lives() -> None:
     "killed-after",
 )
 def _layouts_of_former_lives() -> None:
-    right = Layouts.stored
+    original = Layouts.stored
     written: set[tuple[str, int]] = set()
 
     def stored(self: Layouts, pcs: Any, index: int) -> Any:
-        current = right(self, pcs, index)
+        current = original(self, pcs, index)
         if current is None:
             written.add((pcs.metadata.uid, index))
         return current if (pcs.metadata.uid, index) in written else None

@@ -23,11 +23,11 @@ def _failed_keys_dropped() -> None:
 
 def _swallowed(name: str, swallow: Any) -> None:
     """Make a method of Writer ignore the errors for which `swallow` is true."""
-    right = getattr(Writer, name)
+    original = getattr(Writer, name)
 
     async def swallowing(self: Writer, *arguments: Any, **named: Any) -> Any:
         try:
-            return await right(self, *arguments, **named)
+            return await original(self, *arguments, **named)
         except Exception as error:
             if swallow(error):
                 return None
@@ -75,7 +75,7 @@ def _outages_taken_for_done() -> None:
     "failed-creations-given-up", "operator", "gives up an object whose creation has failed once", "create", "broken"
 )
 def _failed_creations_given_up() -> None:
-    right = Writer.create
+    original = Writer.create
     given_up: set[tuple[str, str]] = set()
 
     async def create(self: Writer, informer: Informer[Any], manifest: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def _failed_creations_given_up() -> None:
         if key in given_up:
             return
         try:
-            await right(self, informer, manifest)
+            await original(self, informer, manifest)
         except ApiError as error:
             if "name" in manifest["metadata"] and error.status == 500:
                 given_up.add(key)
@@ -101,13 +101,13 @@ def _failed_creations_given_up() -> None:
     at="create pods",
 )
 def _lost_creations_repeated() -> None:
-    right = Client.create
+    original = Client.create
 
     async def create(self: Client, resource: Any, body: Any, **named: Any) -> bytes:
         try:
-            return await right(self, resource, body, **named)
+            return await original(self, resource, body, **named)
         except (aiohttp.ClientError, TimeoutError):
-            return await right(self, resource, body, **named)
+            return await original(self, resource, body, **named)
 
     replace(Client, "create", create)
 
@@ -122,14 +122,14 @@ def _lost_creations_repeated() -> None:
     at="delete",
 )
 def _failed_deletions_given_up() -> None:
-    right = Writer._delete
+    original = Writer._delete
     given_up: set[str] = set()
 
     async def delete(self: Writer, informer: Informer[Any], item: Any, *rest: Any) -> None:
         if item.metadata.uid in given_up:
             return
         try:
-            await right(self, informer, item, *rest)
+            await original(self, informer, item, *rest)
         except ApiError:
             given_up.add(item.metadata.uid)
             raise
@@ -158,9 +158,9 @@ def _own_writes_unseen() -> None:
     at="create pods",
 )
 def _errors_never_withdrawn() -> None:
-    right = LastErrors.report
+    original = LastErrors.report
 
     async def report(self: LastErrors, key: Any, problem: Any) -> float | None:
-        return await right(self, key, problem) if problem is not None else None
+        return await original(self, key, problem) if problem is not None else None
 
     replace(LastErrors, "report", report)

@@ -34,22 +34,22 @@ def _relist_keeps_the_dead() -> None:
     "relist-knows-the-first", "operator", "takes only the first list of a resource", "create", "relisted", at="pods"
 )
 def _relist_knows_the_first() -> None:
-    right = Informer.replaced
+    original = Informer.replaced
 
     def replaced(self: Informer[Any], items: list[Any]) -> None:
         if not self._synced.is_set():
-            right(self, items)
+            original(self, items)
 
     replace(Informer, "replaced", replaced)
 
 
 @fragile("watch-resumed-at-present", "operator", "resumes a broken watch at the present", "create", "closed", at="pods")
 def _watch_resumed_at_present() -> None:
-    right = Reflector._watch
+    original = Reflector._watch
 
     async def watch(self: Reflector[Any]) -> bool:
         try:
-            return await right(self)
+            return await original(self)
         except BaseException:
             _, self._version = await self.read()
             raise
@@ -59,18 +59,18 @@ def _watch_resumed_at_present() -> None:
 
 @fragile("expired-watch-given-up", "operator", "watches no longer once its version has expired", "create", "relisted")
 def _expired_watch_given_up() -> None:
-    right = Reflector.run
+    original = Reflector.run
 
     async def run(self: Reflector[Any]) -> None:
-        right_list = self._list
+        original_list = self._list
 
         async def list_once() -> None:
             if self._expired:
                 await asyncio.Event().wait()
-            await right_list()
+            await original_list()
 
         self._list = list_once  # type: ignore[method-assign]
-        await right(self)
+        await original(self)
 
     replace(Reflector, "run", run)
 
@@ -84,14 +84,14 @@ def _expired_watch_given_up() -> None:
     "killed-before",
 )
 def _first_list_unheard() -> None:
-    right = Informer.replaced
+    original = Informer.replaced
 
     def replaced(self: Informer[Any], items: list[Any]) -> None:
         if self._synced.is_set():
-            right(self, items)
+            original(self, items)
             return
         handlers, self._handlers = self._handlers, []
-        right(self, items)
+        original(self, items)
         self._handlers = handlers
 
     replace(Informer, "replaced", replaced)

@@ -15,14 +15,14 @@ from reference_impl.plan import template_drift, update_set_replicas
 
 @fragile("versions-updated-once", "operator", "does not return to a version that a set has had before", CHANGES)
 def _versions_updated_once() -> None:
-    right = update_set_replicas.advanced
+    original = update_set_replicas.advanced
     had: dict[str, set[str]] = {}
 
     def advanced(pcs: Any, progress: Any, generation: str, observed: Any, now: str) -> Any:
         generations = had.setdefault(pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""})
         if progress.update_ended_at is None and generation in generations:
             return type(progress)(update_started_at=now, update_ended_at=now)
-        result = right(pcs, progress, generation, observed, now)
+        result = original(pcs, progress, generation, observed, now)
         if result.update_ended_at is not None:
             generations.add(generation)
         return result
@@ -33,12 +33,12 @@ def _versions_updated_once() -> None:
 @fragile("sizes-of-former-sets", "operator", "gives cliques as many pods as their namesakes had", CHANGES)
 def _sizes_of_former_sets() -> None:
     sizes: dict[tuple[str, str], int] = {}
-    right, create = SetReconciler._clique, Writer.create
+    original, create = SetReconciler._clique, Writer.create
 
     def clique(self: SetReconciler, pcs: Any, index: int, template: Any, existing: Any, current: Any) -> Iterator[Any]:
         if existing is not None:
             sizes[existing.metadata.key] = existing.spec.replicas
-        return right(self, pcs, index, template, existing, current)
+        return original(self, pcs, index, template, existing, current)
 
     async def with_size(self: Writer, informer: Any, manifest: Any) -> Any:
         key = manifest["metadata"].get("namespace", ""), manifest["metadata"].get("name", "")
@@ -52,10 +52,10 @@ def _sizes_of_former_sets() -> None:
 
 @fragile("updates-reset-sizes", "operator", "gives cliques the size of their template when images change", CHANGES)
 def _updates_reset_sizes() -> None:
-    right, generations = template_drift.clique, dict[str, str]()
+    original, generations = template_drift.clique, dict[str, str]()
 
     def drift(template: Any, existing: Any) -> Any:
-        change = right(template, existing)
+        change = original(template, existing)
         image = template.spec.pod_spec["containers"][0]["image"]
         if generations.setdefault(existing.metadata.uid, image) != image:
             generations[existing.metadata.uid] = image

@@ -28,8 +28,8 @@ from reference_impl.plan import defaults
 
 def _ignore(capacity: Any, ignored: Callable[[FieldError], bool], name: str = "violations") -> None:
     """Drop the errors for which `ignored` is true."""
-    right = getattr(capacity, name)
-    replace(capacity, name, lambda *arguments: [error for error in right(*arguments) if not ignored(error)])
+    original = getattr(capacity, name)
+    replace(capacity, name, lambda *arguments: [error for error in original(*arguments) if not ignored(error)])
 
 
 def _at(leaf: str, *words: str) -> Callable[[FieldError], bool]:
@@ -52,50 +52,50 @@ def _delay_default_short() -> None:
 
 @mutant("delay-not-rewritten", "operator", "stores durations as written by the user", "ADM-052")
 def _delay_not_rewritten() -> None:
-    right = defaults._termination_delay
-    replace(defaults, "_termination_delay", lambda given: [] if given else right(given))
+    original = defaults._termination_delay
+    replace(defaults, "_termination_delay", lambda given: [] if given else original(given))
 
 
 @mutant("long-delay-shortened", "operator", "stores at most one hour as the termination delay", "ADM-051", "ADM-037")
 def _long_delay_shortened() -> None:
-    right = defaults._termination_delay
+    original = defaults._termination_delay
 
     def termination_delay(given: Any) -> list[defaults.Operation]:
         hour = [{"op": "add", "path": f"{defaults.ROOT}/terminationDelay", "value": "1h0m0s"}]
-        return hour if given == "90m" else list(right(given))
+        return hour if given == "90m" else list(original(given))
 
     replace(defaults, "_termination_delay", termination_delay)
 
 
 @mutant("minimum-of-one", "operator", "defaults the minimum of a clique to one", "ADM-001", "ADM-037")
 def _minimum_of_one() -> None:
-    right = defaults._clique
+    original = defaults._clique
 
     def clique(root: str, spec: dict[str, Any]) -> list[defaults.Operation]:
-        return [{**op, "value": 1} if op["path"].endswith("Available") else op for op in right(root, spec)]
+        return [{**op, "value": 1} if op["path"].endswith("Available") else op for op in original(root, spec)]
 
     replace(defaults, "_clique", clique)
 
 
 @mutant("strategy-filled-in", "operator", "defaults the update strategy", "ADM-003")
 def _strategy_filled_in() -> None:
-    right = defaults.patch
+    original = defaults.patch
 
     def patch(pcs: dict[str, Any], stored: Any = None) -> list[defaults.Operation]:
         spec = pcs.get("spec")
         missing = isinstance(spec, dict) and "updateStrategy" not in spec
         add = [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}] if missing else []
-        return right(pcs, stored) + add
+        return original(pcs, stored) + add
 
     replace(defaults, "patch", patch)
 
 
 @mutant("pack-domain-rewritten", "operator", "converts packDomain to pack.required on new sets", "ADM-025")
 def _pack_domain_rewritten() -> None:
-    right = defaults._template
+    original = defaults._template
 
     def template(given: dict[str, Any]) -> list[defaults.Operation]:
-        operations = list(right(given))
+        operations = list(original(given))
         constraint = given.get("topologyConstraint")
         if isinstance(constraint, dict) and constraint.pop("packDomain", None) is not None:
             path = f"{defaults.ROOT}/topologyConstraint"
@@ -110,11 +110,11 @@ def _pack_domain_rewritten() -> None:
 
 @mutant("empty-cliques-crash", "operator", "crashes on a set without cliques", "ADM-063")
 def _empty_cliques_crash() -> None:
-    right = schedulers.violations
+    original = schedulers.violations
 
     def violations(pcs: Any, settings: Any) -> Any:
         assert pcs.spec.template.cliques[0]
-        return right(pcs, settings)
+        return original(pcs, settings)
 
     replace(schedulers, "violations", violations)
 
@@ -241,8 +241,8 @@ def _policy_always_warned() -> None:
 
 @mutant("policy-warning-untrue", "operator", "warns that it sets restart policies to Always, but keeps them", "ADM-046")
 def _policy_warning_untrue() -> None:
-    right = cliques.warnings
-    replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in right(pcs)])
+    original = cliques.warnings
+    replace(cliques, "warnings", lambda pcs: [FORCED_POLICY for _ in original(pcs)])
 
 
 @mutant("first-error-only", "operator", "reports only the first error", "ADM-041")
@@ -257,28 +257,28 @@ def _first_error_only() -> None:
 
 @mutant("replicas-fixed", "operator", "rejects changes of a clique's replicas", "ADM-062")
 def _replicas_fixed() -> None:
-    right = updates.violations
+    original = updates.violations
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         sizes = [[clique.spec.replicas for clique in of.spec.template.cliques] for of in (pcs, old)]
         further_errors = (
             [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
         )
-        return [*right(pcs, old), *further_errors]
+        return [*original(pcs, old), *further_errors]
 
     replace(updates, "violations", violations)
 
 
 @mutant("images-fixed", "operator", "rejects changes of a clique's images", "ADM-019")
 def _images_fixed() -> None:
-    right = updates.violations
+    original = updates.violations
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         images = [[_images(clique) for clique in of.spec.template.cliques] for of in (pcs, old)]
         further_errors = (
             [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
         )
-        return [*right(pcs, old), *further_errors]
+        return [*original(pcs, old), *further_errors]
 
     replace(updates, "violations", violations)
 
@@ -289,12 +289,12 @@ def _images(clique: Any) -> list[Any]:
 
 @mutant("labels-fixed", "operator", "rejects changes of a clique's labels", "ADM-062")
 def _labels_fixed() -> None:
-    right = updates.violations
+    original = updates.violations
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
         names = [[clique.labels for clique in of.spec.template.cliques] for of in (pcs, old)]
         further_errors = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
-        return [*right(pcs, old), *further_errors]
+        return [*original(pcs, old), *further_errors]
 
     replace(updates, "violations", violations)
 
@@ -333,8 +333,8 @@ def _claims_change() -> None:
     "reserved-fields-on-update", "operator", "rejects reserved fields of pods on create but not on update", "ADM-024"
 )
 def _reserved_fields_on_update() -> None:
-    right = cliques.new_fields
-    replace(cliques, "new_fields", lambda pcs, old: right(pcs, old) if old is None else [])
+    original = cliques.new_fields
+    replace(cliques, "new_fields", lambda pcs, old: original(pcs, old) if old is None else [])
 
 
 # -- annotations, queues -----------------------------------------------------------------------------------------------
@@ -373,10 +373,10 @@ def _topology_refused() -> None:
 
 @mutant("binding-unchecked", "operator", "accepts constraints with an unknown binding", "ADM-030")
 def _binding_unchecked() -> None:
-    right = topology.violations
+    original = topology.violations
 
     def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
-        return [error for error in right(pcs, binding_levels) if "not found" not in error.detail]
+        return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
 
     replace(topology, "violations", violations)
 
@@ -415,12 +415,12 @@ def _binding_schedulers_unchecked() -> None:
     "unknown-binding-at-the-set", "operator", "reports every unknown binding at the set's own constraint", "ADM-043"
 )
 def _unknown_binding_at_the_set() -> None:
-    right = topology.violations
+    original = topology.violations
 
     def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
         whole = "spec.template.topologyConstraint.topologyName"
         return [
-            dataclasses.replace(e, path=whole) if "not found" in e.detail else e for e in right(pcs, binding_levels)
+            dataclasses.replace(e, path=whole) if "not found" in e.detail else e for e in original(pcs, binding_levels)
         ]
 
     replace(topology, "violations", violations)
@@ -428,10 +428,10 @@ def _unknown_binding_at_the_set() -> None:
 
 @mutant("removed-field-named", "operator", "names a field of bindings that the API does not have any more", "ADM-043")
 def _removed_field_named() -> None:
-    right = topologybinding.schedulers
+    original = topologybinding.schedulers
 
     def schedulers(*given: Any) -> Iterator[FieldError]:
-        for error in right(*given):
+        for error in original(*given):
             path = error.path.replace("schedulerTopologyBindings", "schedulerTopologyReferences")
             yield dataclasses.replace(error, path=path)
 
@@ -440,10 +440,10 @@ def _removed_field_named() -> None:
 
 @mutant("requests-null", "operator", "treats missing device requests as an explicit null", "ADM-044")
 def _requests_null() -> None:
-    right = sharing.violations
+    original = sharing.violations
 
     def violations(*given: Any) -> Iterator[FieldError]:
-        for error in right(*given):
+        for error in original(*given):
             yield dataclasses.replace(error, type=ErrorType.INVALID) if error.path.endswith("requests") else error
 
     replace(sharing, "violations", violations)
@@ -469,10 +469,10 @@ def _protection_not_removable() -> None:
 
 @mutant("setless-objects-protected", "operator", "protects objects whose set does not exist", "ADM-058")
 def _setless_objects_protected() -> None:
-    right = authorizer.judge
+    original = authorizer.judge
 
     def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
-        result = right(request, pcs, allowed)
+        result = original(request, pcs, allowed)
         return AdmissionResult(refusal=result.warnings[0]) if result.allowed and result.warnings else result
 
     replace(authorizer, "judge", judge)

@@ -14,20 +14,20 @@ from reference_impl.admission.server import Hooks
 
 @mutant("refuses-dry-runs-only", "operator", "refuses wrong sets in dry runs alone", "ADM-004", "ADM-037")
 def _refuses_dry_runs_only() -> None:
-    right = Hooks._validate_set
+    original = Hooks._validate_set
 
     async def validate(hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
-        return await right(hooks, request) if request.get("dryRun") else AdmissionResult()
+        return await original(hooks, request) if request.get("dryRun") else AdmissionResult()
 
     replace(Hooks, "_validate_set", validate)
 
 
 @mutant("other-defaults-in-dry-runs", "operator", "defaults the termination delay right in dry runs alone", "ADM-037")
 def _other_defaults_in_dry_runs() -> None:
-    right = Hooks._default
+    original = Hooks._default
 
     async def default(hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
-        result = await right(hooks, request)
+        result = await original(hooks, request)
         if request.get("dryRun"):
             return result
         operations = [{**op, "value": "1h0m0s"} if op["path"].endswith("Delay") else op for op in result.patch]

@@ -23,9 +23,9 @@ def _repair_migrates() -> None:
 
 @mutant("migration-refused", "operator", "rejects the change from packDomain to pack.required", "ADM-048")
 def _migration_refused() -> None:
-    right = topology_updates._same_domains
+    original = topology_updates._same_domains
     same = topology_updates._same_fields
-    replace(topology_updates, "_same_domains", lambda now, before: right(now, before) and same(now, before))
+    replace(topology_updates, "_same_domains", lambda now, before: original(now, before) and same(now, before))
 
 
 @mutant("pack-domain-unwarned", "operator", "does not warn about packDomain", "ADM-068")
@@ -40,20 +40,20 @@ def _stored_domain_changes() -> None:
 
 @mutant("repair-names-no-binding", "operator", "accepts the name of no binding for a stored set", "ADM-067")
 def _repair_names_no_binding() -> None:
-    right = topology.violations
+    original = topology.violations
 
     def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
-        return [error for error in right(pcs, binding_levels) if "not found" not in error.detail]
+        return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
 
     replace(topology, "violations", violations)
 
 
 @mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")
 def _stored_set_stuck() -> None:
-    right = podcliqueset._of_metadata
+    original = podcliqueset._of_metadata
 
     def of_metadata(pcs: Any, old: Any, settings: Any) -> list[FieldError]:
-        return [*right(pcs, old, settings), *topology.wrong_names(pcs)]
+        return [*original(pcs, old, settings), *topology.wrong_names(pcs)]
 
     replace(podcliqueset, "_of_metadata", of_metadata)
 
@@ -62,11 +62,11 @@ def _stored_set_stuck() -> None:
     "repair-adds-preferred", "operator", "accepts a preferred domain together with a missing binding name", "ADM-050"
 )
 def _repair_adds_preferred() -> None:
-    right = topology_updates._same_domains
+    original = topology_updates._same_domains
     name = topology_updates._name
 
     def same(now: Any, before: Any) -> bool:
         named = now and before and name(now) and not name(before)
-        return right(now, before) or bool(named and now.pack_domain == before.pack_domain)
+        return original(now, before) or bool(named and now.pack_domain == before.pack_domain)
 
     replace(topology_updates, "_same_domains", same)

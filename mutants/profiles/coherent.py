@@ -14,7 +14,7 @@ from reference_impl.control import maps as control
 from reference_impl.plan import lines
 from reference_impl.plan.coherent import budget, first_text, moves, planner, progress, scope, slots, steps, versions
 from reference_impl.plan.coherent.budget import Batch
-from reference_impl.plan.coherent.moves import moved as right_moved
+from reference_impl.plan.coherent.moves import moved as original_moved
 from reference_impl.plan.coherent.planner import Step
 from reference_impl.plan.coherent.slots import Slot
 from reference_impl.plan.coherent.steps import SubStep, SubStepKind
@@ -25,7 +25,7 @@ from reference_impl.plan.layout import Entry, Layout, Role, tidy
 from reference_impl.plan.maps import Stored
 from reference_impl.plan.observed import Observed
 
-right_slots = slots.slots
+original_slots = slots.slots
 
 
 @mutant("step-in-one", "operator", "replaces a whole step with its anchor", "COHR-030")
@@ -53,10 +53,10 @@ def _small_anchors() -> None:
 
 @mutant("batch-without-limit", "operator", "takes all members of a step down at once", "INV-011", "COHR-047")
 def _batch_without_limit() -> None:
-    right = steps.sub_step
+    original = steps.sub_step
 
     def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining: Mapping[Key, int]) -> SubStep:
-        result = right(components, done, remaining)
+        result = original(components, done, remaining)
         return result if result.phase is SubStepKind.ANCHOR else SubStep(result.phase, dict(remaining))
 
     replace(steps, "sub_step", sub_step)
@@ -75,7 +75,7 @@ def _ignore_the_budget() -> None:
 @mutant("last-index-first", "operator", "replaces the replicas with the highest indices first", "COHR-037")
 def _last_index_first() -> None:
     def backwards(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        return right_slots(layout, key, observed, generation)[::-1]
+        return original_slots(layout, key, observed, generation)[::-1]
 
     replace(planner, "slots", backwards)
 
@@ -83,7 +83,7 @@ def _last_index_first() -> None:
 @mutant("broken-last", "operator", "replaces available members before unavailable ones", "COHR-063")
 def _broken_last() -> None:
     def sound_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        members = right_slots(layout, key, observed, generation)
+        members = original_slots(layout, key, observed, generation)
         return sorted(members, key=lambda slot: (not slot.available, slot.turn))
 
     replace(planner, "slots", sound_first)
@@ -92,14 +92,14 @@ def _broken_last() -> None:
 
 @mutant("broken-sets-wait", "operator", "replaces nothing while a component has too few available members", "COHR-069")
 def _broken_sets_wait() -> None:
-    right = budget.affordable
+    original = budget.affordable
 
     def affordable(
         components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
     ) -> Batch:
         if any(budget.shortage(component, places) for component in components):
             return {component.key: [] for component in components}
-        return right(components, places, counts, whole=whole)
+        return original(components, places, counts, whole=whole)
 
     replace(budget, "affordable", affordable)
 
@@ -125,7 +125,7 @@ def _joined_pods_not_awaited() -> None:
 
 def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
     """Assume that the finished replicas are those with the lowest indices, which is wrong after a revert."""
-    members = right_slots(layout, key, observed, generation)
+    members = original_slots(layout, key, observed, generation)
     if key.kind is Kind.CLIQUE:
         return members
     done = sum(slot.done for slot in members)
@@ -161,7 +161,7 @@ def _everything_in_scope() -> None:
 
     def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         new = {entry.key for entry in layout if entry.generation == generation}
-        members = right_slots(layout, key, observed, generation)
+        members = original_slots(layout, key, observed, generation)
         return [dataclasses.replace(slot, done=slot.entry in new) for slot in members]
 
     replace(planner, "slots", by_generation)
@@ -189,7 +189,7 @@ def _two_writes() -> None:
     ) -> tuple[Layout, tuple[str, ...]]:
         if generation in half_done:
             return half_done.pop(generation)
-        half_done[generation] = right_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
+        half_done[generation] = original_moved(layout, update_entries, batch, join, generation, epochs, opens=opens)
         return tidy(moves._drained(layout, batch)), ()
 
     replace(planner, "moved", moved)
@@ -198,7 +198,7 @@ def _two_writes() -> None:
 @mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
 def _tails_share_a_gang() -> None:
     def moved(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, *rest, opens=opens)
+        result, touched = original_moved(layout, *rest, opens=opens)
         old_keys = {entry.key for entry in layout}
         return tuple(
             entry if entry.key in old_keys else dataclasses.replace(entry, role=Role.ANCHOR) for entry in result
@@ -218,7 +218,7 @@ def _pods_join_the_first_anchor() -> None:
 @mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
 def _anchors_need_pods() -> None:
     def moved(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
-        result, touched = right_moved(layout, *rest, opens=opens)
+        result, touched = original_moved(layout, *rest, opens=opens)
         old_keys = {entry.key for entry in layout}
         return tuple(
             entry if entry.key in old_keys or entry.cliques else dataclasses.replace(entry, role=Role.TAIL)
@@ -230,10 +230,10 @@ def _anchors_need_pods() -> None:
 
 @mutant("drained-anchors-unmarked", "operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
 def _drained_anchors_unmarked() -> None:
-    right = lines._labels_by_epoch
+    original = lines._labels_by_epoch
 
     def labels_by_epoch(entry: Entry) -> dict[str, str]:
-        return right(entry if entry.groups else dataclasses.replace(entry, role=Role.TAIL))
+        return original(entry if entry.groups else dataclasses.replace(entry, role=Role.TAIL))
 
     replace(lines, "_labels_by_epoch", labels_by_epoch)
 

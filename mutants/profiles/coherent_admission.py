@@ -35,10 +35,10 @@ def _low_budget_accepted() -> None:
 
 @mutant("low-budget-refused", "operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
 def _low_budget_refused() -> None:
-    right = rules._budget
+    original = rules._budget
 
     def budget(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
-        yield from right(path, given, minimum or 2)
+        yield from original(path, given, minimum or 2)
 
     replace(rules, "_budget", budget)
 
@@ -58,10 +58,10 @@ def _scaling_not_blocked() -> None:
 
 @mutant("scale-door-open", "operator", "accepts changes of replicas through the scale subresource", "COHR-052")
 def _scale_door_open() -> None:
-    right = scaling.judge
+    original = scaling.judge
 
     def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-        return AdmissionResult() if request.get("subResource") == scaling.SCALE else right(request, pcs)
+        return AdmissionResult() if request.get("subResource") == scaling.SCALE else original(request, pcs)
 
     replace(scaling, "judge", judge)
 
@@ -99,20 +99,20 @@ def _member_budget_accepted() -> None:
 
 
 def _accept_budgets_of_members() -> None:
-    right = rules.violations
+    original = rules.violations
 
     def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
-        return (error for error in right(pcs) if error.detail != rules.OF_MEMBER)
+        return (error for error in original(pcs) if error.detail != rules.OF_MEMBER)
 
     replace(rules, "violations", violations)
 
 
 @mutant("members-get-a-budget", "operator", "defaults maxUnavailable of cliques in scaling groups", "COHR-006")
 def _members_get_a_budget() -> None:
-    right = defaults._rolling_updates
+    original = defaults._rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
-        operations = list(right(template, strategy, created=created))
+        operations = list(original(template, strategy, created=created))
         paths = {operation["path"] for operation in operations}
         for number, clique in enumerate(template["cliques"]):
             path = f"{defaults.ROOT}/cliques/{number}/rollingUpdate"
@@ -126,10 +126,10 @@ def _members_get_a_budget() -> None:
 
 @mutant("budget-always-defaulted", "operator", "defaults maxUnavailable whatever the strategy", "COHR-007")
 def _budget_always_defaulted() -> None:
-    right = defaults._rolling_updates
+    original = defaults._rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Iterator[Operation]:
-        return right(template, UpdateStrategyType.COHERENT, created=created)
+        return original(template, UpdateStrategyType.COHERENT, created=created)
 
     replace(defaults, "_rolling_updates", rolling_updates)
 
@@ -141,10 +141,10 @@ def _scaling_blocked_for_good() -> None:
 
 @mutant("other-changes-blocked", "operator", "refuses changes of terminationDelay during an update", "COHR-053")
 def _other_changes_blocked() -> None:
-    right = rules.changes
+    original = rules.changes
 
     def changes(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
-        yield from right(pcs, old)
+        yield from original(pcs, old)
         if scaling.updating(old) and pcs.spec.template.termination_delay != old.spec.template.termination_delay:
             yield forbidden("spec.template.terminationDelay", "must not change during an update")
 

@@ -30,17 +30,17 @@ from reference_impl.plan.revisions import Revision
 
 @mutant("starts-at-once", "operator", "lets pods of coherent sets start without waiting", "COHR-048")
 def _starts_at_once() -> None:
-    right = CliqueContext.waits
-    replace(CliqueContext, "waits", lambda self, gang: {} if update.coherent(self.pcs) else right(self, gang))
+    original = CliqueContext.waits
+    replace(CliqueContext, "waits", lambda self, gang: {} if update.coherent(self.pcs) else original(self, gang))
 
 
 @mutant("budget-read-once", "operator", "keeps the first maxUnavailable that it has read", "COHR-049")
 def _budget_read_once() -> None:
-    right = Layouts.components
+    original = Layouts.components
     first: dict[tuple[str, int], list[Component]] = {}
 
     def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
-        current = right(self, pcs, index)
+        current = original(self, pcs, index)
         return first.setdefault((pcs.metadata.uid, index), current)
 
     replace(Layouts, "components", components)
@@ -48,7 +48,7 @@ def _budget_read_once() -> None:
 
 @mutant("restart-begins-again", "operator", "begins a running update again when it starts", "COHR-072")
 def _restart_begins_again() -> None:
-    right = control.CoherentProgress.progress
+    original = control.CoherentProgress.progress
     begun: set[str] = set()
 
     def progress(
@@ -59,7 +59,7 @@ def _restart_begins_again() -> None:
         step: planner.Step | None,
         now: str,
     ) -> SetUpdateProgress | None:
-        result = right(self, pcs, generation, observed, step, now)
+        result = original(self, pcs, generation, observed, step, now)
         if result is None or result.update_ended_at is not None or pcs.metadata.uid in begun:
             return result
         begun.add(pcs.metadata.uid)
@@ -80,13 +80,13 @@ def _scope_only_grows() -> None:
 
 @mutant("generation-decides", "operator", "updates again what an earlier generation has completed", "COHR-073")
 def _generation_decides() -> None:
-    right = slots.slots
+    original = slots.slots
 
     def by_generation(layout: Layout, key: Key, observed: Observed, generation: str) -> list[slots.Slot]:
         current = {entry.key for entry in layout if entry.generation == generation}
         return [
             dataclasses.replace(slot, done=slot.done and slot.entry in current)
-            for slot in right(layout, key, observed, generation)
+            for slot in original(layout, key, observed, generation)
         ]
 
     for module in (scope, planner):
@@ -102,7 +102,7 @@ def _losses_uncounted() -> None:
         return {key: open_slots[: counts[key]] for key, open_slots in slots_by_key.items()}
 
     ever: dict[tuple[str, Key], set[str]] = {}
-    right = progress.incomplete
+    original = progress.incomplete
 
     def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
         anchor = progress.open_anchor(update_entries)
@@ -112,7 +112,7 @@ def _losses_uncounted() -> None:
             been = ever.setdefault((anchor.key, component.key), set())
             been |= {pod.name for pod in observed.pods_in(component.key.name, anchor.key) if pod.ready}
             if len(been) < anchor.count(component.key):
-                return right(update_entries, components, observed)
+                return original(update_entries, components, observed)
         return None
 
     replace(budget, "affordable", affordable)
@@ -121,7 +121,7 @@ def _losses_uncounted() -> None:
 
 @mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
 def _complete_replicas_stay() -> None:
-    right = control.CoherentProgress._waiting
+    original = control.CoherentProgress._waiting
 
     def waiting(
         self: control.CoherentProgress,
@@ -131,17 +131,17 @@ def _complete_replicas_stay() -> None:
         done: int | None,
     ) -> list[int]:
         turn = update_progress.turn(pcs)
-        return [index for index in right(self, pcs, generation, present, done) if turn is None or index > turn]
+        return [index for index in original(self, pcs, generation, present, done) if turn is None or index > turn]
 
     replace(control.CoherentProgress, "_waiting", waiting)
 
 
 @mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
 def _removed_gangs_awaited() -> None:
-    right, first = Placement.awaited, dict[str, list[str]]()
+    original, first = Placement.awaited, dict[str, list[str]]()
 
     def awaited(self: Placement, gang: str) -> list[str]:
-        return first.setdefault(gang, right(self, gang))
+        return first.setdefault(gang, original(self, gang))
 
     replace(Placement, "awaited", awaited)
 
@@ -176,10 +176,10 @@ def _order_replaces_pods() -> None:
 
 @mutant("refusal-without-field", "operator", "refuses changes of replicas without naming the field", "COHR-104")
 def _refusal_without_field() -> None:
-    right = scaling.judge
+    original = scaling.judge
 
     def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
-        result = right(request, pcs)
+        result = original(request, pcs)
         return AdmissionResult(refusal=result.refusal.replace("spec.replicas", "this")) if result.refusal else result
 
     replace(scaling, "judge", judge)
@@ -187,10 +187,10 @@ def _refusal_without_field() -> None:
 
 @mutant("everybody-joins", "operator", "makes stored sets Coherent that name no strategy", "COHR-106")
 def _everybody_joins() -> None:
-    right = defaults.patch
+    original = defaults.patch
 
     def patch(pcs: dict[str, Any], stored: Any = None) -> list[Any]:
-        operations = list(right(pcs, stored))
+        operations = list(original(pcs, stored))
         if not (pcs.get("spec") or {}).get("updateStrategy"):
             operations.append({"op": "add", "path": "/spec/updateStrategy", "value": {"type": "Coherent"}})
         return operations

@@ -48,20 +48,20 @@ def _anchor_holds_all() -> None:
 
 @mutant("anchors-unmarked", "operator", "does not mark anchors", "COHR-013")
 def _anchors_unmarked() -> None:
-    right = lines._labels_by_epoch
+    original = lines._labels_by_epoch
 
     def labels_by_epoch(entry: Entry) -> dict[str, str]:
-        return {key: value for key, value in right(entry).items() if key != labels.GANG_ROLE or not entry.anchor}
+        return {key: value for key, value in original(entry).items() if key != labels.GANG_ROLE or not entry.anchor}
 
     replace(lines, "_labels_by_epoch", labels_by_epoch)
 
 
 @mutant("generation-label-moves-on", "operator", "gives all gangs the present generation hash", "COHR-035")
 def _generation_label_moves_on() -> None:
-    right = gangs._planned
+    original = gangs._planned
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
-        result = right(pcs, *rest, **named)
+        result = original(pcs, *rest, **named)
         return dataclasses.replace(
             result, labels={**result.labels, labels.GENERATION_HASH: update_progress.generation(pcs)}
         )
@@ -100,10 +100,10 @@ def _anchors_by_name() -> None:
 
 @mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "MAP-044")
 def _map_without_owner() -> None:
-    right = maps.manifest
+    original = maps.manifest
 
     def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
-        body = right(pcs, index, stored)
+        body = original(pcs, index, stored)
         del body["metadata"]["ownerReferences"]
         return body
 
@@ -121,10 +121,10 @@ def _map_without_owner() -> None:
 
 @mutant("maps-of-the-first-replica", "operator", "writes the index of the first replica into all maps", "COHR-010")
 def _maps_of_the_first_replica() -> None:
-    right = maps.manifest
+    original = maps.manifest
 
     def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
-        body = right(pcs, index, stored)
+        body = original(pcs, index, stored)
         return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
     replace(maps, "manifest", manifest)
@@ -132,10 +132,10 @@ def _maps_of_the_first_replica() -> None:
 
 @mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013", "MAP-002")
 def _dependencies_unwritten() -> None:
-    right = maps._stored
+    original = maps._stored
 
     def stored(entry: Entry) -> MapEntry:
-        return msgspec.structs.replace(right(entry), depends_on=None)
+        return msgspec.structs.replace(original(entry), depends_on=None)
 
     replace(maps, "_stored", stored)
 
@@ -147,24 +147,24 @@ def _dependents_start_at_once() -> None:
 
 @mutant("emptied-groups-stay", "operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
 def _emptied_groups_stay() -> None:
-    right = SetReconciler._gang_drift
+    original = SetReconciler._gang_drift
 
     def gang_drift(
         self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, binding: str
     ) -> dict[str, Any]:
         minimums = {group.name: group.min_replicas for group in current.spec.podgroups}
         whole = dataclasses.replace(gang, minimums={**minimums, **gang.minimums})
-        return right(self, pcs, whole, current, binding)
+        return original(self, pcs, whole, current, binding)
 
     replace(SetReconciler, "_gang_drift", gang_drift)
 
 
 @mutant("base-gang-stays", "operator", "creates a gang for each replica beside those of its map", "COHR-012")
 def _base_gang_stays() -> None:
-    right = gangs.planned
+    original = gangs.planned
 
     def planned(pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
-        result = right(pcs, index, *rest)
+        result = original(pcs, index, *rest)
         if not (pcs.status and pcs.status.available_replicas):
             return result  # a set with a gang that is never scheduled would never become available
         return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
@@ -174,10 +174,10 @@ def _base_gang_stays() -> None:
 
 @mutant("new-gangs-without-priority", "operator", "creates gangs without a priority class in an update", "COHR-019")
 def _new_gangs_without_priority() -> None:
-    right, drift = gangs.manifest, gangs._spec_drift
+    original, drift = gangs.manifest, gangs._spec_drift
 
     def manifest(pcs: PodCliqueSet, gang: PlannedGang, scheduler_name: str, binding: str = "") -> Manifest:
-        body = right(pcs, gang, scheduler_name, binding)
+        body = original(pcs, gang, scheduler_name, binding)
         if update.running(pcs):
             body["spec"].pop("priorityClassName", None)
         return body
@@ -191,34 +191,34 @@ def _new_gangs_without_priority() -> None:
 
 @mutant("new-gangs-without-topology", "operator", "creates gangs without constraints in an update", "COHR-019")
 def _new_gangs_without_topology() -> None:
-    right = gangs.planned
+    original = gangs.planned
 
     def planned(
         pcs: PodCliqueSet, index: int, placement: Placement, line: Line, topology: SetTopology = NO_TOPOLOGY
     ) -> list[PlannedGang]:
-        return right(pcs, index, placement, line, NO_TOPOLOGY if update_progress.of_set(pcs) else topology)
+        return original(pcs, index, placement, line, NO_TOPOLOGY if update_progress.of_set(pcs) else topology)
 
     replace(gangs, "planned", planned)
 
 
 @mutant("gangs-without-replica", "operator", "takes the index of the replica off its gangs again", "COHR-014")
 def _gangs_without_replica() -> None:
-    right = gangs.drift
+    original = gangs.drift
 
     def drift(pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, tags: dict[str, str], *rest: Any) -> Manifest:
         available = pcs.status is not None and pcs.status.available_replicas > 0
         remaining_tags = {key: value for key, value in tags.items() if key != labels.REPLICA_INDEX or not available}
-        return right(pcs, gang, current, remaining_tags, *rest)
+        return original(pcs, gang, current, remaining_tags, *rest)
 
     replace(gangs, "drift", drift)
 
 
 @mutant("gang-names-without-replica", "operator", "names gangs after their set and a number only", "COHR-021")
 def _gang_names_without_replica() -> None:
-    right = lines._name_by_epoch
+    original = lines._name_by_epoch
 
     def name_by_epoch(replica: str, gangs: Layout, gang: EntryGang) -> str:
-        return right(replica.rpartition("-")[0], gangs, gang)
+        return original(replica.rpartition("-")[0], gangs, gang)
 
     replace(lines, "_name_by_epoch", name_by_epoch)
 
@@ -235,14 +235,14 @@ def _drained_gangs_stay() -> None:
 
 @mutant("maps-orphaned", "operator", "releases the PodGangMaps of a set that is deleted", "COHR-087")
 def _maps_orphaned() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: ObjectKey) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
                 await self._writer.patch(self._cache.maps, gang_map, {"metadata": {"ownerReferences": None}})
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
@@ -253,9 +253,9 @@ def _maps_of_removed_replicas_stay() -> None:
 
 
 def _never_surplus(spared: str) -> None:
-    right = DesiredSet.surplus
+    original = DesiredSet.surplus
 
     def surplus(self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
-        return right(self, kind, () if kind == spared else present)
+        return original(self, kind, () if kind == spared else present)
 
     replace(DesiredSet, "surplus", surplus)

@@ -35,7 +35,7 @@ from reference_impl.plan.revisions import Revision
 
 def _reports(**instead: Any) -> None:
     """Report progress with these arguments in place of the correct ones."""
-    right = update.advanced
+    original = update.advanced
 
     def advanced(
         progress: SetUpdateProgress,
@@ -45,7 +45,9 @@ def _reports(**instead: Any) -> None:
         message: str,
         now: str,
     ) -> SetUpdateProgress:
-        return right(progress, waiting, complete, **{"in_flight": in_flight, "message": message, "now": now, **instead})
+        return original(
+            progress, waiting, complete, **{"in_flight": in_flight, "message": message, "now": now, **instead}
+        )
 
     replace(update, "advanced", advanced)
 
@@ -62,12 +64,12 @@ def _nothing_in_flight() -> None:
 
 @mutant("replicas-take-turns", "operator", "updates another replica while one waits", "COHR-071")
 def _replicas_take_turns() -> None:
-    right = CoherentProgress.progress
+    original = CoherentProgress.progress
 
     def progress(
         self: CoherentProgress, pcs: PodCliqueSet, generation: Revision, cliques: Any, step: Any, now: str
     ) -> SetUpdateProgress | None:
-        result = right(self, pcs, generation, cliques, step, now)
+        result = original(self, pcs, generation, cliques, step, now)
         if result is None or not result.currently_updating or not result.currently_updating[0].message:
             return result
         current_index = result.currently_updating[0].replica_index
@@ -87,11 +89,11 @@ def _replicas_at_once() -> None:
     "waiting-replicas-forgotten", "operator", "ends a changed update with the replica at work", "COHR-064", "COHR-107"
 )
 def _waiting_replicas_forgotten() -> None:
-    right_begun, right_advanced = update.begun, update.advanced
+    original_begun, original_advanced = update.begun, update.advanced
     interrupted: set[str] = set()
 
     def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
-        result = right_begun(old, scope, now)
+        result = original_begun(old, scope, now)
         if result.update_started_at and old is not None and old.update_started_at == result.update_started_at:
             interrupted.add(result.update_started_at)
         return result
@@ -105,7 +107,7 @@ def _waiting_replicas_forgotten() -> None:
         now: str,
     ) -> SetUpdateProgress:
         remaining = () if complete and progress.update_started_at in interrupted else waiting
-        return right_advanced(progress, remaining, complete, in_flight, message, now)
+        return original_advanced(progress, remaining, complete, in_flight, message, now)
 
     replace(update, "begun", begun)
     replace(update, "advanced", advanced)
@@ -113,10 +115,10 @@ def _waiting_replicas_forgotten() -> None:
 
 @mutant("scope-unreported", "operator", "reports a component too many in the scope of an update", "COHR-033")
 def _scope_unreported() -> None:
-    right = update.begun
+    original = update.begun
 
     def begun(old: SetUpdateProgress | None, scope: Collection[Key], now: str) -> SetUpdateProgress:
-        result = right(old, scope, now)
+        result = original(old, scope, now)
         if not scope:
             return result
         names = sorted({*(result.in_scope_standalone_pod_cliques or ()), "nothing"})
@@ -127,12 +129,12 @@ def _scope_unreported() -> None:
 
 @mutant("restart-forgets-progress", "operator", "starts an update anew after a restart", "COHR-070")
 def _restart_forgets_progress() -> None:
-    right, began = slots.slots, time.time_ns()
+    original, began = slots.slots, time.time_ns()
 
     def forgetful(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         return [
             dataclasses.replace(slot, done=slot.done and int(slot.entry) > began)
-            for slot in right(layout, key, observed, generation)
+            for slot in original(layout, key, observed, generation)
         ]
 
     replace(planner, "slots", forgetful)
@@ -148,20 +150,20 @@ def _lost_old_pods_return() -> None:
 
 @mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
 def _lost_new_pods_stay_lost() -> None:
-    right = pods.difference
+    original = pods.difference
 
     def difference(
         shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.PodDifference:
         gangs_with_pods = {pod.metadata.label(labels.PODGANG) for pod in members}
-        return right(shares, members, target, lambda gang: may_create(gang) and gang not in gangs_with_pods)
+        return original(shares, members, target, lambda gang: may_create(gang) and gang not in gangs_with_pods)
 
     replace(pods, "difference", difference)
 
 
 @mutant("others-neglected", "operator", "replaces no lost pods of components that an update leaves alone", "COHR-068")
 def _others_neglected() -> None:
-    right = CliqueReconciler._balance
+    original = CliqueReconciler._balance
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         pcs, clique = place.pcs, place.clique
@@ -170,20 +172,20 @@ def _others_neglected() -> None:
             config = children.group_config(pcs, clique.metadata.label(labels.REPLICA_INDEX), group)
             if config and Key(Kind.GROUP, config.name) not in update.scope_of(update_progress.of_set(pcs)):
                 return
-        await right(self, place)
+        await original(self, place)
 
     replace(CliqueReconciler, "_balance", balance)
 
 
 @mutant("joined-gangs-restart", "operator", "recreates the pods of a gang that others join", "COHR-036")
 def _joined_gangs_restart() -> None:
-    right = pods.difference
+    original = pods.difference
     restarted: set[str] = set()
 
     def difference(
         shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.PodDifference:
-        result = right(shares, members, target, may_create)
+        result = original(shares, members, target, may_create)
         joined = {gang for _, gang in result.missing} - restarted
         restarted_pods = [
             pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined
@@ -213,10 +215,10 @@ def _updates_are_breaches() -> None:
 
 @mutant("scheduled-after-ready", "operator", "reports gangs as scheduled after they were Ready", "COHR-018")
 def _scheduled_after_ready() -> None:
-    right = of_gangs.status
+    original = of_gangs.status
 
     def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
-        old, result = gang.status or PodGangStatus(), right(gang, pods, now)
+        old, result = gang.status or PodGangStatus(), original(gang, pods, now)
         if conditions.is_true(old.conditions, of_gangs.READY):
             return result
         stored = conditions.find(old.conditions, of_gangs.SCHEDULED)

@@ -24,10 +24,10 @@ from reference_impl.plan.observed import Observed
 
 @mutant("added-replicas-share-a-gang", "operator", "puts added replicas into a gang that exists", "COHR-080")
 def _added_replicas_share_a_gang() -> None:
-    right = fitting._Fitting.for_scale_out
+    original = fitting._Fitting.for_scale_out
 
     def for_scale_out(self: fitting._Fitting) -> str:
-        key = right(self)
+        key = original(self)
         return next((entry.key for entry in self.entries.values() if entry.anchor), key)
 
     replace(fitting._Fitting, "for_scale_out", for_scale_out)
@@ -64,7 +64,7 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
         epochs: Epochs,
         live: Layout = (),
     ) -> Layout:
-        result = right_fitted(layout, components, observed, generation, epochs, live)
+        result = original_fitted(layout, components, observed, generation, epochs, live)
         for component in components:
             before = indices_of_group(layout, component.key.name)
             if component.key.kind is Kind.GROUP and sum(map(len, before.values())) >= component.replicas > 0:
@@ -78,7 +78,7 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
     return fitted
 
 
-right_fitted = fitting.fitted
+original_fitted = fitting.fitted
 lowest_removed = _fitted_by(_lowest_removed)
 """A replacement for `fitted` that removes the replicas with the lowest indices."""
 fitted_with_gaps = _fitted_by(_oldest_removed)
@@ -112,10 +112,10 @@ def _added_pods_join_the_oldest() -> None:
 
 @mutant("added-replicas-are-anchors", "operator", "marks the gangs of added replicas as anchors", "COHR-080")
 def _added_replicas_are_anchors() -> None:
-    right = lines._labels_by_epoch
+    original = lines._labels_by_epoch
 
     def labels_by_epoch(entry: Entry) -> dict[str, str]:
-        return right(dataclasses.replace(entry, role=Role.ANCHOR) if entry.role is Role.SCALE_OUT else entry)
+        return original(dataclasses.replace(entry, role=Role.ANCHOR) if entry.role is Role.SCALE_OUT else entry)
 
     replace(lines, "_labels_by_epoch", labels_by_epoch)
 
@@ -127,7 +127,7 @@ def _oldest_gang_shrinks_first() -> None:
 
 @mutant("shrunk-gangs-restart", "operator", "recreates the pods of a gang that loses a replica", "COHR-085")
 def _shrunk_gangs_restart() -> None:
-    right, sizes = CliqueReconciler._balance, dict[str, int]()
+    original, sizes = CliqueReconciler._balance, dict[str, int]()
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         gangs = place.placement.gangs.items()
@@ -137,14 +137,14 @@ def _shrunk_gangs_restart() -> None:
         if not update.running(place.pcs):
             lost = [pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk]
             await together(self._writer.delete(self._cache.pods, pod) for pod in lost)
-        await right(self, place)
+        await original(self, place)
 
     replace(CliqueReconciler, "_balance", balance)
 
 
 @mutant("termination-starts-over", "operator", "terminates a replica into one gang that holds everything", "COHR-089")
 def _termination_starts_over() -> None:
-    right = MapWriter.before_termination
+    original = MapWriter.before_termination
 
     async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
         if (stored := self._layouts.stored(pcs, index)) is not None:
@@ -154,7 +154,7 @@ def _termination_starts_over() -> None:
                 for component in self._layouts.components(pcs, index)
             ]
             await self._write(pcs, index, stored, first(together, generation, self._epochs(pcs, index)))
-        await right(self, pcs, index)
+        await original(self, pcs, index)
 
     replace(MapWriter, "before_termination", before_termination)
 
@@ -180,14 +180,14 @@ def _added_pods_join_the_newest_anchor() -> None:
     *("COHR-076", "COHR-094", "MAP-020"),
 )
 def _lost_maps_stay_lost() -> None:
-    right = MapWriter._replica
+    original = MapWriter._replica
 
     async def restore(self: MapWriter, pcs: PodCliqueSet) -> None:
         return None
 
     async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
         lost = self._layouts.stored(pcs, index) is None and self._layouts.gangs(pcs, index)
-        return None if lost else await right(self, pcs, index)
+        return None if lost else await original(self, pcs, index)
 
     replace(MapWriter, "restore", restore)
     replace(MapWriter, "_replica", replica)

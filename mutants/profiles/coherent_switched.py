@@ -24,11 +24,11 @@ from reference_impl.plan.observed import Observed
 
 @mutant("joining-gangs-unheard", "operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
 def _joining_gangs_unheard() -> None:
-    right = Operator._trigger_turns
+    original = Operator._trigger_turns
 
     def trigger_turns(self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
         gangs, self._gangs = self._gangs, WorkQueue()
-        right(self, old, item)
+        original(self, old, item)
         self._gangs = gangs
 
     replace(Operator, "_trigger_turns", trigger_turns)
@@ -41,12 +41,12 @@ def _joining_gangs_unheard() -> None:
     "COHR-110",
 )
 def _half_updated_gangs_joined() -> None:
-    right = progress.own_entries
+    original = progress.own_entries
 
     def without_components(
         layout: Layout, generation: str, components: Sequence[Component], observed: Observed
     ) -> Layout:
-        return right(layout, generation, (), observed)
+        return original(layout, generation, (), observed)
 
     replace(progress, "own_entries", without_components)
 
@@ -70,7 +70,7 @@ def _parts_need_the_minimum() -> None:
 
 @mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
 def _joining_starts_over() -> None:
-    right, previous = MapWriter._replica, dict[tuple[str, int], bool]()
+    original, previous = MapWriter._replica, dict[tuple[str, int], bool]()
 
     async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
         key, coherent = (pcs.metadata.uid, index), update.coherent(pcs)
@@ -80,6 +80,6 @@ def _joining_starts_over() -> None:
             components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
             await self._write(pcs, index, stored, first(components, generation, self._epochs(pcs, index)))
             return None
-        return await right(self, pcs, index)
+        return await original(self, pcs, index)
 
     replace(MapWriter, "_replica", replica)

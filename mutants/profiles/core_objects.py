@@ -50,10 +50,10 @@ Manifest = children.Manifest
 
 def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> None:
     """Apply `change` to each manifest that the function returns."""
-    right = getattr(module, name)
+    original = getattr(module, name)
 
     def spoilt(*arguments: Any, **named: Any) -> Manifest:
-        manifest: Manifest = right(*arguments, **named)
+        manifest: Manifest = original(*arguments, **named)
         change(manifest)
         return manifest
 
@@ -62,22 +62,22 @@ def _changed(module: Any, name: str, change: Callable[[Manifest], object]) -> No
 
 def _restated(**wrong: Any) -> None:
     """Set these fields in every status of a clique."""
-    right = statuses.clique_status
-    replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(right(*args), **wrong))
+    original = statuses.clique_status
+    replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(original(*args), **wrong))
 
 
 @mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-036")
 def finalizer_late() -> None:
     """Create cliques without their finalizer, and add it later."""
     _changed(children, "_clique", lambda manifest: manifest["metadata"].pop("finalizers"))
-    right = CliqueReconciler.reconcile
+    original = CliqueReconciler.reconcile
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
         if clique is not None and clique.metadata.deletion_timestamp is None and not clique.metadata.finalizers:
             body = {"metadata": {"finalizers": [labels.CLIQUE_FINALIZER]}}
             await self._writer.patch(self._cache.cliques, clique, body)
-        return await right(self, key)
+        return await original(self, key)
 
     replace(CliqueReconciler, "reconcile", reconcile)
 
@@ -96,13 +96,13 @@ def _always_published() -> None:
 @mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
 def make_services_on_demand() -> None:
     """Do not default headlessServiceConfig, and make the Services of sets without it ordinary ones."""
-    defaulted, right = defaults._zero, children.service
+    defaulted, original = defaults._zero, children.service
 
     def zero(root: str, within: dict[str, Any], field: str, *value: Any) -> Iterator[Any]:
         yield from () if field == "headlessServiceConfig" else defaulted(root, within, field, *value)
 
     def service(pcs: PodCliqueSet, index: int) -> Manifest:
-        manifest = right(pcs, index)
+        manifest = original(pcs, index)
         if pcs.spec.template.headless_service_config is None:
             manifest["spec"].pop("clusterIP")
             manifest["spec"]["ports"] = [{"port": 80}]
@@ -120,10 +120,10 @@ def _group_unannotated() -> None:
 
 @mutant("pods-numbered", "operator", "names pods after their index", "CORE-007")
 def _pods_numbered() -> None:
-    right = pods.PodBuilder.pod
+    original = pods.PodBuilder.pod
 
     def pod(self: pods.PodBuilder, index: int, gang: str) -> Manifest:
-        manifest = right(self, index, gang)
+        manifest = original(self, index, gang)
         manifest["metadata"]["name"] = f"{manifest['metadata'].pop('generateName')}{index}"
         return manifest
 
@@ -188,10 +188,10 @@ def reasons_of_its_own() -> None:
 
 @mutant("gated-for-ever", "operator", "never lowers the number of pods with a gate in a status", "CORE-018")
 def _gated_for_ever() -> None:
-    right, highest = statuses.clique_status, Counter[str]()
+    original, highest = statuses.clique_status, Counter[str]()
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
-        status = right(clique, members, *rest)
+        status = original(clique, members, *rest)
         # Statuses are not written on every change, so values that were never written count too.
         gated = highest[clique.metadata.uid] = max(status.schedule_gated_replicas, highest[clique.metadata.uid])
         return msgspec.structs.replace(status, schedule_gated_replicas=gated)
@@ -201,10 +201,10 @@ def _gated_for_ever() -> None:
 
 @mutant("restart-forgets", "operator", "after a restart, replaces pods only once they are gone", "CORE-039")
 def _restart_forgets() -> None:
-    right, served = pods.difference, set[str]()
+    original, served = pods.difference, set[str]()
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        result = right(shares, members, *rest)
+        result = original(shares, members, *rest)
         if result.missing and members and owner_of(members) not in served and any(pod.terminating for pod in members):
             return PodDifference(result.surplus, [])
         if result.missing:
@@ -226,17 +226,17 @@ def _gated_uncounted() -> None:
 
 @mutant("shortage-unreported", "operator", "reports any number of scheduled pods as sufficient", "CORE-027")
 def _shortage_unreported() -> None:
-    right = statuses._scheduled_condition
+    original = statuses._scheduled_condition
     replace(
         statuses,
         "_scheduled_condition",
-        lambda scheduled, minimum, *rest: right(max(scheduled, minimum), minimum, *rest),
+        lambda scheduled, minimum, *rest: original(max(scheduled, minimum), minimum, *rest),
     )
 
 
 @mutant("unreported-is-sound", "operator", "treats a clique without a status as sound", "CORE-028")
 def _unreported_is_sound() -> None:
-    right = statuses.group_status
+    original = statuses.group_status
     sound = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
 
     def group_status(group: Any, pcs: Any, clique: Callable[[str], PodClique | None], now: str) -> Any:
@@ -247,7 +247,7 @@ def _unreported_is_sound() -> None:
             status = msgspec.structs.replace(PodCliqueStatus(), conditions=[sound])
             return msgspec.structs.replace(member, status=status)
 
-        return right(group, pcs, trusting, now)
+        return original(group, pcs, trusting, now)
 
     replace(statuses, "group_status", group_status)
 
@@ -259,10 +259,10 @@ def _hash_unreported() -> None:
 
 @mutant("status-rewritten-at-rest", "operator", "rewrites the status of a clique after a while", "INV-007")
 def _status_rewritten_at_rest() -> None:
-    right = CliqueReconciler.reconcile_status
+    original = CliqueReconciler.reconcile_status
 
     async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
-        wait = await right(self, key)
+        wait = await original(self, key)
         clique = self._cache.cliques.get(*key)
         if wait is not None or clique is None or clique.status is None:
             return wait
@@ -298,12 +298,12 @@ def _incomplete_unreported() -> None:
 
 @mutant("conditions-overwritten", "operator", "drops foreign conditions when it writes its own", "GANG-022")
 def _conditions_overwritten() -> None:
-    right = GangReconciler._write
+    original = GangReconciler._write
 
     async def write(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
         operator_conditions = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
         status = gang.status and msgspec.structs.replace(gang.status, conditions=operator_conditions)
-        await right(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
+        await original(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
 
     replace(GangReconciler, "_write", write)
 
@@ -333,10 +333,10 @@ def gates_wait_for_ready() -> None:
         clique = self.cliques.get(namespace, name)
         return sum(pod.ready for pod in self.pods_of(clique)) if clique is not None else 0
 
-    right = Operator._on_pod
+    original = Operator._on_pod
 
     def on_pod(self: Operator, kind: str, old: Pod | None, item: Pod) -> None:
-        right(self, kind, old, item)
+        original(self, kind, old, item)
         if item.ready and (old is None or not old.ready):
             self._wake_dependents(item, item.metadata.label(labels.PODGANG))
 
@@ -361,10 +361,10 @@ def _gates_wait_for_extras() -> None:
 
 @mutant("gangs-first", "operator", "creates the gangs of a replica before its cliques", "RES-014")
 def _gangs_first() -> None:
-    right = SetReconciler._writes
+    original = SetReconciler._writes
 
     def writes(self: SetReconciler, *arguments: Any) -> Iterator[Any]:
-        return iter(list(right(self, *arguments))[::-1])
+        return iter(list(original(self, *arguments))[::-1])
 
     replace(SetReconciler, "_writes", writes)
 
@@ -382,21 +382,21 @@ def _template_unfollowed() -> None:
 
 @mutant("gangs-kept", "operator", "never deletes a gang", "RES-034")
 def _gangs_kept() -> None:
-    right = Writer.delete
+    original = Writer.delete
 
     async def delete(self: Writer, informer: Any, item: Any) -> None:
         if informer.resource.kind != "PodGang":
-            await right(self, informer, item)
+            await original(self, informer, item)
 
     replace(Writer, "delete", delete)
 
 
 @mutant("host-names-cut", "operator", "truncates hostnames to 45 characters", "RES-053")
 def _host_names_cut() -> None:
-    right = pods.PodBuilder.pod
+    original = pods.PodBuilder.pod
 
     def pod(self: pods.PodBuilder, index: int, gang: str) -> Manifest:
-        manifest = right(self, index, gang)
+        manifest = original(self, index, gang)
         manifest["spec"]["hostname"] = manifest["spec"]["hostname"][:45].rstrip("-")
         return manifest
 
@@ -407,10 +407,10 @@ def _host_names_cut() -> None:
     "unconstrained-unreported", "operator", "reports no topology condition if no constraint names a binding", "RES-066"
 )
 def _unconstrained_unreported() -> None:
-    right = topology.condition
+    original = topology.condition
 
     def condition(pcs: Any, binding: Any, now: str) -> Any:
-        return right(pcs, binding, now) if any(topology.constraints(pcs)) else None
+        return original(pcs, binding, now) if any(topology.constraints(pcs)) else None
 
     replace(topology, "condition", condition)
 
@@ -427,10 +427,12 @@ def _group_replica_unnamed() -> None:
         "pod",
         lambda manifest: manifest["metadata"]["labels"].pop(labels.SCALING_GROUP_REPLICA_INDEX, None),
     )
-    right = template_drift.marks
+    original = template_drift.marks
 
     def marks(current: Object, tags: Mapping[str, str | None]) -> Manifest:
-        return right(current, {key: value for key, value in tags.items() if key != labels.SCALING_GROUP_REPLICA_INDEX})
+        return original(
+            current, {key: value for key, value in tags.items() if key != labels.SCALING_GROUP_REPLICA_INDEX}
+        )
 
     replace(template_drift, "marks", marks)
 
@@ -471,23 +473,23 @@ def _clique_disowned() -> None:
 
 def never_adopt(kind: str) -> None:
     """Never adopt orphans of this kind."""
-    right = Adoption._adopt
+    original = Adoption._adopt
 
     async def adopt(self: Adoption, owner: Any, reference: Manifest, informers: Iterable[Any]) -> None:
-        await right(self, owner, reference, [informer for informer in informers if informer.resource.kind != kind])
+        await original(self, owner, reference, [informer for informer in informers if informer.resource.kind != kind])
 
     replace(Adoption, "_adopt", adopt)
 
 
 @mutant("initialized-ignored", "operator", "removes gates as soon as the gang references the pods", "INV-005")
 def _initialized_ignored() -> None:
-    right, write = gates.removable, GangReconciler._write
+    original, write = gates.removable, GangReconciler._write
 
     def removable(clique: Any, members: Any, gang: Any, *rest: Any) -> list[Pod]:
         if gang is not None:
             status = msgspec.structs.replace(gang.status or PodGangStatus(), conditions=[_INITIALIZED])
             gang = msgspec.structs.replace(gang, status=status)
-        return right(clique, members, gang, *rest)
+        return original(clique, members, gang, *rest)
 
     async def write_late(self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
         await asyncio.sleep(1)
@@ -502,7 +504,7 @@ _INITIALIZED = gangs.initialized_condition(True, "")
 
 @mutant("deletes-by-prefix", "operator", "deletes all cliques whose names start with that of a deleted set", "LIFE-004")
 def _deletes_by_prefix() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -510,6 +512,6 @@ def _deletes_by_prefix() -> None:
             for clique in list(self._cache.cliques):
                 if clique.metadata.namespace == key[0] and clique.metadata.name.startswith(f"{key[1]}-"):
                     await self._writer.delete(self._cache.cliques, clique)
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)

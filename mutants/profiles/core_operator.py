@@ -47,11 +47,11 @@ def _base_gang_ignored() -> None:
     "GANG-007",
 )
 def _added_gang_does_not_wait() -> None:
-    right = CliqueReconciler._awaited
+    original = CliqueReconciler._awaited
 
     def awaited(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
         added = place.placement.gangs[name].entry.role is Role.SCALE_OUT
-        return [] if added else right(self, place, name)
+        return [] if added else original(self, place, name)
 
     replace(CliqueReconciler, "_awaited", awaited)
 
@@ -63,22 +63,22 @@ def _gate_kept() -> None:
 
 @mutant("extras-stay-gated", "operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
 def _extras_stay_gated() -> None:
-    right = gates.removable
+    original = gates.removable
 
     def removable(of_clique: Any, clique: str, gang: Any, *rest: Any) -> list[Any]:
         least = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
         open_pods = sum(not pod.gated for pod in of_clique)
-        return right(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
+        return original(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
 
     replace(gates, "removable", removable)
 
 
 @mutant("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
 def _pods_without_gate() -> None:
-    right = pods.PodBuilder.pod
+    original = pods.PodBuilder.pod
 
     def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
-        manifest = right(self, index, gang)
+        manifest = original(self, index, gang)
         return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "schedulingGates"}}
 
     replace(pods.PodBuilder, "pod", pod)
@@ -86,10 +86,10 @@ def _pods_without_gate() -> None:
 
 @mutant("base-gang-misnamed", "operator", "names base gangs after what they are", "CORE-032")
 def _base_gang_misnamed() -> None:
-    right = lines._name_by_index
+    original = lines._name_by_index
 
     def name_by_index(replica: str, gangs: Layout, gang: EntryGang) -> str:
-        return f"{replica}-base" if gang.entry.anchor else right(replica, gangs, gang)
+        return f"{replica}-base" if gang.entry.anchor else original(replica, gangs, gang)
 
     replace(lines, "_name_by_index", name_by_index)
 
@@ -106,10 +106,10 @@ def _service_misnamed() -> None:
 
 @mutant("part-of-missing", "operator", "omits the part-of label of services", "CORE-002")
 def _part_of_missing() -> None:
-    right = children.service
+    original = children.service
 
     def service(pcs: Any, index: int) -> children.Manifest:
-        manifest = right(pcs, index)
+        manifest = original(pcs, index)
         del manifest["metadata"]["labels"][labels.PART_OF]
         return manifest
 
@@ -118,10 +118,10 @@ def _part_of_missing() -> None:
 
 @mutant("service-orphaned", "operator", "creates services without an owner", "CORE-045", "LIFE-002")
 def _service_orphaned() -> None:
-    right = children.service
+    original = children.service
 
     def service(pcs: Any, index: int) -> children.Manifest:
-        manifest = right(pcs, index)
+        manifest = original(pcs, index)
         del manifest["metadata"]["ownerReferences"]
         return manifest
 
@@ -131,10 +131,10 @@ def _service_orphaned() -> None:
 
 @mutant("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
 def _group_without_finalizer() -> None:
-    right = children.scaling_group
+    original = children.scaling_group
 
     def scaling_group(*arguments: Any) -> children.Manifest:
-        manifest = right(*arguments)
+        manifest = original(*arguments)
         del manifest["metadata"]["finalizers"]
         return manifest
 
@@ -143,20 +143,20 @@ def _group_without_finalizer() -> None:
 
 @mutant("environment-incomplete", "operator", "omits GROVE_PCLQ_NAME from pods", "CORE-008")
 def _environment_incomplete() -> None:
-    right = children.with_environment
+    original = children.with_environment
 
     def with_environment(spec: children.Manifest, environment: list[children.Manifest]) -> children.Manifest:
-        return right(spec, [variable for variable in environment if variable["name"] != "GROVE_PCLQ_NAME"])
+        return original(spec, [variable for variable in environment if variable["name"] != "GROVE_PCLQ_NAME"])
 
     replace(pods, "with_environment", with_environment)
 
 
 @mutant("environment-last", "operator", "appends its variables after those of the template", "CORE-009")
 def _environment_last() -> None:
-    right = children.with_environment
+    original = children.with_environment
 
     def with_environment(spec: children.Manifest, environment: list[children.Manifest]) -> children.Manifest:
-        result = right(spec, environment)
+        result = original(spec, environment)
         added = len(environment)
         for container in result["containers"]:
             container["env"] = container["env"][added:] + container["env"][:added]
@@ -167,7 +167,7 @@ def _environment_last() -> None:
 
 @mutant("minimum-is-replicas", "operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
 def _minimum_is_replicas() -> None:
-    right = gangs.planned
+    original = gangs.planned
 
     def planned(pcs: Any, *rest: Any) -> list[gangs.PlannedGang]:
         all_of = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
@@ -179,7 +179,7 @@ def _minimum_is_replicas() -> None:
                     for clique in gang.minimums
                 },
             )
-            for gang in right(pcs, *rest)
+            for gang in original(pcs, *rest)
         ]
 
     replace(gangs, "planned", planned)
@@ -187,10 +187,10 @@ def _minimum_is_replicas() -> None:
 
 @mutant("references-of-others", "operator", "lists all pods of a gang in its first group", "GANG-002")
 def _references_of_others() -> None:
-    right = gangs.filled
+    original = gangs.filled
 
     def filled(*arguments: Any) -> list[Any]:
-        groups = right(*arguments)
+        groups = original(*arguments)
         if not all(group.pod_references for group in groups):
             return groups
         every = [reference for group in groups for reference in group.pod_references]
@@ -206,43 +206,43 @@ def _never_initialized() -> None:
 
 @mutant("never-available", "operator", "never reports a replica as available", "CORE-010")
 def _never_available() -> None:
-    right = statuses.set_status
+    original = statuses.set_status
 
     def set_status(*arguments: Any) -> Any:
-        return msgspec.structs.replace(right(*arguments), available_replicas=0)
+        return msgspec.structs.replace(original(*arguments), available_replicas=0)
 
     replace(statuses, "set_status", set_status)
 
 
 @mutant("ready-uncounted", "operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
 def _ready_uncounted() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(*arguments: Any) -> Any:
-        return msgspec.structs.replace(right(*arguments), ready_replicas=0)
+        return msgspec.structs.replace(original(*arguments), ready_replicas=0)
 
     replace(statuses, "clique_status", clique_status)
 
 
 @mutant("finalizer-kept", "operator", "never removes the finalizer of a deleted set", "LIFE-001")
 def _finalizer_kept() -> None:
-    right = Writer.remove_finalizer
+    original = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Any, item: Any, finalizer: str) -> None:
         if finalizer != labels.SET_FINALIZER:
-            await right(self, informer, item, finalizer)
+            await original(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
 @mutant("works-on-after-deletion", "operator", "creates a service for a set that is being deleted", "LIFE-003")
 def _works_on_after_deletion() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             await self._writer.create(self._cache.services, children.service(pcs, pcs.spec.replicas + 1))
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)

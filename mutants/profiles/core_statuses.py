@@ -23,12 +23,12 @@ from reference_impl.plan import conditions, gangs, part_errors, pods, reconcile_
 
 @mutant("binding-ignored", "operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
 def _binding_ignored() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
         silent = [pod for pod in pods if pod.scheduled and not pod.status.container_statuses]
         hidden = [msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="")) for pod in silent]
-        return right(clique, [pod for pod in pods if pod not in silent] + hidden, *rest)
+        return original(clique, [pod for pod in pods if pod not in silent] + hidden, *rest)
 
     replace(statuses, "clique_status", clique_status)
 
@@ -78,11 +78,11 @@ def count_ready_pods_only() -> None:
 
 @mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-039")
 def _terminating_counted() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
         leaving = sum(pod.terminating and pod.ready for pod in pods)
-        status = right(clique, pods, *rest)
+        status = original(clique, pods, *rest)
         return msgspec.structs.replace(status, ready_replicas=status.ready_replicas + leaving)
 
     replace(statuses, "clique_status", clique_status)
@@ -107,13 +107,13 @@ def _transition_always() -> None:
 
 @mutant("transition-never", "operator", "never updates the transition time of a condition", "CORE-019")
 def _transition_never() -> None:
-    right = conditions.put
+    original = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         stored = conditions.find(old, new.type)
         if stored is not None:
             new = msgspec.structs.replace(new, last_transition_time=stored.last_transition_time)
-        return [new if c.type == new.type else c for c in right(old, new)]
+        return [new if c.type == new.type else c for c in original(old, new)]
 
     replace(conditions, "put", put)
 
@@ -127,10 +127,10 @@ def _unready_replica_available() -> None:
 
 @mutant("group-always-sound", "operator", "never reports a breach of a scaling group", "CORE-021")
 def _group_always_sound() -> None:
-    right = statuses.group_status
+    original = statuses.group_status
 
     def group_status(group: Any, *rest: Any) -> Any:
-        status = right(group, *rest)
+        status = original(group, *rest)
         sound = [
             msgspec.structs.replace(c, status="False") if c.type == termination.BREACHED else c
             for c in status.conditions or ()
@@ -159,10 +159,10 @@ def _loss_unreported() -> None:
 
 @mutant("status-rewritten", "operator", "writes the status of a clique again and again", "CORE-024")
 def _status_rewritten() -> None:
-    right = CliqueReconciler.reconcile_status
+    original = CliqueReconciler.reconcile_status
 
     async def reconcile_status(self: CliqueReconciler, key: Key) -> float | None:
-        wait = await right(self, key)
+        wait = await original(self, key)
         if wait is None and (clique := self._cache.cliques.get(*key)) is not None and clique.status is not None:
             tick = {"status": {"observedGeneration": int(time.time())}}
             await self._writer.patch(self._cache.cliques, clique, tick, status=True)
@@ -183,10 +183,10 @@ def _errors_unreported() -> None:
 @mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-040")
 def errors_forever() -> None:
     """Never clear lastErrors."""
-    right = reconcile_error.last_errors
+    original = reconcile_error.last_errors
 
     def last_errors(old: Any, problems: Any, now: str) -> Any:
-        return right(old, problems, now) if problems else old
+        return original(old, problems, now) if problems else old
 
     replace(written_errors, "last_errors", last_errors)
 
@@ -206,30 +206,30 @@ def _errors_of_cliques_remembered() -> None:
     last_errors: dict[str, list[Any]] = {}
 
     def of_set(pcs: Any, parts: Any) -> list[Any]:
-        last_errors[pcs.metadata.uid] = right(pcs, parts) or last_errors.get(pcs.metadata.uid, [])
+        last_errors[pcs.metadata.uid] = original(pcs, parts) or last_errors.get(pcs.metadata.uid, [])
         return last_errors[pcs.metadata.uid]
 
-    right = part_errors.of_set
+    original = part_errors.of_set
     replace(part_errors, "of_set", of_set)
 
 
 @mutant("errors-without-events", "operator", "emits no events about refused pods", "CORE-047")
 def _errors_without_events() -> None:
-    right = Writer.warn
+    original = Writer.warn
 
     async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
         if reason != written_errors.EVENT:
-            await right(self, resource, item, reason, note)
+            await original(self, resource, item, reason, note)
 
     replace(Writer, "warn", warn)
 
 
 @mutant("an-event-for-each-refusal", "operator", "posts an event whenever a pod is refused", "CORE-048")
 def _an_event_for_each_refusal() -> None:
-    right = LastErrors.refused
+    original = LastErrors.refused
 
     async def refused(self: LastErrors, key: Key, code: str, error: Any, message: str = "") -> None:
-        await right(self, key, code, error, message)
+        await original(self, key, code, error, message)
         if (item := self._informer.get(*key)) is not None:
             await self._writer.warn(self._informer.resource, item, written_errors.EVENT, message)
 
@@ -244,10 +244,10 @@ def _hot_retries() -> None:
 
 @mutant("references-kept", "operator", "never changes the references of an initialized gang", "GANG-009")
 def _references_kept() -> None:
-    right = gangs.filled
+    original = gangs.filled
 
     def filled(gang: Any, *rest: Any) -> Any:
-        return gang.spec.podgroups if gangs.initialized(gang) else right(gang, *rest)
+        return gang.spec.podgroups if gangs.initialized(gang) else original(gang, *rest)
 
     replace(gangs, "filled", filled)
 

@@ -28,12 +28,12 @@ from reference_impl.scheduler.search import Budget
 
 @mutant("hopeless-group-skipped", "gang-scheduler", "skips a group none of whose pods fits anywhere", "SCHED-007")
 def _hopeless_group_skipped() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         hopeful = [(i, pods) for i, pods in gang.lacking if capacity.shape(pods[0]).total]
         if len(hopeful) == len(gang.lacking):
-            return right(gang, capacity, result, budget)
+            return original(gang, capacity, result, budget)
         if (placement := place(gang, hopeful, capacity, budget)) is not None:
             cycle.bind(gang, placement, capacity, result)
         return placement is not None
@@ -48,7 +48,7 @@ def _hopeless_group_skipped() -> None:
     "SCHED-008",
 )
 def _groups_by_themselves() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         mark = capacity.mark()
@@ -56,7 +56,7 @@ def _groups_by_themselves() -> None:
             placement_of_group = place(gang, [(index, pods)], capacity, budget)
             capacity.undo(mark)
             if placement_of_group is None:
-                return right(gang, capacity, result, budget)
+                return original(gang, capacity, result, budget)
         for index, pods in gang.lacking:
             for pod in pods:
                 if (placement := place(gang, [(index, [pod])], capacity, budget)) is not None:
@@ -78,15 +78,15 @@ _on_a_cluster("node-overbooked", "capacity-overbooked", "INV-010")
 
 @mutant("labels-late", "operator", "creates all pods of a clique but the first without gate and labels", "GANG-005")
 def _labels_late() -> None:
-    right = Writer.create
+    original = Writer.create
 
     async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
         meta = manifest["metadata"]
         if manifest["kind"] != "Pod" or meta["labels"].get(labels.POD_INDEX) == "0":
-            return await right(self, informer, manifest)
+            return await original(self, informer, manifest)
         name = f"{meta['generateName']}{uuid.uuid4().hex[:5]}"
         spec = {key: value for key, value in manifest["spec"].items() if key != "schedulingGates"}
-        await right(self, informer, {**manifest, "metadata": {**meta, "name": name, "labels": {}}, "spec": spec})
+        await original(self, informer, {**manifest, "metadata": {**meta, "name": name, "labels": {}}, "spec": spec})
         await self._client.patch(PODS, meta["namespace"], name, {"metadata": {"labels": meta["labels"]}})
 
     replace(Writer, "create", create)
@@ -140,7 +140,7 @@ def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
 )
 def initialize_anew() -> None:
     """Report Initialized=False, and then True again, when the references of an initialized gang change."""
-    right = GangReconciler.reconcile
+    original = GangReconciler.reconcile
 
     async def reconcile(self: GangReconciler, key: Key) -> float | None:
         gang = self._cache.gangs.get(*key)
@@ -149,6 +149,6 @@ def initialize_anew() -> None:
             members = self._members(gang, pcs)
             if gangs.initialized(gang) and gangs.filled(gang, None, members) != gang.spec.podgroups:
                 await self._write(gang, is_complete=False)
-        return await right(self, key)
+        return await original(self, key)
 
     replace(GangReconciler, "reconcile", reconcile)

@@ -33,10 +33,10 @@ def _map_misnamed() -> None:
 
 @mutant("map-of-the-first-replica", "operator", "gives every PodGangMap the index of the first replica", "MAP-001")
 def _map_of_the_first_replica() -> None:
-    right = maps.manifest
+    original = maps.manifest
 
     def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
-        body = right(pcs, index, stored)
+        body = original(pcs, index, stored)
         return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
     replace(maps, "manifest", manifest)
@@ -77,10 +77,10 @@ def _gangs_without_their_group() -> None:
 
 @mutant("gangs-without-their-last-clique", "operator", "creates gangs without their last PodClique", "MAP-003")
 def _gangs_without_their_last_clique() -> None:
-    right = gangs._planned
+    original = gangs._planned
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> gangs.PlannedGang:
-        result = right(pcs, *rest, **named)
+        result = original(pcs, *rest, **named)
         fewer = dict(list(result.minimums.items())[:-1])
         return dataclasses.replace(result, minimums=fewer) if fewer and not rest[2].entry.anchor else result
 
@@ -89,10 +89,10 @@ def _gangs_without_their_last_clique() -> None:
 
 @mutant("ready-pods-join-the-anchor", "operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
 def _ready_pods_join_the_anchor() -> None:
-    right = CliqueReconciler._relabel
+    original = CliqueReconciler._relabel
 
     async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
-        await right(self, place)
+        await original(self, place)
         anchor = next(iter(place.placement.gangs))
         for pod in self._cache.pods_of(place.clique):
             if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) != anchor:
@@ -109,8 +109,8 @@ def _ready_pods_join_the_anchor() -> None:
 
 
 def _without(key: str) -> None:
-    right = lines._labels_by_epoch
-    replace(lines, "_labels_by_epoch", lambda entry: {k: v for k, v in right(entry).items() if k != key})
+    original = lines._labels_by_epoch
+    replace(lines, "_labels_by_epoch", lambda entry: {k: v for k, v in original(entry).items() if k != key})
 
 
 @mutant("gangs-without-generation", "operator", "does not label gangs with their generation", "MAP-005")
@@ -125,18 +125,18 @@ def _gangs_without_role() -> None:
 
 @mutant("base-gang-still-named", "operator", "lets pods of further replicas name the gang they wait for", "MAP-006")
 def _base_gang_still_named() -> None:
-    right = children.gang_labels
+    original = children.gang_labels
 
     def gang_labels(placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
         awaited = placement.awaited(gang)
-        return {**right(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
+        return {**original(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
 
     replace(children, "gang_labels", gang_labels)
 
 
 @mutant("anchor-keeps-its-count", "operator", "does not change the Anchor of a scaled clique", "MAP-007", "MAP-010")
 def _anchor_keeps_its_count() -> None:
-    right = Layouts.components
+    original = Layouts.components
 
     def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
         declared = {component.name: component.spec.replicas for component in children.standalone_templates(pcs)}
@@ -144,7 +144,7 @@ def _anchor_keeps_its_count() -> None:
             dataclasses.replace(component, replicas=declared[component.key.name])
             if component.key.kind is Kind.CLIQUE
             else component
-            for component in right(self, pcs, index)
+            for component in original(self, pcs, index)
         ]
 
     replace(Layouts, "components", components)
@@ -152,10 +152,10 @@ def _anchor_keeps_its_count() -> None:
 
 @mutant("added-replicas-return-to-the-tail", "operator", "adds replicas of groups to the Tail entry", "MAP-011")
 def _added_replicas_return_to_the_tail() -> None:
-    right = _Fitting.for_scale_out
+    original = _Fitting.for_scale_out
 
     def for_scale_out(self: _Fitting) -> str:
-        place = right(self)
+        place = original(self)
         return next((entry.key for entry in self.entries.values() if entry.role is Role.TAIL), place)
 
     replace(_Fitting, "for_scale_out", for_scale_out)
@@ -187,10 +187,10 @@ def _maps_outlive_their_replica() -> None:
 
 @mutant("empty-maps-stay-empty", "operator", "never fills a PodGangMap that holds nothing", "MAP-015", "MAP-023")
 def _empty_maps_stay_empty() -> None:
-    right = MapWriter.whole
+    original = MapWriter.whole
 
     def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
-        return right(self, pcs, index, stored, generation) if stored.layout else ()
+        return original(self, pcs, index, stored, generation) if stored.layout else ()
 
     replace(MapWriter, "whole", whole)
 
@@ -233,10 +233,10 @@ def _keep_dependencies() -> None:
 
 @mutant("first-replica-has-no-gang", "operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
 def _first_replica_has_no_gang() -> None:
-    right = Placement.gang_of
+    original = Placement.gang_of
 
     def gang_of(self: Placement, group: str, index: int) -> str | None:
-        gang = right(self, group, index)
+        gang = original(self, group, index)
         added = gang is not None and self.gangs[gang].entry.role is Role.SCALE_OUT
         return None if added and index == 0 else gang
 
@@ -250,23 +250,23 @@ def _rebuilt_with_new_epochs() -> None:
 
 @mutant("rebuilt-from-the-template", "operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
 def _rebuilt_from_the_template() -> None:
-    right = adoption.adopted
+    original = adoption.adopted
 
     def adopted(
         live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs
     ) -> Layout:
         declared = [dataclasses.replace(component, replicas=min(component.replicas, 2)) for component in components]
-        return right(live, declared, observed, generation, epochs)
+        return original(live, declared, observed, generation, epochs)
 
     replace(control, "adopted", adopted)
 
 
 @mutant("rebuilt-by-index", "operator", "forgets the gangs of further replicas when it rebuilds a map", "MAP-022")
 def _rebuilt_by_index() -> None:
-    right = adoption.live_layout
+    original = adoption.live_layout
 
     def live_layout(live: Iterable[PodGang], observed: Observed, named: adoption.Named | None = None) -> Layout:
-        layout = right(live, observed, named)
+        layout = original(live, observed, named)
         return tuple(
             dataclasses.replace(entry, key=str(int(entry.key) + 1), role=Role.TAIL)
             if entry.role is Role.SCALE_OUT and entry.groups
@@ -290,7 +290,7 @@ def _rebuilt_by_index() -> None:
 
 @mutant("index-in-two-gangs", "operator", "does not see that two entries hold one replica", "MAP-024")
 def _index_in_two_gangs() -> None:
-    right = fitting.violations
+    original = fitting.violations
 
     def violations(layout: Layout, components: Sequence[Component]) -> list[str]:
         seen_indices: set[tuple[str, int]] = set()
@@ -303,7 +303,7 @@ def _index_in_two_gangs() -> None:
             entries.append(
                 dataclasses.replace(entry, groups={group: indices for group, indices in own_indices.items() if indices})
             )
-        return right(tuple(entries), components)
+        return original(tuple(entries), components)
 
     replace(fitting, "violations", violations)
 
@@ -315,10 +315,10 @@ def _unknown_dependencies_stay() -> None:
 
 @mutant("replacements-in-the-anchor", "operator", "puts the replacements of lost pods into the Anchor", "MAP-030")
 def _replacements_in_the_anchor() -> None:
-    right = CliqueReconciler._manifests
+    original = CliqueReconciler._manifests
 
     def manifests(self: CliqueReconciler, place: CliqueContext, missing: list[tuple[int, str]]) -> list[dict[str, Any]]:
-        created = right(self, place, missing)
+        created = original(self, place, missing)
         if place.clique.status is not None and place.clique.status.ready_replicas:
             for pod in created:
                 pod["metadata"]["labels"][labels.PODGANG] = next(iter(place.placement.gangs))
@@ -337,11 +337,11 @@ def _label_not_restored() -> None:
 
 @mutant("unlabeled-pods-kept", "operator", "leaves pods alone that have lost the label with their gang", "MAP-031")
 def _unlabeled_pods_kept() -> None:
-    right = CliqueReconciler._balance
+    original = CliqueReconciler._balance
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         if all(pod.metadata.label(labels.PODGANG) for pod in self._cache.pods_of(place.clique)):
-            await right(self, place)
+            await original(self, place)
 
     _label_not_restored()
     replace(CliqueReconciler, "_balance", balance)
@@ -380,11 +380,11 @@ def _entries_keep_their_generation() -> None:
 @mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
 def keep_generations_of_gangs() -> None:
     """Keep the generation hash that a gang's labels had at its creation."""
-    right = gangs.drift
+    original = gangs.drift
 
     def drift(pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any) -> dict[str, Any]:
         generation = current.metadata.label(labels.GENERATION_HASH)
-        return right(
+        return original(
             pcs, gang, current, {**tags, **({labels.GENERATION_HASH: generation} if generation else {})}, *rest
         )
 
@@ -393,10 +393,10 @@ def keep_generations_of_gangs() -> None:
 
 @mutant("second-scale-out", "operator", "adds a ScaleOut that depends on nothing known in each update", "MAP-043")
 def _second_scale_out() -> None:
-    right = MapWriter.whole
+    original = MapWriter.whole
 
     def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
-        layout = right(self, pcs, index, stored, generation)
+        layout = original(self, pcs, index, stored, generation)
         old = any(entry.generation != generation for entry in layout)
         if not old or update_progress.of_set(pcs) is None:
             return layout
@@ -410,12 +410,12 @@ def _second_scale_out() -> None:
 
 @mutant("counts-stand-still-after-on-delete", "operator", "no longer follows replicas after OnDelete", "MAP-043")
 def _counts_stand_still_after_on_delete() -> None:
-    right = MapWriter.whole
+    original = MapWriter.whole
 
     def whole(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str) -> Layout:
         on_delete = pcs.spec.update_strategy is not None and str(pcs.spec.update_strategy.type) == "OnDelete"
         if on_delete and update_progress.of_set(pcs) is not None:
             return stored.layout
-        return right(self, pcs, index, stored, generation)
+        return original(self, pcs, index, stored, generation)
 
     replace(MapWriter, "whole", whole)

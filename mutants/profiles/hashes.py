@@ -105,13 +105,13 @@ def _without_sidecars() -> None:
 
 def _templates_without(part: str) -> None:
     """Omit one input from the hashes of templates: `labels`, `annotations` or `priority`."""
-    right = Template.of.__func__  # type: ignore[attr-defined]
+    original = Template.of.__func__  # type: ignore[attr-defined]
 
     def of(
         cls: type[Template], name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None
     ) -> Template:
         given = {"labels": labels, "annotations": annotations, "priority": priority, part: None}
-        template: Template = right(cls, name, given["labels"], given["annotations"], spec, given["priority"])
+        template: Template = original(cls, name, given["labels"], given["annotations"], spec, given["priority"])
         return template
 
     replace(Template, "of", classmethod(of))
@@ -135,10 +135,10 @@ def _without_priority() -> None:
 
 
 def _containers_without(field: str) -> None:
-    right = canonical._container
+    original = canonical._container
 
     def container(manifest: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in right(manifest).items() if name != field}
+        return {name: value for name, value in original(manifest).items() if name != field}
 
     replace(canonical, "_container", container)
 
@@ -155,10 +155,10 @@ def _without_args() -> None:
 
 @mutant("hash-of-names-too", "operator", "includes the name of the set in the hash", "TMPL-009")
 def _of_names_too() -> None:
-    right = hashes.known_generation
+    original = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        current_hashes = right(pcs, policy)
+        current_hashes = original(pcs, policy)
         return CurrentHashes(salted(current_hashes.written, pcs.metadata.name), dict)
 
     replace(hashes, "known_generation", known_generation)
@@ -166,20 +166,20 @@ def _of_names_too() -> None:
 
 @mutant("hash-of-replicas-too", "operator", "includes the replicas of a set in its hash", "TMPL-003")
 def _of_replicas_too() -> None:
-    right = hashes.known_generation
+    original = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        return CurrentHashes(salted(right(pcs, policy).written, str(pcs.spec.replicas)), dict)
+        return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.replicas)), dict)
 
     replace(hashes, "known_generation", known_generation)
 
 
 @mutant("hash-of-a-burst", "operator", "gives a set another hash once it was changed five times", "TMPL-002")
 def _of_a_burst() -> None:
-    right = hashes.known_generation
+    original = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        current_hashes = right(pcs, policy)
+        current_hashes = original(pcs, policy)
         return (
             CurrentHashes(salted(current_hashes.written, "often"), dict)
             if (pcs.metadata.generation or 0) > 5
@@ -191,24 +191,26 @@ def _of_a_burst() -> None:
 
 @mutant("hash-of-clique-replicas", "operator", "includes the replicas of a clique in its hash", "TMPL-003")
 def _of_clique_replicas() -> None:
-    right = hashes.known_template
+    original = hashes.known_template
 
     def known_template(
         template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
     ) -> CurrentHashes:
-        return CurrentHashes(salted(right(template, priority_class, policy).written, str(template.spec.replicas)), dict)
+        return CurrentHashes(
+            salted(original(template, priority_class, policy).written, str(template.spec.replicas)), dict
+        )
 
     replace(hashes, "known_template", known_template)
 
 
 @mutant("hash-changes-each-time", "operator", "never gives a template the hash that it had before", "TMPL-008")
 def _each_time_anew() -> None:
-    right, last, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
+    original, last, number = hashes.known_template, dict[str, tuple[str, int]](), itertools.count()
 
     def known_template(
         template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
     ) -> CurrentHashes:
-        written = right(template, priority_class, policy).written
+        written = original(template, priority_class, policy).written
         if last.get(template.name, ("", 0))[0] != written:
             last[template.name] = written, next(number)
         return CurrentHashes(salted(written, str(last[template.name][1])), dict)
@@ -219,10 +221,10 @@ def _each_time_anew() -> None:
 @mutant("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007", "TMPL-012")
 def _of_the_whole_set() -> None:
     generations: dict[str, str] = {}
-    right = hashes.known_generation
+    original = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        current_hashes = right(pcs, policy)
+        current_hashes = original(pcs, policy)
         generations.update({template_key(template): current_hashes.written for template in pcs.spec.template.cliques})
         return current_hashes
 
@@ -239,7 +241,7 @@ def _of_the_whole_set() -> None:
 
 
 def _of_set(wrong_order: bool, names: bool) -> None:
-    right = schemes.of_set
+    original = schemes.of_set
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
         given = list(templates)
@@ -247,7 +249,7 @@ def _of_set(wrong_order: bool, names: bool) -> None:
             given.sort(key=lambda template: template.name)
         if not names:
             given = [changed(template, name="") for template in given]
-        return right(given, scheme, in_order=in_order)
+        return original(given, scheme, in_order=in_order)
 
     replace(schemes, "of_set", of_set)
 
@@ -275,34 +277,34 @@ def _cliques_sorted() -> None:
     "TMPL-015",
 )
 def _order_without_names() -> None:
-    right = schemes.of_set
+    original = schemes.of_set
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
         given = [changed(template, name="") for template in templates] if in_order else list(templates)
-        return right(given, scheme, in_order=in_order)
+        return original(given, scheme, in_order=in_order)
 
     replace(schemes, "of_set", of_set)
 
 
 @mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004", "TMPL-015")
 def _no_order_at_all() -> None:
-    right = schemes.of_set
+    original = schemes.of_set
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        return right(templates, scheme, in_order=False)
+        return original(templates, scheme, in_order=False)
 
     replace(schemes, "of_set", of_set)
 
 
 @mutant("hash-of-its-own", "operator", "hashes templates with another function", "TMPL-010")
 def _of_its_own() -> None:
-    right_template, right_set = schemes.of_template, schemes.of_set
+    original_template, original_set = schemes.of_template, schemes.of_set
 
     def of_template(template: Template, scheme: Scheme) -> str:
-        return salted(right_template(template, scheme), "")
+        return salted(original_template(template, scheme), "")
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        return salted(right_set(templates, scheme, in_order=in_order), "")
+        return salted(original_set(templates, scheme, in_order=in_order), "")
 
     replace(schemes, "of_template", of_template)
     replace(schemes, "of_set", of_set)
@@ -310,10 +312,10 @@ def _of_its_own() -> None:
 
 @mutant("hash-not-for-labels", "operator", "computes generation hashes that are not valid label values", "TMPL-011")
 def _not_for_labels() -> None:
-    right = hashes.known_generation
+    original = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        return CurrentHashes(f"sha256:{right(pcs, policy).written}==", dict)
+        return CurrentHashes(f"sha256:{original(pcs, policy).written}==", dict)
 
     replace(hashes, "known_generation", known_generation)
 

@@ -15,7 +15,7 @@ from reference_impl.runtime import configuration
 
 def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
     """Store quantities as sent: always, or only if nothing has to be defaulted."""
-    right, defaulted = notation.patch, defaults.patch
+    original, defaulted = notation.patch, defaults.patch
     configured = vars(configuration.Hashes)["policy"].fget
     legacy = False
 
@@ -26,13 +26,13 @@ def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
         return policy_in_use
 
     def patch(pcs: Any, stored: Any) -> Iterator[notation.Operation]:
-        yield from right(pcs, stored) if unless_legacy and legacy else ()
+        yield from original(pcs, stored) if unless_legacy and legacy else ()
 
     def whole_patch(pcs: dict[str, Any], stored: Any = None) -> list[notation.Operation]:
         operations = defaulted(pcs, stored)
         spared = unless_legacy and legacy
         complete = bool(pcs["spec"]["template"].get("podCliqueScalingGroups"))
-        nothing_else = len(operations) == len(list(right(pcs, stored)))
+        nothing_else = len(operations) == len(list(original(pcs, stored)))
         return [] if complete and nothing_else and not spared else operations
 
     replace(configuration.Hashes, "policy", property(policy))
@@ -75,5 +75,5 @@ def _as_sent_later_if_complete() -> None:
 
 @mutant("quantities-rewritten", "operator", "rewrites quantities on update as on create", "TMPL-014")
 def _rewritten() -> None:
-    right = notation.patch
-    replace(notation, "patch", lambda pcs, stored: right(pcs, None))
+    original = notation.patch
+    replace(notation, "patch", lambda pcs, stored: original(pcs, None))

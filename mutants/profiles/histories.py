@@ -21,10 +21,10 @@ def _replica(metadata: Manifest) -> int:
 
 def _pods_first(least: int) -> None:
     """From replica index `least` on, create pods without waiting for their gangs, which are created late."""
-    right, create = CliqueReconciler._may_create, Writer.create
+    original, create = CliqueReconciler._may_create, Writer.create
 
     def may_create(self: CliqueReconciler, place: CliqueContext, name: str) -> bool:
-        return place.index >= least or right(self, place, name)
+        return place.index >= least or original(self, place, name)
 
     async def create_late(self: Writer, informer: Any, manifest: Manifest) -> Any:
         if manifest["kind"] == "PodGang" and _replica(manifest["metadata"]) >= least:
@@ -47,10 +47,10 @@ def _new_pods_before_gang() -> None:
 
 @mutant("references-made-up", "operator", "refers to pods by names that they do not have yet", "GANG-023")
 def _references_made_up() -> None:
-    right = gangs.manifest
+    original = gangs.manifest
 
     def manifest(*arguments: Any, **named: Any) -> Manifest:
-        result: Manifest = right(*arguments, **named)
+        result: Manifest = original(*arguments, **named)
         for group in result["spec"]["podgroups"]:
             reference = {"namespace": result["metadata"]["namespace"], "name": f"{group['name']}-first"}
             group["podReferences"] = [reference]

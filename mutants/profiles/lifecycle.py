@@ -25,7 +25,7 @@ from reference_impl.plan.lines import Placement
 
 @mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-011")
 def _foreground_forgotten() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -34,28 +34,28 @@ def _foreground_forgotten() -> None:
                 manifest = children.standalone_clique(pcs, 0, template, self._layouts.line)
                 if self._cache.cliques.get(pcs.metadata.namespace, manifest["metadata"]["name"]) is None:
                     await self._writer.create(self._cache.cliques, manifest)
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
 
 @mutant("foreground-unfinished", "operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
 def _foreground_unfinished() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
     foreground: set[str] = set()
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and "foregroundDeletion" in (pcs.metadata.finalizers or ()):
             foreground.add(pcs.metadata.uid)
-        return None if pcs is not None and pcs.metadata.uid in foreground else await right(self, key)
+        return None if pcs is not None and pcs.metadata.uid in foreground else await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
 
 @mutant("pods-set-free", "operator", "takes owner and labels from the pods of a deleted set, which go on", "LIFE-002")
 def _pods_set_free() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -66,14 +66,14 @@ def _pods_set_free() -> None:
                 if pod is not None:
                     free = {"labels": None, "ownerReferences": None}
                     await self._writer.patch(self._cache.pods, pod, {"metadata": free})
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
 
 @mutant("countdown-first", "operator", "removes a deleted set only once no countdown of its cliques runs", "LIFE-006")
 def _countdown_first() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -87,40 +87,40 @@ def _countdown_first() -> None:
                     and conditions.is_true(reported, termination.BREACHED)
                 ):
                     return 0.5
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
 
 @mutant("name-remembered", "operator", "mistakes a set for an earlier one of its name", "LIFE-007")
 def _name_remembered() -> None:
-    right, first_uids = SetReconciler.reconcile, dict[Key, str]()
+    original, first_uids = SetReconciler.reconcile, dict[Key, str]()
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and first_uids.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
             return None
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
 
 @mutant("hash-awaited-by-name", "operator", "awaits the hash of a set in the next one of its name", "LIFE-007")
 def _hash_awaited_by_name() -> None:
-    right, pause = SetReconciler.reconcile, 5.0
+    original, pause = SetReconciler.reconcile, 5.0
     awaited: dict[Key, tuple[str, float]] = {}
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
-            return await right(self, key)
+            return await original(self, key)
         before = update_progress.generation(pcs)
         written, until = awaited.get(key, (before, 0.0))
         if written != before:
             return pause
         if time.monotonic() >= until:
             awaited.pop(key, None)
-        wait = await right(self, key)
+        wait = await original(self, key)
         after = update_progress.generation(self._cache.sets.get(*key) or pcs)
         if after != before:
             awaited[key] = (after, time.monotonic() + pause)
@@ -131,7 +131,7 @@ def _hash_awaited_by_name() -> None:
 
 @mutant("clique-made-once", "operator", "never recreates a standalone clique", "LIFE-008")
 def _clique_made_once() -> None:
-    right, created = Writer.create, set[tuple[str, str, str]]()
+    original, created = Writer.create, set[tuple[str, str, str]]()
 
     async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
         metadata = manifest["metadata"]
@@ -140,17 +140,17 @@ def _clique_made_once() -> None:
             if one in created:
                 return
             created.add(one)
-        await right(self, informer, manifest)
+        await original(self, informer, manifest)
 
     replace(Writer, "create", create)
 
 
 @mutant("clique-made-empty", "operator", "recreates a deleted clique without pods", "LIFE-008")
 def _clique_made_empty() -> None:
-    right, created = children._clique, set[tuple[str, str]]()
+    original, created = children._clique, set[tuple[str, str]]()
 
     def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **options: Any) -> children.Manifest:
-        manifest = right(pcs, template, name, *rest, **options)
+        manifest = original(pcs, template, name, *rest, **options)
         if (pcs.metadata.uid, name) in created:
             manifest["spec"]["replicas"] = 0
         created.add((pcs.metadata.uid, name))
@@ -161,7 +161,7 @@ def _clique_made_empty() -> None:
 
 @mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-012")
 def _siblings_recreated() -> None:
-    right, complete = GroupReconciler._members, set[tuple[str, str]]()
+    original, complete = GroupReconciler._members, set[tuple[str, str]]()
 
     async def members(
         self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement
@@ -175,20 +175,20 @@ def _siblings_recreated() -> None:
             elif one in complete:
                 complete.discard(one)
                 await together(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
-        await right(self, pcs, group, placement)
+        await original(self, pcs, group, placement)
 
     replace(GroupReconciler, "_members", members)
 
 
 @mutant("group-made-empty", "operator", "creates no cliques for a recreated scaling group", "LIFE-009")
 def _group_made_empty() -> None:
-    right, owners = children.member_cliques, dict[tuple[str, str], str]()
+    original, owners = children.member_cliques, dict[tuple[str, str], str]()
 
     def member_cliques(
         pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any, **options: Any
     ) -> Iterator[children.Manifest]:
         if owners.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
-            yield from right(pcs, group, *rest, **options)
+            yield from original(pcs, group, *rest, **options)
 
     replace(children, "member_cliques", member_cliques)
 

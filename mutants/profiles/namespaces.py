@@ -26,11 +26,11 @@ from reference_impl.scheduler.model import Pod
     "GANG-025",
 )
 def _base_gang_elsewhere() -> None:
-    right = Cache.scheduled_pods
+    original = Cache.scheduled_pods
 
     def scheduled_pods(self: Cache, namespace: str, clique: str) -> int:
         spaces = {member.metadata.namespace for member in self.cliques if member.metadata.name == clique}
-        return max((right(self, space, clique) for space in {namespace, *spaces}), default=0)
+        return max((original(self, space, clique) for space in {namespace, *spaces}), default=0)
 
     replace(Cache, "scheduled_pods", scheduled_pods)
 
@@ -42,7 +42,7 @@ def _base_gang_elsewhere() -> None:
     "GANG-025",
 )
 def _service_by_name_alone() -> None:
-    right = SetReconciler._difference
+    original = SetReconciler._difference
 
     def _difference(
         self: SetReconciler,
@@ -57,7 +57,7 @@ def _service_by_name_alone() -> None:
             service.metadata.name == child.name for service in self._cache.services
         )
         if existing is not None or not elsewhere:
-            yield from right(self, pcs, index, child, existing, levels, current)
+            yield from original(self, pcs, index, child, existing, levels, current)
 
     replace(SetReconciler, "_difference", _difference)
 
@@ -69,11 +69,11 @@ def _service_by_name_alone() -> None:
     "GANG-025",
 )
 def _references_elsewhere() -> None:
-    right = gangs.filled
+    original = gangs.filled
     first: dict[str, str] = {}
 
     def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Member]) -> list[PodGroup]:
-        groups = right(gang, minimums, pods)
+        groups = original(gang, minimums, pods)
         namespace = first.setdefault(gang.metadata.label(labels.PART_OF), gang.metadata.namespace)
         for group in groups:
             for reference in group.pod_references:
@@ -90,7 +90,7 @@ def _references_elsewhere() -> None:
     "GANG-025",
 )
 def _namesake_deleted() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
@@ -98,7 +98,7 @@ def _namesake_deleted() -> None:
             for clique in self._cache.cliques:
                 if clique.metadata.label(labels.PART_OF) == pcs.metadata.name:
                     await self._writer.delete(self._cache.cliques, clique)
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
@@ -111,14 +111,14 @@ def _namesake_deleted() -> None:
     "SCHED-078",
 )
 def _gangs_by_name_alone() -> None:
-    right = snapshot.gang
+    original = snapshot.gang
     pods_of_gangs: dict[tuple[str, str], list[Pod]] = {}
 
     def gang(
         item: PodGang, pods: Iterable[Pod], scheduler_name: str, assumed: dict[str, str], levels: tuple[str, ...] = ()
     ) -> Gang:
         gang_pods = pods_of_gangs[item.metadata.key] = list(pods)
-        result = right(item, gang_pods, scheduler_name, assumed, levels)
+        result = original(item, gang_pods, scheduler_name, assumed, levels)
         strangers = [
             pod
             for (namespace, _), foreign in pods_of_gangs.items()  # not by name: gang names differ by epoch

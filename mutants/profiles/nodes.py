@@ -49,10 +49,10 @@ def _stuck_pods_waited_for() -> None:
 
 @mutant("stuck-pods-keep-their-index", "operator", "never reuses the index of a pod on a failed node", "NODE-007")
 def _stuck_pods_keep_their_index() -> None:
-    right = pods.difference
+    original = pods.difference
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        result = right(shares, members, *rest)
+        result = original(shares, members, *rest)
         free = pods.free_indices([pod for pod in members if pod.active or _stuck(pod)], len(result.missing))
         return PodDifference(result.surplus, list(zip(free, (gang for _, gang in result.missing), strict=True)))
 
@@ -61,7 +61,7 @@ def _stuck_pods_keep_their_index() -> None:
 
 @mutant("evicted-pods-given-up", "operator", "gives up a clique whose pods cannot terminate", "NODE-001")
 def _evicted_pods_given_up() -> None:
-    right, given_up = CliqueReconciler.reconcile, set[Key]()
+    original, given_up = CliqueReconciler.reconcile, set[Key]()
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -69,17 +69,17 @@ def _evicted_pods_given_up() -> None:
             pod.terminating and termination._lost(pod) for pod in self._cache.pods_of(clique)
         ):
             given_up.add(key)
-        return None if key in given_up else await right(self, key)
+        return None if key in given_up else await original(self, key)
 
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
 @mutant("stuck-pods-are-replicas", "operator", "counts pods that cannot terminate as replicas", "NODE-002")
 def _stuck_pods_are_replicas() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = right(clique, members, *rest)
+        status = original(clique, members, *rest)
         return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, members)))
 
     replace(statuses, "clique_status", clique_status)
@@ -87,10 +87,10 @@ def _stuck_pods_are_replicas() -> None:
 
 @mutant("stuck-pods-counted", "operator", "counts pods that cannot terminate as scheduled", "NODE-008")
 def _stuck_pods_counted() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = right(clique, members, *rest)
+        status = original(clique, members, *rest)
         stuck = sum(map(_stuck, members))
         return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + stuck)
 
@@ -99,7 +99,7 @@ def _stuck_pods_counted() -> None:
 
 @mutant("terminated-when-gone", "operator", "removes a terminated clique only once its pods are gone", "NODE-007")
 def _terminated_when_gone() -> None:
-    right = CliqueReconciler.reconcile
+    original = CliqueReconciler.reconcile
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -110,7 +110,7 @@ def _terminated_when_gone() -> None:
                     await self._writer.delete(self._cache.pods, pod)
             if remaining_pods:
                 return 0.5
-        return await right(self, key)
+        return await original(self, key)
 
     replace(CliqueReconciler, "reconcile", reconcile)
 
@@ -122,10 +122,10 @@ def _lost_pods_are_healthy() -> None:
 
 @mutant("lost-pods-deleted", "operator", "replaces pods as soon as their node is silent", "NODE-004")
 def _lost_pods_deleted() -> None:
-    right = pods.difference
+    original = pods.difference
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        result = right(shares, members, *rest)
+        result = original(shares, members, *rest)
         lost = [pod for pod in members if pod.active and termination._lost(pod)]
         return PodDifference([*result.surplus, *lost], result.missing)
 
@@ -134,10 +134,10 @@ def _lost_pods_deleted() -> None:
 
 @mutant("lost-for-good", "operator", "treats pods that were lost once as lost for ever", "NODE-004")
 def _lost_for_good() -> None:
-    right, lost_uids = termination._lost, set[str]()
+    original, lost_uids = termination._lost, set[str]()
 
     def lost(pod: Pod) -> bool:
-        if right(pod):
+        if original(pod):
             lost_uids.add(pod.metadata.uid)
         return pod.metadata.uid in lost_uids
 
@@ -146,7 +146,7 @@ def _lost_for_good() -> None:
 
 @mutant("cordon-evacuates", "operator", "deletes the pods of cordoned nodes", "NODE-005")
 def _cordon_evacuates() -> None:
-    right = Operator.run
+    original = Operator.run
 
     async def run(self: Operator, *rest: Any, **options: Any) -> None:
         nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
@@ -161,7 +161,7 @@ def _cordon_evacuates() -> None:
         nodes.add_handler(see)
         async with asyncio.TaskGroup() as group:
             group.create_task(nodes.run())
-            await right(self, *rest, **options)
+            await original(self, *rest, **options)
 
     replace(Operator, "run", run)
 
@@ -172,7 +172,7 @@ async def _delete(client: Client, pod: Pod) -> None:
 
 def create_budgets(**permitted: int) -> None:
     """Make the operator create a PodDisruptionBudget with this limit for each new set."""
-    right = Operator._on_set
+    original = Operator._on_set
     tasks = set[asyncio.Task[bytes]]()
 
     def on_set(self: Operator, kind: str, old: PodCliqueSet | None, item: PodCliqueSet) -> None:
@@ -185,7 +185,7 @@ def create_budgets(**permitted: int) -> None:
                 "spec": {**permitted, "selector": {"matchLabels": {labels.PART_OF: meta.name}}},
             }
             tasks.add(asyncio.create_task(self._client.create(BUDGETS, budget)))
-        right(self, kind, old, item)
+        original(self, kind, old, item)
 
     replace(Operator, "_on_set", on_set)
 
@@ -197,19 +197,19 @@ def _disruption_budget_zero() -> None:
 
 @mutant("eviction-recreates-cliques", "operator", "recreates cliques whose pods are evicted", "NODE-006")
 def _eviction_recreates_cliques() -> None:
-    right_pod, right_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
+    original_pod, original_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
 
     def on_pod(self: Operator, kind: str, old: Pod | None, item: Pod) -> None:
         if any(condition.type == "DisruptionTarget" for condition in item.status.conditions or ()):
             drained.add((item.metadata.namespace, item.metadata.label(labels.PODCLIQUE)))
-        right_pod(self, kind, old, item)
+        original_pod(self, kind, old, item)
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
         if clique is not None and key in drained:
             drained.discard(key)
             await self._writer.delete(self._cache.cliques, clique)
-        return await right_reconcile(self, key)
+        return await original_reconcile(self, key)
 
     replace(Operator, "_on_pod", on_pod)
     replace(CliqueReconciler, "reconcile", reconcile)

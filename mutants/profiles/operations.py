@@ -43,16 +43,16 @@ def _lease_not_renewed() -> None:
 @mutant("webhooks-of-the-leader-only", "operator", "serves webhooks only while it leads", "OPS-002")
 def _webhooks_of_the_leader_only() -> None:
     led: list[bool] = []
-    right_acquire, right_review = Elector.acquire, server.Hooks.review
+    original_acquire, original_review = Elector.acquire, server.Hooks.review
 
     async def acquire(self: Elector) -> None:
-        await right_acquire(self)
+        await original_acquire(self)
         led.append(True)
 
     async def review(self: server.Hooks, hook: server.Hook, body: bytes) -> dict[str, object]:
         if not led:
             raise ConnectionError("not the leader")
-        return await right_review(self, hook, body)
+        return await original_review(self, hook, body)
 
     replace(Elector, "acquire", acquire)
     replace(server.Hooks, "review", review)
@@ -60,17 +60,17 @@ def _webhooks_of_the_leader_only() -> None:
 
 @mutant("expired-lease-ignored", "operator", "never takes the lease of a dead leader", "OPS-003")
 def _expired_lease_ignored() -> None:
-    right = leases.free
+    original = leases.free
 
     def free(observation: leases.Observation, identity: str, terms: leases.Terms, now: float) -> bool:
-        return right(observation, identity, terms, observation.first_seen)
+        return original(observation, identity, terms, observation.first_seen)
 
     replace(leases, "free", free)
 
 
 @mutant("begins-anew", "operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
 def _begins_anew() -> None:
-    right, visited = CliqueReconciler.reconcile, set[Key]()
+    original, visited = CliqueReconciler.reconcile, set[Key]()
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         clique = self._cache.cliques.get(*key)
@@ -78,7 +78,7 @@ def _begins_anew() -> None:
             visited.add(key)
             for pod in self._cache.pods_of(clique):
                 await self._writer.delete(self._cache.pods, pod)
-        return await right(self, key)
+        return await original(self, key)
 
     replace(CliqueReconciler, "reconcile", reconcile)
 
@@ -93,14 +93,14 @@ def _lease_kept() -> None:
 
 @mutant("works-while-it-waits", "operator", "works before it has the lease", "OPS-005")
 def _works_while_it_waits() -> None:
-    right_acquire, right_hold = Elector.acquire, Elector.hold
+    original_acquire, original_hold = Elector.acquire, Elector.hold
 
     async def acquire(self: Elector) -> None:
         return
 
     async def hold(self: Elector) -> None:
-        await right_acquire(self)
-        await right_hold(self)
+        await original_acquire(self)
+        await original_hold(self)
 
     replace(Elector, "acquire", acquire)
     replace(Elector, "hold", hold)

@@ -41,11 +41,11 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 @mutant("first-binding-for-all", "operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
 def _first_binding_for_all() -> None:
-    right = topology.of_set
+    original = topology.of_set
     first_topologies: list[topology.SetTopology] = []
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
-        result = right(pcs, enabled, binding)
+        result = original(pcs, enabled, binding)
         if result.levels and not first_topologies:
             first_topologies.append(result)
         return first_topologies[0] if result.levels else result
@@ -55,10 +55,10 @@ def _first_binding_for_all() -> None:
 
 @mutant("lower-levels-need-the-set", "operator", "ignores constraints of a set that has none at its top", "RES-060")
 def _lower_levels_need_the_set() -> None:
-    right = topology.of_set
+    original = topology.of_set
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
-        result = right(pcs, enabled, binding)
+        result = original(pcs, enabled, binding)
         return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
 
     replace(topology, "of_set", of_set)
@@ -66,11 +66,11 @@ def _lower_levels_need_the_set() -> None:
 
 @mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
 def _lost_binding_remembered() -> None:
-    right = topology.of_set
+    original = topology.of_set
     topologies: dict[str, topology.SetTopology] = {}
 
     def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
-        result = right(pcs, enabled, binding)
+        result = original(pcs, enabled, binding)
         if result.binding_exists:
             topologies[result.binding] = result
         return topologies.get(result.binding, result)
@@ -80,11 +80,11 @@ def _lost_binding_remembered() -> None:
 
 @mutant("nothing-reported-without-replicas", "operator", "keeps the topology condition of an empty set", "RES-065")
 def _nothing_reported_without_replicas() -> None:
-    right = topology.condition
+    original = topology.condition
 
     def condition(pcs: PodCliqueSet, levels: topology.SetTopology, now: str) -> Condition | None:
         reported = conditions.find(pcs.status.conditions if pcs.status else None, topology.CONDITION)
-        return reported if reported is not None and not pcs.spec.replicas else right(pcs, levels, now)
+        return reported if reported is not None and not pcs.spec.replicas else original(pcs, levels, now)
 
     replace(topology, "condition", condition)
 
@@ -94,13 +94,13 @@ def _nothing_reported_without_replicas() -> None:
 
 @mutant("domain-let-go", "operator", "lets a deleted ComputeDomain go, and makes no new one", "RES-070")
 def _domain_let_go() -> None:
-    right = SecondaryResources._domains
+    original = SecondaryResources._domains
     created: set[tuple[str, int, str]] = set()
 
     async def domains(self: SecondaryResources, target: DesiredSet) -> None:
         every = {(target.pcs.metadata.uid, domain.index, domain.group): domain for domain in target.domains}
         fresh = tuple(domain for key, domain in every.items() if key not in created)
-        await right(self, dataclasses.replace(target, domains=fresh))
+        await original(self, dataclasses.replace(target, domains=fresh))
         created.update(every)
 
     replace(SecondaryResources, "_domains", domains)
@@ -109,12 +109,12 @@ def _domain_let_go() -> None:
 
 @mutant("linked-by-default", "operator", "links cliques with GPUs that have no annotation", "RES-114")
 def _linked_by_default() -> None:
-    right = mnnvl.group_of
+    original = mnnvl.group_of
 
     def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
         levels = (template.annotations, config.annotations if config else None, pcs.metadata.annotations)
         if any(labels.MNNVL_GROUP in (level or {}) for level in levels):
-            return right(pcs, template, config)
+            return original(pcs, template, config)
         return "default" if any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec))) else ""
 
     replace(mnnvl, "group_of", group_of)
@@ -125,10 +125,10 @@ def _linked_by_default() -> None:
 
 @mutant("emptied-cliques-spared", "operator", "calls a clique without any scheduled pod sound", "TERM-001")
 def _emptied_cliques_spared() -> None:
-    right = termination.breached_condition
+    original = termination.breached_condition
 
     def breached_condition(scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
-        return right(scheduled, healthy, minimum, now) if scheduled else right(minimum, minimum, minimum, now)
+        return original(scheduled, healthy, minimum, now) if scheduled else original(minimum, minimum, minimum, now)
 
     replace(termination, "breached_condition", breached_condition)
 
@@ -143,11 +143,11 @@ def _affinity_dropped() -> None:
 
 @mutant("rolled-once-rolls-on", "operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
 def _rolled_once_rolls_on() -> None:
-    right = update_progress.on_delete
+    original = update_progress.on_delete
     rolled: set[str] = set()
 
     def on_delete(pcs: PodCliqueSet) -> bool:
-        if not right(pcs):
+        if not original(pcs):
             rolled.add(pcs.metadata.uid)
         return pcs.metadata.uid not in rolled
 
@@ -170,12 +170,12 @@ def _added_pods_misbuilt() -> None:
 
 @mutant("new-pods-rolled-again", "operator", "replaces new pods of a clique from the third on once more", "UPD-005")
 def _new_pods_rolled_again() -> None:
-    right = update_clique_pods.outdated
+    original = update_clique_pods.outdated
     first: dict[str, str] = {}
 
     def outdated(pod: Pod, current: revisions.Revision) -> bool:
-        if right(pod, current) or pods.index_of(pod) < 2:
-            return right(pod, current)
+        if original(pod, current) or pods.index_of(pod) < 2:
+            return original(pod, current)
         place = f"{pod.metadata.namespace}/{pod.spec.hostname}"
         return first.setdefault(place, pod.metadata.uid) == pod.metadata.uid
 
@@ -184,13 +184,13 @@ def _new_pods_rolled_again() -> None:
 
 @mutant("scale-in-is-a-change", "operator", "treats fewer replicas as a change of the template", "UPD-037")
 def _scale_in_is_a_change() -> None:
-    right = hashes.known_generation
+    original = hashes.known_generation
     highest: dict[str, int] = {}
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
         uid, replicas = pcs.metadata.uid, pcs.spec.replicas
         highest[uid] = max(highest.get(uid, 0), replicas)
-        current_hashes = right(pcs, policy)
+        current_hashes = original(pcs, policy)
         return current_hashes if replicas == highest[uid] else CurrentHashes(f"{current_hashes.written[:-1]}z", dict)
 
     replace(hashes, "known_generation", known_generation)

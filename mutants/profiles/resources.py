@@ -38,10 +38,10 @@ Manifest = children.Manifest
 
 def changed(module: Any, name: str, change: Any) -> None:
     """Apply `change` to each manifest that the function returns."""
-    right = getattr(module, name)
+    original = getattr(module, name)
 
     def spoilt(*arguments: Any, **named: Any) -> Any:
-        manifest = right(*arguments, **named)
+        manifest = original(*arguments, **named)
         change(manifest)
         return manifest
 
@@ -50,24 +50,24 @@ def changed(module: Any, name: str, change: Any) -> None:
 
 @mutant("no-role-binding", "operator", "creates no RoleBinding", "RES-001")
 def _no_role_binding() -> None:
-    right = Writer.ensure
+    original = Writer.ensure
 
     async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
         if manifest["kind"] != "RoleBinding":
-            await right(self, informer, manifest)
+            await original(self, informer, manifest)
 
     replace(Writer, "ensure", ensure)
 
 
 @mutant("service-without-replicas", "operator", "creates a service for a set without replicas", "RES-012")
 def _service_without_replicas() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and not pcs.spec.replicas and pcs.metadata.deletion_timestamp is None:
             await self._writer.create(self._cache.services, children.service(pcs, 0))
-        return await right(self, key)
+        return await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
@@ -97,14 +97,14 @@ def _role_too_wide() -> None:
 
 @mutant("secondary-resources-late", "operator", "creates account and role after everything else", "RES-005")
 def _secondary_resources_late() -> None:
-    right, children_of = SecondaryResources.ensure, SetReconciler._children
+    original, children_of = SecondaryResources.ensure, SetReconciler._children
 
     async def nothing(self: SecondaryResources, *_: Any, **__: Any) -> None:
         return None
 
     async def children_first(self: SetReconciler, pcs: Any) -> None:
         await children_of(self, pcs)
-        await right(self._secondary, desired.DesiredSet(pcs, (), (), ()))
+        await original(self._secondary, desired.DesiredSet(pcs, (), (), ()))
 
     replace(SecondaryResources, "ensure", nothing)
     replace(SetReconciler, "_children", children_first)
@@ -117,7 +117,7 @@ def _secret_without_account() -> None:
 
 @mutant("secondary-resources-once", "operator", "creates roles and services only once", "RES-007", "RES-008")
 def _secondary_resources_once() -> None:
-    right = Writer.ensure
+    original = Writer.ensure
     created: set[str] = set()
 
     async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
@@ -125,7 +125,7 @@ def _secondary_resources_once() -> None:
         if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and identity in created):
             return
         created.add(identity)
-        await right(self, informer, manifest)
+        await original(self, informer, manifest)
 
     replace(Writer, "ensure", ensure)
 
@@ -145,20 +145,20 @@ def _secret_taken_over() -> None:
 
 @mutant("gives-up-after-errors", "operator", "never reconciles a set again after an error", "RES-011")
 def _gives_up_after_errors() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        return None if key in self.last_errors.keys else await right(self, key)
+        return None if key in self.last_errors.keys else await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
 
 
 @mutant("errors-stay", "operator", "never clears lastErrors", "CORE-040")
 def _errors_stay() -> None:
-    right = LastErrors.report
+    original = LastErrors.report
 
     async def report(self: LastErrors, key: Key, problem: Any) -> float | None:
-        return await right(self, key, problem) if problem is not None else None
+        return await original(self, key, problem) if problem is not None else None
 
     replace(LastErrors, "report", report)
 
@@ -185,21 +185,21 @@ def _foreign_annotations_removed() -> None:
 
 @mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
 def _mirror_only_adds() -> None:
-    right = labels.mirrored
+    original = labels.mirrored
     replace(
         labels,
         "mirrored",
-        lambda grove_entries, existing, of_set: {**(existing or {}), **right(grove_entries, existing, of_set)},
+        lambda grove_entries, existing, of_set: {**(existing or {}), **original(grove_entries, existing, of_set)},
     )
 
 
 @mutant("trigger-ignored", "operator", "reconciles a set only when its spec changes", "RES-021", "RES-022")
 def _trigger_ignored() -> None:
-    right = Operator._on_set
+    original = Operator._on_set
 
     def on_set(self: Operator, kind: str, old: Any, item: Any) -> None:
         if kind != "MODIFIED" or old.metadata.generation != item.metadata.generation:
-            right(self, kind, old, item)
+            original(self, kind, old, item)
 
     replace(Operator, "_on_set", on_set)
 
@@ -262,19 +262,19 @@ def _autoscaler_unlabelled() -> None:
 def autoscaler_misnamed() -> None:
     """Append a suffix to the names of autoscalers."""
 
-    def manifest(right: Manifest, *_: Any) -> Manifest:
-        metadata = right["metadata"]
-        return {**right, "metadata": {**metadata, "name": f"{metadata['name']}-scaler"}}
+    def manifest(original: Manifest, *_: Any) -> Manifest:
+        metadata = original["metadata"]
+        return {**original, "metadata": {**metadata, "name": f"{metadata['name']}-scaler"}}
 
     alter(autoscalers, "_manifest", manifest)
 
 
 @mutant("group-replicas-overwritten", "operator", "writes a group's replicas in each reconcile of the set", "RES-032")
 def _group_replicas_overwritten() -> None:
-    right = SetReconciler._children
+    original = SetReconciler._children
 
     async def overwrite(self: SetReconciler, pcs: Any) -> None:
-        await right(self, pcs)
+        await original(self, pcs)
         for config in children.group_configs(pcs):
             name = names.scaling_group(pcs.metadata.name, 0, config.name)
             group = self._cache.groups.get(pcs.metadata.namespace, name)
@@ -286,10 +286,10 @@ def _group_replicas_overwritten() -> None:
 
 @mutant("replicas-overwritten", "operator", "writes a clique's replicas in each reconcile of the set", "RES-097")
 def _replicas_overwritten() -> None:
-    right = SetReconciler._children
+    original = SetReconciler._children
 
     async def overwrite(self: SetReconciler, pcs: Any) -> None:
-        await right(self, pcs)
+        await original(self, pcs)
         for template in children.standalone_templates(pcs):
             clique = self._cache.cliques.get(pcs.metadata.namespace, names.clique(pcs.metadata.name, 0, template.name))
             if clique is not None and clique.spec.replicas != template.spec.replicas:
@@ -306,11 +306,11 @@ def _replicas_overwritten() -> None:
     "RES-047",
 )
 def _surplus_kept() -> None:
-    right = Writer.delete
+    original = Writer.delete
 
     async def delete(self: Writer, informer: Any, item: Any) -> None:
         if informer.resource.kind not in ("HorizontalPodAutoscaler", "ResourceClaim"):
-            await right(self, informer, item)
+            await original(self, informer, item)
 
     replace(Writer, "delete", delete)
 
@@ -331,11 +331,11 @@ def _claim_without_place() -> None:
 
 @mutant("outside-template-first", "operator", "prefers a template of the cluster to one of the set", "RES-042")
 def _outside_template_first() -> None:
-    right = claims.claim_spec
+    original = claims.claim_spec
 
     def claim_spec(pcs: Any, sharing: Any, external: Any) -> Manifest:
         spec = external(pcs.metadata.namespace, sharing.name)
-        return dict(spec) if spec is not None else right(pcs, sharing, external)
+        return dict(spec) if spec is not None else original(pcs, sharing, external)
 
     replace(claims, "claim_spec", claim_spec)
 
@@ -343,10 +343,10 @@ def _outside_template_first() -> None:
 @mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-098")
 def init_containers_without_claims() -> None:
     """Pass claims to main containers only, not to init containers."""
-    right = claims.with_claims
+    original = claims.with_claims
 
     def with_claims(spec: Manifest, given: Any) -> Manifest:
-        result = right(spec, given)
+        result = original(spec, given)
         return {**result, "initContainers": spec["initContainers"]} if "initContainers" in spec else result
 
     replace(claims, "with_claims", with_claims)
@@ -359,22 +359,24 @@ def _filter_ignored() -> None:
 
 @mutant("missing-template-ignored", "operator", "continues without a claim whose template is missing", "RES-045")
 def _missing_template_ignored() -> None:
-    right = claims.claim_spec
-    replace(claims, "claim_spec", lambda pcs, sharing, external: right(pcs, sharing, lambda *at: external(*at) or {}))
+    original = claims.claim_spec
+    replace(
+        claims, "claim_spec", lambda pcs, sharing, external: original(pcs, sharing, lambda *at: external(*at) or {})
+    )
 
 
 @mutant("claim-of-pod-deleted", "operator", "deletes the claims of pods whose index is beyond the replicas", "RES-046")
 def _claim_of_pod_deleted() -> None:
-    right = claims.of_clique
-    replace(claims, "of_clique", lambda clique, template, in_use: right(clique, template, ()))
+    original = claims.of_clique
+    replace(claims, "of_clique", lambda clique, template, in_use: original(clique, template, ()))
 
 
 @mutant("template-by-ending", "operator", "finds a clique's template by a suffix of its name", "RES-050")
 def _template_by_ending() -> None:
-    right = children.template
+    original = children.template
 
     def template(pcs: Any, name: str) -> Any:
-        return next((t for t in pcs.spec.template.cliques if name.endswith(t.name)), right(pcs, name))
+        return next((t for t in pcs.spec.template.cliques if name.endswith(t.name)), original(pcs, name))
 
     def standalone(pcs: Any) -> Any:
         grouped = {name for config in children.group_configs(pcs) for name in config.clique_names}
@@ -389,10 +391,10 @@ def _template_by_ending() -> None:
 
 @mutant("foreign-gang-changed", "operator", "adopts the gang of another set", "RES-051")
 def _foreign_gangchanged() -> None:
-    right = ownership.owns
+    original = ownership.owns
 
     def owns(owner: Object, item: Object) -> bool:
-        return right(owner, item) or (isinstance(owner, PodCliqueSet) and isinstance(item, PodGang))
+        return original(owner, item) or (isinstance(owner, PodCliqueSet) and isinstance(item, PodGang))
 
     replace(ownership, "owns", owns)
 
@@ -434,14 +436,14 @@ def _claims_orphaned() -> None:
 
 @mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")
 def _hidden_claims() -> None:
-    right = pods.PodBuilder.__init__
+    original = pods.PodBuilder.__init__
 
     def init(
         self: pods.PodBuilder, clique: Any, scheduler_name: str, waits: Any, image: str, claims_of: Any = None
     ) -> None:
         prefix = f"{clique.metadata.name}-"
         given = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(prefix)])
-        right(self, clique, scheduler_name, waits, image, given)
+        original(self, clique, scheduler_name, waits, image, given)
 
     replace(pods.PodBuilder, "__init__", init)
 
@@ -461,22 +463,22 @@ def _earlier_secret_deleted_early() -> None:
 
 @mutant("group-conflict-hidden", "operator", "does not report a scaling group of another owner", "RES-091")
 def _group_conflict_hidden() -> None:
-    right = LastErrors.report
+    original = LastErrors.report
 
     async def report(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
         hidden = problem is not None and "PodCliqueScalingGroup" in problem.description
-        return await right(self, key, None if hidden else problem)
+        return await original(self, key, None if hidden else problem)
 
     replace(LastErrors, "report", report)
 
 
 @mutant("service-conflict-hidden", "operator", "does not report a Service of another owner", "RES-093")
 def _service_conflict_hidden() -> None:
-    right = LastErrors.report
+    original = LastErrors.report
 
     async def report(self: LastErrors, key: Key, problem: ReconcileError | None) -> float | None:
         hidden = problem is not None and problem.description.startswith("Service ")
-        return await right(self, key, None if hidden else problem)
+        return await original(self, key, None if hidden else problem)
 
     replace(LastErrors, "report", report)
 
@@ -484,10 +486,10 @@ def _service_conflict_hidden() -> None:
 def _levels_turned(turned: Callable[[str], bool]) -> None:
     """Reverse the missing levels in the condition's message if there are several and `turned`, given the UID of the
     set, is true."""
-    right = topology.condition
+    original = topology.condition
 
     def condition(pcs: Any, *rest: Any) -> Any:
-        result = right(pcs, *rest)
+        result = original(pcs, *rest)
         if result is None:
             return None
         head, bracket, listed = result.message.partition("[")

@@ -51,16 +51,16 @@ def _missing_domains_no_error() -> None:
 
 @mutant("none-overruled", "operator", "uses the set's MNNVL group for cliques whose scaling group says none", "RES-071")
 def _none_overruled() -> None:
-    right = mnnvl.group_of
-    replace(mnnvl, "group_of", lambda pcs, template, config: right(pcs, template, None))
+    original = mnnvl.group_of
+    replace(mnnvl, "group_of", lambda pcs, template, config: original(pcs, template, None))
 
 
 @mutant("channels-for-all", "operator", "passes channels to containers without GPUs, too", "RES-099")
 def _channels_for_all() -> None:
-    right = mnnvl.with_channel
+    original = mnnvl.with_channel
 
     def with_channel(spec: Manifest, template_name: str) -> Manifest:
-        result = right(spec, template_name)
+        result = original(spec, template_name)
         use = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
         return {**result, "containers": [{**use, **container} for container in result["containers"]]}
 
@@ -69,10 +69,10 @@ def _channels_for_all() -> None:
 
 @mutant("channels-for-none", "operator", "claims channels that no container uses", "RES-072")
 def _channels_for_none() -> None:
-    right = mnnvl.with_channel
+    original = mnnvl.with_channel
 
     def with_channel(spec: Manifest, template_name: str) -> Manifest:
-        return {**spec, "resourceClaims": right(spec, template_name)["resourceClaims"]}
+        return {**spec, "resourceClaims": original(spec, template_name)["resourceClaims"]}
 
     replace(mnnvl, "with_channel", with_channel)
 
@@ -107,11 +107,11 @@ def _former_domains_removed() -> None:
 
 @mutant("former-annotation-applies", "operator", "gives sets with the annotation auto-mnnvl a ComputeDomain", "RES-117")
 def _former_annotation_applies() -> None:
-    right = mnnvl.group_of
+    original = mnnvl.group_of
 
     def group_of(pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None) -> str:
         enabled = (pcs.metadata.annotations or {}).get("grove.io/auto-mnnvl") == "enabled"
         gpus = any(map(mnnvl._has_gpu, mnnvl._containers(template.spec.pod_spec)))
-        return "auto" if enabled and gpus else right(pcs, template, config)
+        return "auto" if enabled and gpus else original(pcs, template, config)
 
     replace(mnnvl, "group_of", group_of)

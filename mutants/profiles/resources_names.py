@@ -24,11 +24,11 @@ def accept_collisions() -> None:
 @mutant("collision-unreported", "operator", "ignores a clique whose name is taken", "RES-052")
 def _collision_unreported() -> None:
     accept_collisions()
-    right = Writer._look_at
+    original = Writer._look_at
 
     async def look_at(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
         if manifest["kind"] != "PodClique":
-            await right(self, informer, manifest)
+            await original(self, informer, manifest)
 
     replace(Writer, "_look_at", look_at)
 

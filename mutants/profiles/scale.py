@@ -28,10 +28,10 @@ LARGE = 100
 
 @mutant("first-gangs-only", "gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")
 def _first_gangs_only() -> None:
-    right = cycle.plan
+    original = cycle.plan
 
     def plan(gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
-        return right(list(gangs)[:LARGE], *rest)
+        return original(list(gangs)[:LARGE], *rest)
 
     replace(cycle, "plan", plan)
 
@@ -51,10 +51,10 @@ def _one_replica_beyond() -> None:
 
 @mutant("first-replicas-counted", "operator", "reports at most a hundred available replicas", "LOAD-003")
 def _first_replicas_counted() -> None:
-    right = statuses.set_status
+    original = statuses.set_status
 
     def set_status(*given: Any) -> PodCliqueSetStatus:
-        result = right(*given)
+        result = original(*given)
         return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, LARGE))
 
     replace(statuses, "set_status", set_status)
@@ -62,25 +62,25 @@ def _first_replicas_counted() -> None:
 
 @mutant("some-pods-twice", "operator", "creates each hundredth pod twice and deletes one of the two", "LOAD-004")
 def _some_pods_twice() -> None:
-    right, created = Writer.create, 0
+    original, created = Writer.create, 0
 
     async def create(self: Writer, informer: Informer[Any], manifest: dict[str, Any]) -> None:
         nonlocal created
-        await right(self, informer, manifest)
+        await original(self, informer, manifest)
         if manifest["kind"] == "Pod":
             created += 1
             if created % LARGE == 0:
-                await right(self, informer, manifest)
+                await original(self, informer, manifest)
 
     replace(Writer, "create", create)
 
 
 @mutant("annotated-sets-unavailable", "operator", "counts nothing of a set whose annotations have changed", "LOAD-005")
 def _annotated_sets_unavailable() -> None:
-    right = statuses.set_status
+    original = statuses.set_status
 
     def set_status(pcs: PodCliqueSet, *rest: Any) -> PodCliqueSetStatus:
-        result = right(pcs, *rest)
+        result = original(pcs, *rest)
         touched = "grove.io/reconcile-trigger" in (pcs.metadata.annotations or {})
         return msgspec.structs.replace(result, available_replicas=0) if touched else result
 
@@ -95,21 +95,21 @@ def _ports_in_their_order() -> None:
 
 @mutant("large-sets-kept", "operator", "keeps its finalizer on a deleted set of many replicas", "LOAD-007")
 def _large_sets_kept() -> None:
-    right = Writer.remove_finalizer
+    original = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Informer[Any], item: Object, finalizer: str) -> None:
         if not isinstance(item, PodCliqueSet) or item.spec.replicas <= LARGE:
-            await right(self, informer, item, finalizer)
+            await original(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
 @mutant("errors-after-a-while", "operator", "reports an error with each object that it reconciles later", "LOAD-008")
 def _errors_after_a_while() -> None:
-    right, calls = reconcile_error.last_errors, itertools.count()
+    original, calls = reconcile_error.last_errors, itertools.count()
     busy = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")
 
     def last_errors(old: Any, problems: Any, now: str) -> Any:
-        return [busy] if not problems and next(calls) > LARGE else right(old, problems, now)
+        return [busy] if not problems and next(calls) > LARGE else original(old, problems, now)
 
     replace(written_errors, "last_errors", last_errors)

@@ -32,22 +32,22 @@ from reference_impl.plan.pods import PodDifference, index_of
     blocks=tuple(f"SCALE-{number:03}" for number in (2, 3, 4, 5, 6, 7, 8, 9, 13, 14)),
 )
 def _set_not_scaled() -> None:
-    right = desired._replica
+    original = desired._replica
 
     def replica(pcs: Any, index: int, *rest: Any) -> desired.DesiredReplica:
-        return right(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
+        return original(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
 
     replace(desired, "_replica", replica)
 
 
 @mutant("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
 def _first_sizes_kept() -> None:
-    right, first = children.standalone_clique, dict[str, int]()
+    original, first = children.standalone_clique, dict[str, int]()
 
     def standalone_clique(
         pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **options: Any
     ) -> children.Manifest:
-        manifest = right(pcs, index, template, line, **options)
+        manifest = original(pcs, index, template, line, **options)
         size = first.setdefault(pcs.metadata.uid + template.name, template.spec.replicas)
         return {**manifest, "spec": {**manifest["spec"], "replicas": size}}
 
@@ -56,21 +56,21 @@ def _first_sizes_kept() -> None:
 
 @mutant("services-kept", "operator", "keeps the Services of removed replicas", "SCALE-003")
 def _services_kept() -> None:
-    right = SetReconciler._surplus
+    original = SetReconciler._surplus
 
     def surplus(self: SetReconciler, *rest: Any) -> Iterator[Any]:
-        return (write for write in right(self, *rest) if write.args[0].resource.kind != "Service")  # type: ignore[attr-defined]
+        return (write for write in original(self, *rest) if write.args[0].resource.kind != "Service")  # type: ignore[attr-defined]
 
     replace(SetReconciler, "_surplus", surplus)
 
 
 @mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to zero", "SCALE-004")
 def _last_replica_kept() -> None:
-    right = SetReconciler._children
+    original = SetReconciler._children
 
     async def of_set(self: SetReconciler, pcs: PodCliqueSet) -> None:
         spec = msgspec.structs.replace(pcs.spec, replicas=max(1, pcs.spec.replicas))
-        await right(self, msgspec.structs.replace(pcs, spec=spec))
+        await original(self, msgspec.structs.replace(pcs, spec=spec))
 
     replace(SetReconciler, "_children", of_set)
 
@@ -115,7 +115,7 @@ def _first_replicas_go() -> None:
     "SCALE-008",
 )
 def _replicas_counted() -> None:
-    right = Writer.delete
+    original = Writer.delete
 
     async def delete(self: Writer, informer: Informer[Any], item: Any) -> None:
         index = item.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
@@ -125,21 +125,21 @@ def _replicas_counted() -> None:
             living = [clique for clique in siblings if clique.metadata.deletion_timestamp is None]
             if int(index) >= len({c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for c in living}):
                 return
-        await right(self, informer, item)
+        await original(self, informer, item)
 
     replace(Writer, "delete", delete)
 
 
 @mutant("members-not-scaled", "operator", "keeps the initial size of a clique in a group", "SCALE-009")
 def _members_not_scaled() -> None:
-    right, first = CliqueReconciler._balance, dict[str, int]()
+    original, first = CliqueReconciler._balance, dict[str, int]()
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         clique = place.clique
         if clique.metadata.label(labels.SCALING_GROUP):
             size = first.setdefault(clique.metadata.uid, clique.spec.replicas)
             clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
-        await right(self, CliqueContext(place.pcs, clique, place.placement))
+        await original(self, CliqueContext(place.pcs, clique, place.placement))
 
     replace(CliqueReconciler, "_balance", balance)
 
@@ -151,10 +151,10 @@ def _highest_index_goes() -> None:
 
 @mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-015")
 def _oldest_goes() -> None:
-    right = pods.worth
+    original = pods.worth
 
     def worth(pod: Pod, target: str) -> tuple[float, ...]:
-        *better, age, index = right(pod, target)
+        *better, age, index = original(pod, target)
         return (*better, -age, index)
 
     replace(pods, "worth", worth)
@@ -164,8 +164,8 @@ def _oldest_goes() -> None:
     "template-ignored-at-scale-in", "operator", "ignores the template hash when it deletes surplus pods", "SCALE-010"
 )
 def _template_ignored_at_scale_in() -> None:
-    right = pods.worth
-    replace(pods, "worth", lambda pod, target: right(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
+    original = pods.worth
+    replace(pods, "worth", lambda pod, target: original(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
 @mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-015")
@@ -175,13 +175,13 @@ def _phase_ignored_at_scale_in() -> None:
 
 @mutant("terminating-is-surplus", "operator", "counts terminating pods as surplus", "SCALE-011")
 def _terminating_is_surplus() -> None:
-    right = pods.difference
+    original = pods.difference
 
     def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
         going = Counter(pod.metadata.label(labels.PODGANG) for pod in current_pods if pod.terminating)
         reduced = {gang: max(0, count - going[gang]) for gang, count in shares.items()}
-        first = right(shares, current_pods, *rest)
-        return first if first.missing else right(reduced, current_pods, *rest)
+        first = original(shares, current_pods, *rest)
+        return first if first.missing else original(reduced, current_pods, *rest)
 
     replace(pods, "difference", difference)
 
@@ -197,22 +197,22 @@ def _holes_stay() -> None:
 
 @mutant("scaling-missed", "operator", "ignores scaling that happened before its start", "SCALE-013")
 def _scaling_missed() -> None:
-    right, first = GroupReconciler._members, dict[str, int]()
+    original, first = GroupReconciler._members, dict[str, int]()
 
     async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup, placement: Any) -> None:
         first_generation = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
         if group.metadata.generation != first_generation:
-            await right(self, pcs, group, placement)
+            await original(self, pcs, group, placement)
 
     replace(GroupReconciler, "_members", members)
 
 
 @mutant("recreates-pods-at-start", "operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
 def _recreates_pods_at_start() -> None:
-    right, seen_owners = pods.difference, set[str]()
+    original, seen_owners = pods.difference, set[str]()
 
     def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
-        result = right(shares, current_pods, *rest)
+        result = original(shares, current_pods, *rest)
         owner = owner_of(current_pods)
         if owner in seen_owners:
             return result

@@ -46,10 +46,10 @@ def _partial_bind() -> None:
 @mutant("gives-up", "gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
     # Independent of what wakes the scheduler, because events of other tests on the same cluster would wake it anyway.
-    right, lost = cycle.plan, set[str]()
+    original, lost = cycle.plan, set[str]()
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        result = right([gang for gang in gangs if gang.name not in lost], capacity, around)
+        result = original([gang for gang in gangs if gang.name not in lost], capacity, around)
         lost.update(name for name, lack in result.waiting.items() if lack.kind != "base")
         return result
 
@@ -65,13 +65,13 @@ def _gives_up() -> None:
     "SCHED-063",
 )
 def _extras_first() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         begin = capacity.mark()
         extra_pods = [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting[group.lacking :]]
         early = [p for i, pod in extra_pods if (p := place(gang, [(i, [pod])], capacity, budget)) is not None]
-        if not right(gang, capacity, result, budget):
+        if not original(gang, capacity, result, budget):
             capacity.undo(begin)
             return False
         for placement in early:
@@ -86,10 +86,10 @@ def _extras_first() -> None:
     "capacity-withheld", "gang-scheduler", "reserves capacity for a gang that has to wait", "SCHED-004", "SCHED-024"
 )
 def _capacity_withheld() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placed = right(gang, capacity, result, budget)
+        placed = original(gang, capacity, result, budget)
         for index, pods in gang.lacking:
             for pod in pods:
                 place(gang, [(index, [pod])], capacity, budget)
@@ -100,7 +100,7 @@ def _capacity_withheld() -> None:
 
 @mutant("head-of-line", "gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
 def _head_of_line() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
     blocked: dict[int, bool] = {}
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
@@ -108,7 +108,7 @@ def _head_of_line() -> None:
             result.waiting[gang.name] = Shortfall("effort")
             return False
         blocked.clear()
-        placed = right(gang, capacity, result, budget)
+        placed = original(gang, capacity, result, budget)
         blocked[id(capacity)] = not placed
         return placed
 
@@ -127,19 +127,19 @@ def _gates_overlooked() -> None:
 
 @mutant("stalled-by-missing-pods", "gang-scheduler", "decides nothing while pods of a gang are missing", "SCHED-048")
 def _stalled_by_missing_pods() -> None:
-    right = cycle.plan
+    original = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         waiting = list(gangs)
         spaces = {gang.name.partition("/")[0] for gang in waiting if gang.incomplete}
-        return right([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, around)
+        return original([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, around)
 
     replace(cycle, "plan", plan)
 
 
 @mutant("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first one", "TOPO-039", "TOPO-051")
 def _domain_for_all() -> None:
-    right, right_bind = placing.settled_domains, cycle.bind
+    original, original_bind = placing.settled_domains, cycle.bind
     first: dict[tuple[str, str], frozenset[str]] = {}
 
     def family(gang: Gang, key: str) -> tuple[str, str]:
@@ -148,13 +148,13 @@ def _domain_for_all() -> None:
         return key, re.sub(r"-\d+-\d{10,}.*", "", gang.name).rstrip("0123456789xy").rstrip("-")
 
     def settled_domains(gang: Gang, scope: ConstraintScope, key: str, capacity: Capacity) -> frozenset[str]:
-        return right(gang, scope, key, capacity) or first.get(family(gang, key), frozenset())
+        return original(gang, scope, key, capacity) or first.get(family(gang, key), frozenset())
 
     def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> None:
-        right_bind(gang, placement, capacity, result)
+        original_bind(gang, placement, capacity, result)
         for scope in gang.scopes:
             if scope.required:
-                domains = right(gang, scope, scope.required, capacity)
+                domains = original(gang, scope, scope.required, capacity)
                 first.setdefault(family(gang, scope.required), domains)
 
     replace(placing, "settled_domains", settled_domains)
@@ -173,11 +173,11 @@ def _pods_without_reason() -> None:
 
 @mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")
 def _reason_repeated() -> None:
-    right = unschedulable.patch
+    original = unschedulable.patch
 
     def patch(pod: Pod, reason: str) -> dict[str, Any] | None:
         pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=None))
-        body = right(pod, reason)
+        body = original(pod, reason)
         for condition in body["status"]["conditions"] if body else ():
             condition["lastProbeTime"] = now()
         return body

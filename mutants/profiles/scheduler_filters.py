@@ -25,10 +25,10 @@ NONE = ""
 
 def _forgives(plugin: type[Plugin], *words: str) -> None:
     """Make a filter reject no node; with `words`, ignore only the reasons that contain one of them."""
-    right = plugin.refusal
+    original = plugin.refusal
 
     def refusal(self: Plugin, node: Node) -> str:
-        reason = right(self, node)
+        reason = original(self, node)
         return NONE if not words or any(word in reason for word in words) else reason
 
     replace(plugin, "refusal", refusal)
@@ -61,11 +61,11 @@ def _spread_ignored() -> None:
 
 @breaks("spread-within-gangs-ignored", "spreads pods beside bound ones only", "OR-13", caught_by="SCHED-083")
 def _spread_within_gangs_ignored() -> None:
-    right = PodTopologySpread.update
+    original = PodTopologySpread.update
 
     def update(self: PodTopologySpread, other: Pod, node: Node, count: int) -> None:
         if other.spec.node_name:
-            right(self, other, node, count)
+            original(self, other, node, count)
 
     replace(PodTopologySpread, "update", update)
 

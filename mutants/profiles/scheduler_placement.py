@@ -54,10 +54,10 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
 
 @breaks("priority-ignored", "processes gangs in their order of arrival", "GS-28", caught_by="SCHED-028")
 def _priority_ignored() -> None:
-    right = cycle.plan
+    original = cycle.plan
 
     def plan(gangs: Sequence[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
-        return right([changed(gang, priority=0) for gang in gangs], capacity, around)
+        return original([changed(gang, priority=0) for gang in gangs], capacity, around)
 
     replace(cycle, "plan", plan)
 
@@ -74,11 +74,11 @@ def _zero_minimum_counts() -> None:
 
 @breaks("lost-pod-stays-lost", "never considers a gang again once it has been placed", "GS-26", caught_by="SCHED-041")
 def _lost_pod_stays_lost() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
         if not gang.members:
-            return right(gang, capacity, result, budget)
+            return original(gang, capacity, result, budget)
         result.waiting[gang.name] = Shortfall("effort")
         return False
 
@@ -91,10 +91,10 @@ def _lost_pod_stays_lost() -> None:
 
 @breaks("minimums-summed", "compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
 def _minimums_summed() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        if right(gang, capacity, result, budget):
+        if original(gang, capacity, result, budget):
             return True
         mark, total, placements = capacity.mark(), sum(group.lacking for group in gang.groups), list[Placement]()
         for index, pod in [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting]:
@@ -120,10 +120,10 @@ def _scaled_never() -> None:
 
 @breaks("extras-early", "gives a gang its extra pods before other gangs their minimums", "OR-6", caught_by="SCHED-051")
 def _extras_early() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        placed = right(gang, capacity, result, budget)
+        placed = original(gang, capacity, result, budget)
         if placed:
             cycle.place_extra_pods(gang, capacity, result, budget)
         return placed
@@ -147,10 +147,10 @@ def _extras_stay() -> None:
 
 @breaks("capacity-counted-twice", "subtracts the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
 def _capacity_counted_twice() -> None:
-    right = Capacity.take
+    original = Capacity.take
 
     def take(self: Capacity, node: int, requests: Requests, count: int, pod: Pod | None = None) -> None:
-        right(self, node, requests, 2 * count, pod)
+        original(self, node, requests, 2 * count, pod)
 
     replace(Capacity, "take", take)
     # Also double the usage of pods that are already bound; otherwise the next cycle would correct the mistake.
@@ -160,7 +160,7 @@ def _capacity_counted_twice() -> None:
 
 @breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050")
 def _capacity_overbooked() -> None:
-    right = Shape._count
+    original = Shape._count
 
     def counted(self: Shape) -> dict[int, list[int]]:
         by_slots: dict[int, list[int]] = {}
@@ -168,7 +168,7 @@ def _capacity_overbooked() -> None:
             by_slots.setdefault(self._count(node), []).append(node)
         return by_slots
 
-    replace(Shape, "_count", lambda self, node: right(self, node) + 1)
+    replace(Shape, "_count", lambda self, node: original(self, node) + 1)
     replace(Shape, "_counted", counted)
 
 
@@ -207,12 +207,12 @@ def _selector_ignored() -> None:
 
 @breaks("cordon-ignored", "places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")
 def _cordon_ignored() -> None:
-    right = eligibility.eligible
+    original = eligibility.eligible
 
     def eligible(pod: Pod, node: Node) -> bool:
         taints = [taint for taint in node.spec.taints or () if taint.key != "node.kubernetes.io/unschedulable"]
         spec = msgspec.structs.replace(node.spec, unschedulable=False, taints=taints)
-        return right(pod, msgspec.structs.replace(node, spec=spec))
+        return original(pod, msgspec.structs.replace(node, spec=spec))
 
     replace(eligibility, "eligible", eligible)
 
@@ -222,11 +222,11 @@ def _cordon_ignored() -> None:
 
 def _without(*, size: Callable[[Gang, ConstraintScope], bool]) -> None:
     """Ignore the constraints of the scopes for which `size` is true."""
-    right = placing.place
+    original = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         scopes = tuple(scope for scope in gang.scopes if not size(gang, scope))
-        return right(changed(gang, scopes=scopes), requested, capacity, budget)
+        return original(changed(gang, scopes=scopes), requested, capacity, budget)
 
     replace(cycle, "place", place)
 
@@ -253,12 +253,12 @@ def _group_level_ignored() -> None:
 
 @breaks("wrong-level", "packs into the next wider domain than required", "GS-34", caught_by="TOPO-034 TOPO-050")
 def _wrong_level() -> None:
-    right = placing.restrictions
+    original = placing.restrictions
 
     def restrictions(gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
         wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
         scopes = tuple(changed(scope, required=wider.get(scope.required, "")) for scope in gang.scopes)
-        return right(changed(gang, scopes=scopes), needs, capacity)
+        return original(changed(gang, scopes=scopes), needs, capacity)
 
     replace(placing, "restrictions", restrictions)
 
@@ -285,21 +285,21 @@ def _domain_left() -> None:
 
 @breaks("first-domain-only", "gives up if the first promising domain does not suffice", "GS-26", caught_by="TOPO-036")
 def _first_domain_only() -> None:
-    right = Search._candidates
+    original = Search._candidates
 
     def candidates(self: Search, restriction: Restriction, allowed: list[Any]) -> Any:
-        return list(right(self, restriction, allowed))[:1]
+        return list(original(self, restriction, allowed))[:1]
 
     replace(Search, "_candidates", candidates)
 
 
 @breaks("preferred-is-required", "lets a gang wait for its preferred domain", "GS-26", caught_by="TOPO-037")
 def _preferred_is_required() -> None:
-    right = placing.place
+    original = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(ConstraintScope(s.groups, s.preferred) for s in gang.scopes if s.preferred)
-        return right(changed(gang, scopes=gang.scopes + hard), requested, capacity, budget)
+        return original(changed(gang, scopes=gang.scopes + hard), requested, capacity, budget)
 
     replace(cycle, "place", place)
     replace(preemption, "place", place)
@@ -307,11 +307,11 @@ def _preferred_is_required() -> None:
 
 @breaks("preferred-ignored", "ignores preferred domains", "OR-9", caught_by="TOPO-038")
 def _preferred_ignored() -> None:
-    right = placing.place
+    original = placing.place
 
     def place(gang: Gang, requested: Pending, capacity: Capacity, budget: Budget) -> Placement | None:
         hard = tuple(changed(scope, preferred="") for scope in gang.scopes)
-        return right(changed(gang, scopes=hard), requested, capacity, budget)
+        return original(changed(gang, scopes=hard), requested, capacity, budget)
 
     replace(cycle, "place", place)
 
@@ -321,10 +321,10 @@ def _preferred_ignored() -> None:
 
 @breaks("preempts-part", "evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
 def _preempts_part() -> None:
-    right = preemption._wholes
+    original = preemption._wholes
 
     def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
-        return [changed(unit, pods=(pod,)) for unit in right(lower, gangs, preemptor) for pod in unit.pods]
+        return [changed(unit, pods=(pod,)) for unit in original(lower, gangs, preemptor) for pod in unit.pods]
 
     replace(preemption, "_wholes", wholes)
 
@@ -336,10 +336,10 @@ def _preempts_part() -> None:
     caught_by="SCHED-030",
 )
 def _preempts_in_vain() -> None:
-    right = preemption.choose
+    original = preemption.choose
 
     def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
-        result = right(gang, gangs, other_pods, capacity, budget)
+        result = original(gang, gangs, other_pods, capacity, budget)
         lower = [(p, n) for p, n in other_pods if p.spec.priority < gang.priority]
         return result or ([preemption.Eviction(p, n, gang.name) for p, n in lower], [])
 
@@ -348,16 +348,16 @@ def _preempts_in_vain() -> None:
 
 @breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30", caught_by="SCHED-030")
 def _preempts_equals() -> None:
-    right = preemption.choose
+    original = preemption.choose
 
     def choose(gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget) -> Any:
-        return right(changed(gang, priority=gang.priority + 1), gangs, other_pods, capacity, budget)
+        return original(changed(gang, priority=gang.priority + 1), gangs, other_pods, capacity, budget)
 
     replace(preemption, "choose", choose)
-    right_init = Cycle.__init__
+    original_init = Cycle.__init__
 
     def init(self: Cycle, gangs: Sequence[Gang], capacity: Capacity, around: OtherPods) -> None:
-        right_init(self, gangs, capacity, around)
+        original_init(self, gangs, capacity, around)
         self._lowest -= 1
 
     replace(Cycle, "__init__", init)

@@ -28,10 +28,10 @@ from reference_impl.scheduler.scheduler import GangScheduler
 
 @mutant("spec-of-gangs-written", "gang-scheduler", "notes in the spec of a PodGang that it was placed", "SCHED-069")
 def _spec_of_gangs_written() -> None:
-    right = GangScheduler._write_status
+    original = GangScheduler._write_status
 
     async def write_status(self: GangScheduler, key: tuple[str, str]) -> None:
-        await right(self, key)
+        await original(self, key)
         item = self._gangs.get(*key)
         if item is not None and self._gang(item).minimum_reached:
             body = {"spec": {"reuseReservationRef": {"namespace": key[0], "name": key[1]}}}
@@ -42,10 +42,10 @@ def _spec_of_gangs_written() -> None:
 
 @mutant("health-of-gangs-written", "gang-scheduler", "says of gangs that wait that they are unhealthy", "SCHED-070")
 def _health_of_gangs_written() -> None:
-    right = gang_status.status
+    original = gang_status.status
 
     def status(item: Any, gang: Gang, pods: Any, reason: str | None, now: str, **options: Any) -> PodGangStatus:
-        result = right(item, gang, pods, reason, now, **options)
+        result = original(item, gang, pods, reason, now, **options)
         value = "False" if gang.minimum_reached else "True"
         unhealthy = Condition(type="Unhealthy", status=value, reason="Waits", message="", last_transition_time=now)
         return msgspec.structs.replace(result, conditions=conditions.put(result.conditions, unhealthy))
@@ -55,10 +55,10 @@ def _health_of_gangs_written() -> None:
 
 @mutant("pods-relabelled", "gang-scheduler", "moves the pods that it binds to a clique of its own", "SCHED-071")
 def _pods_relabelled() -> None:
-    right = GangScheduler._bind
+    original = GangScheduler._bind
 
     async def bind(self: GangScheduler, pod: Pod, node: str) -> bool:
-        bound = await right(self, pod, node)
+        bound = await original(self, pod, node)
         body = {"metadata": {"labels": {labels.PODCLIQUE: "placed"}}}
         await self._client.patch(PODS, *pod.metadata.key, body)
         return bound
@@ -68,25 +68,25 @@ def _pods_relabelled() -> None:
 
 @mutant("gates-removed", "gang-scheduler", "removes the gates of the pods of its gangs", "SCHED-072")
 def _gates_removed() -> None:
-    right = GangScheduler._cycle
+    original = GangScheduler._cycle
 
     async def cycle_without_gates(self: GangScheduler) -> None:
         for pod in list(self._pods):
             is_scheduled_here = pod.metadata.label(labels.PODGANG) and pod.spec.scheduler_name == self._name
             if is_scheduled_here and pod.spec.scheduling_gates:
                 await self._client.patch(PODS, *pod.metadata.key, {"spec": {"schedulingGates": None}})
-        await right(self)
+        await original(self)
 
     replace(GangScheduler, "_cycle", cycle_without_gates)
 
 
 @mutant("released-gangs-ended", "gang-scheduler", "evicts placed gangs whose minimums have become 0", "SCHED-073")
 def _released_gangs_ended() -> None:
-    right = cycle.plan
+    original = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         all_gangs = list(gangs)
-        result = right(all_gangs, capacity, around)
+        result = original(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         released = [gang for gang in all_gangs if gang.members and not any(group.minimum for group in gang.groups)]
         ended = [
@@ -104,11 +104,11 @@ def _released_gangs_ended() -> None:
     "torn-gangs-ended", "gang-scheduler", "evicts the pods that a running gang has left below its minimum", "SCHED-074"
 )
 def _torn_gangs_ended() -> None:
-    right = cycle.plan
+    original = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         all_gangs = list(gangs)
-        result = right(all_gangs, capacity, around)
+        result = original(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         ended = [
             Eviction(pod, node, gang.name, gang.name)
@@ -129,10 +129,10 @@ def _torn_gangs_ended() -> None:
     "SCHED-077",
 )
 def _replicas_bound_in_part() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
-        if right(gang, capacity, result, budget):
+        if original(gang, capacity, result, budget):
             return True
         half = gang.lacking[: len(gang.lacking) // 2]
         placement = place(gang, half, capacity, budget) if half else None
@@ -146,9 +146,9 @@ def _replicas_bound_in_part() -> None:
 
 @mutant("terminating-pods-free", "gang-scheduler", "counts no capacity for terminating pods", "SCHED-076")
 def _terminating_pods_free() -> None:
-    right = snapshot.used
+    original = snapshot.used
 
     def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
-        return right([pod for pod in pods if pod.metadata.deletion_timestamp is None], assumed)
+        return original([pod for pod in pods if pod.metadata.deletion_timestamp is None], assumed)
 
     replace(snapshot, "used", used)

@@ -17,10 +17,10 @@ Find = Callable[[str], KaiTopology | None]
 
 @mutant("drift-unreported", "operator", "reports every topology that exists as in sync", "TOPO-053")
 def _drift_unreported() -> None:
-    right = topology_status._of_kai
+    original = topology_status._of_kai
 
     def of_kai(binding: ClusterTopologyBinding, find: Find) -> SchedulerTopologyStatus:
-        entry = right(binding, find)
+        entry = original(binding, find)
         exists = entry.scheduler_backend_topology_observed_generation is not None
         return msgspec.structs.replace(entry, in_sync=exists)
 
@@ -29,11 +29,11 @@ def _drift_unreported() -> None:
 
 @mutant("managed-topologies-unreported", "operator", "reports on topologies alone that others manage", "TOPO-052")
 def _managed_topologies_unreported() -> None:
-    right = topology_status.status
+    original = topology_status.status
 
     def status(binding: ClusterTopologyBinding, find: Find, now: str) -> TopologyBindingStatus:
         if kai.external_topology(binding):
-            return right(binding, find, now)
+            return original(binding, find, now)
         return binding.status or TopologyBindingStatus()
 
     replace(topology_status, "status", status)

@@ -59,9 +59,9 @@ def _rolling_updates_stall() -> None:
     blocks=_of("START", 13, 14),
 )
 def _start_up_stalls() -> None:
-    right = CliqueContext.waits
+    original = CliqueContext.waits
 
     def waits(self: CliqueContext, gang: str) -> dict[str, int]:
-        return {parent: count + 100 for parent, count in right(self, gang).items()}
+        return {parent: count + 100 for parent, count in original(self, gang).items()}
 
     replace(CliqueContext, "waits", waits)

@@ -23,12 +23,12 @@ from reference_impl.plan.layout import EntryGang
     "INV-006",
 )
 def _start_backwards() -> None:
-    right = startup._predecessors
+    original = startup._predecessors
 
     def predecessors(pcs: Any, *rest: Any) -> list[str]:
         every = pcs.spec.template.cliques
         pcs.spec.template.cliques = every[::-1]
-        result = right(pcs, *rest)
+        result = original(pcs, *rest)
         pcs.spec.template.cliques = every
         return result
 
@@ -37,51 +37,51 @@ def _start_backwards() -> None:
 
 @mutant("in-order-ignored", "operator", "treats InOrder as AnyOrder", "START-002", "START-003", "START-011", "INV-006")
 def _in_order_ignored() -> None:
-    right = startup._predecessors
+    original = startup._predecessors
 
     def predecessors(pcs: Any, *rest: Any) -> list[str]:
-        return [] if pcs.spec.template.clique_startup_type == StartupType.IN_ORDER else right(pcs, *rest)
+        return [] if pcs.spec.template.clique_startup_type == StartupType.IN_ORDER else original(pcs, *rest)
 
     replace(startup, "_predecessors", predecessors)
 
 
 @mutant("any-order-ordered", "operator", "applies startsAfter without the explicit startup order", "START-001")
 def _any_order_ordered() -> None:
-    right = startup._predecessors
+    original = startup._predecessors
 
     def predecessors(pcs: Any, template: Any, *rest: Any) -> list[str]:
         any_order = pcs.spec.template.clique_startup_type == StartupType.ANY_ORDER
-        return template.spec.starts_after or [] if any_order else right(pcs, template, *rest)
+        return template.spec.starts_after or [] if any_order else original(pcs, template, *rest)
 
     replace(startup, "_predecessors", predecessors)
 
 
 @mutant("count-missing", "operator", "passes no counts to the init container", "START-007", "START-011")
 def _count_missing() -> None:
-    right = startup.container
+    original = startup.container
 
     def container(waits: Any, image: str) -> dict[str, Any]:
-        return {**right(waits, image), "args": [f"--podcliques={parent}" for parent in waits]}
+        return {**original(waits, image), "args": [f"--podcliques={parent}" for parent in waits]}
 
     replace(startup, "container", container)
 
 
 @mutant("arguments-backwards", "operator", "names the parents in reverse order", "START-007")
 def _arguments_backwards() -> None:
-    right = startup.container
-    replace(startup, "container", lambda waits, image: right(dict(reversed(waits.items())), image))
+    original = startup.container
+    replace(startup, "container", lambda waits, image: original(dict(reversed(waits.items())), image))
 
 
 @mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-016")
 def await_all_pods() -> None:
     """Make pods wait for all pods of their parents."""
-    right = startup.waits
+    original = startup.waits
 
     def waits(pcs: Any, *rest: Any) -> dict[str, int]:
         counts = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
         return {
             parent: max((n for name, n in counts.items() if parent.endswith(f"-{name}")), default=minimum)
-            for parent, minimum in right(pcs, *rest).items()
+            for parent, minimum in original(pcs, *rest).items()
         }
 
     replace(startup, "waits", waits)
@@ -90,18 +90,18 @@ def await_all_pods() -> None:
 @mutant("first-pods-awaited", "operator", "waits for one pod of each parent", "START-017", "INV-026")
 def await_first_pods() -> None:
     """Make pods wait for one pod of each parent."""
-    right = startup.waits
-    replace(startup, "waits", lambda *arguments: dict.fromkeys(right(*arguments), 1))
+    original = startup.waits
+    replace(startup, "waits", lambda *arguments: dict.fromkeys(original(*arguments), 1))
 
 
 @mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
 def _count_by_suffix() -> None:
-    right = startup.waits
+    original = startup.waits
 
     def waits(pcs: Any, *rest: Any) -> dict[str, int]:
         return {
             parent: next(t.spec.minimum for t in pcs.spec.template.cliques if parent.endswith(t.name))
-            for parent in right(pcs, *rest)
+            for parent in original(pcs, *rest)
         }
 
     replace(startup, "waits", waits)
@@ -109,12 +109,12 @@ def _count_by_suffix() -> None:
 
 def _parents_in(replicas: Any) -> None:
     """Make the cliques of a base gang wait for the parents in the group replicas that `replicas` returns."""
-    right = startup._in_gang
+    original = startup._in_gang
 
     def in_gang(pcs: Any, name: str, index: int, gang: EntryGang) -> dict[str, int]:
         group = startup._group_of(pcs, name)
         if not gang.entry.anchor or group is None:
-            return right(pcs, name, index, gang)
+            return original(pcs, name, index, gang)
         least = next(t.spec.minimum for t in pcs.spec.template.cliques if t.name == name)
         return {startup._full_name(pcs, index, name, group, j): least for j in replicas(group)}
 
@@ -140,18 +140,18 @@ def _scaled_awaited() -> None:
     "START-012",
 )
 def _gangs_wait_for_gangs() -> None:
-    right = startup.waits
+    original = startup.waits
 
     def waits(pcs: Any, template: Any, index: int, gang: EntryGang) -> dict[str, int]:
-        return right(pcs, template, index, gang if gang.entry.anchor else startup.base(pcs))
+        return original(pcs, template, index, gang if gang.entry.anchor else startup.base(pcs))
 
     replace(startup, "waits", waits)
 
 
 @mutant("first-replica-awaited", "operator", "makes all replicas of a set wait for the first one", "START-012")
 def _first_replica_awaited() -> None:
-    right = startup.waits
-    replace(startup, "waits", lambda pcs, template, index, gang: right(pcs, template, 0, gang))
+    original = startup.waits
+    replace(startup, "waits", lambda pcs, template, index, gang: original(pcs, template, 0, gang))
 
 
 @mutant("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
@@ -161,22 +161,22 @@ def _nobody_waits() -> None:
 
 @mutant("token-volume-missing", "operator", "mounts no token into the init container", "START-008")
 def _token_volume_missing() -> None:
-    right, wait = startup.volumes, startup.container
+    original, wait = startup.volumes, startup.container
 
     def container(waits: Any, image: str) -> dict[str, Any]:
         manifest = wait(waits, image)
         return {**manifest, "volumeMounts": [m for m in manifest["volumeMounts"] if m["name"] != startup.TOKEN_VOLUME]}
 
-    replace(startup, "volumes", lambda pcs: [v for v in right(pcs) if v["name"] != startup.TOKEN_VOLUME])
+    replace(startup, "volumes", lambda pcs: [v for v in original(pcs) if v["name"] != startup.TOKEN_VOLUME])
     replace(startup, "container", container)
 
 
 @mutant("gang-file-wrong", "operator", "passes the clique instead of the gang to the init container", "START-008")
 def _gang_file_wrong() -> None:
-    right = startup.volumes
+    original = startup.volumes
 
     def volumes(pcs: str) -> list[dict[str, Any]]:
-        result = right(pcs)
+        result = original(pcs)
         for item in result[1]["downwardAPI"]["items"]:
             item["fieldRef"] = {"fieldPath": item["fieldRef"]["fieldPath"].replace("podgang", "podclique")}
         return result
@@ -186,24 +186,24 @@ def _gang_file_wrong() -> None:
 
 @mutant("created-in-order", "operator", "creates pods only once one pod of each parent is ready", "START-010")
 def _created_in_order() -> None:
-    right = CliqueReconciler._balance
+    original = CliqueReconciler._balance
 
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         clique = place.clique
         parents = [self._cache.cliques.get(clique.metadata.namespace, name) for name in clique.spec.starts_after or ()]
         if all(p is not None and any(pod.ready for pod in self._cache.pods_of(p)) for p in parents):
-            await right(self, place)
+            await original(self, place)
 
     replace(CliqueReconciler, "_balance", balance)
 
 
 @mutant("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
 def _children_restarted() -> None:
-    right = CliqueReconciler.reconcile
+    original = CliqueReconciler.reconcile
     served: set[Key] = set()
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        result = await right(self, key)
+        result = await original(self, key)
         clique = self._cache.cliques.get(*key)
         if clique is None:
             return result
@@ -222,12 +222,12 @@ def _children_restarted() -> None:
 
 @mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014")
 def _waits_once() -> None:
-    right, seen_uids = CliqueContext.waits, set[str]()
+    original, seen_uids = CliqueContext.waits, set[str]()
 
     def waits(self: CliqueContext, gang: str) -> dict[str, int]:
         if self.clique.metadata.uid in seen_uids:
             return {}
         seen_uids.add(self.clique.metadata.uid)
-        return right(self, gang)
+        return original(self, gang)
 
     replace(CliqueContext, "waits", waits)

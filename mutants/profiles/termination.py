@@ -35,16 +35,16 @@ def _never_terminated() -> None:
 
 @mutant("terminated-early", "operator", "terminates after half of the delay", "TERM-002", "TERM-016")
 def _terminated_early() -> None:
-    right = termination.delay
-    replace(termination, "delay", lambda pcs: right(pcs) / 2)
+    original = termination.delay
+    replace(termination, "delay", lambda pcs: original(pcs) / 2)
 
 
 @mutant("breached-only", "operator", "terminates only the breached cliques of a set's replica", "TERM-001")
 def _breached_only() -> None:
-    right = Termination._cliques
+    original = Termination._cliques
 
     async def cliques(self: Termination, candidates: Iterable[PodClique], last: Collection[str] = ()) -> None:
-        await right(self, [clique for clique in candidates if clique.metadata.uid in last], last)
+        await original(self, [clique for clique in candidates if clique.metadata.uid in last], last)
 
     replace(Termination, "_cliques", cliques)
 
@@ -52,12 +52,12 @@ def _breached_only() -> None:
 @mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
 def spare_scaled_gangs() -> None:
     """Do not terminate the scaled gangs of a set replica because of a standalone clique."""
-    right = Termination._replica
+    original = Termination._replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
         cliques = [c for c in self._cache.cliques.indexed(OWNER, pcs.metadata.uid) if termination.index_of(c) == index]
         if set(causes).isdisjoint(clique.metadata.uid for clique in cliques):
-            await right(self, pcs, index, causes)
+            await original(self, pcs, index, causes)
             return
         groups = [group for group in self._groups(pcs) if termination.index_of(group) == index]
         for group in groups:
@@ -73,10 +73,10 @@ def spare_scaled_gangs() -> None:
 
 @mutant("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
 def _all_replicas_terminated() -> None:
-    right = termination.due_in_set
+    original = termination.due_in_set
 
     def due_in_set(pcs: PodCliqueSet, *rest: Any) -> termination.Due:
-        due = right(pcs, *rest)
+        due = original(pcs, *rest)
         if due.causes:
             due.causes = {index: due.causes.get(index, set()) for index in range(pcs.spec.replicas)}
         return due
@@ -95,10 +95,10 @@ def _groups_terminated() -> None:
 @mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
 def terminate_gangs() -> None:
     """Delete the gangs of a terminated replica as well. Like any missing gangs, they are created again."""
-    right = Termination._replica
+    original = Termination._replica
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        await right(self, pcs, index, causes)
+        await original(self, pcs, index, causes)
         for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
             if ownership.replica_index(gang) == str(index):
                 await self._writer.delete(self._cache.gangs, gang)
@@ -108,14 +108,14 @@ def terminate_gangs() -> None:
 
 @mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
 def _unreported_is_recovered() -> None:
-    right = termination.complete_replicas
+    original = termination.complete_replicas
 
     def sound(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
         return sum(
             not any(
                 conditions.is_true(m.status.conditions if m.status else None, termination.BREACHED) for m in members
             )
-            for members in right(group, clique)
+            for members in original(group, clique)
         )
 
     replace(statuses, "sound_replicas", sound)
@@ -132,12 +132,12 @@ def _never_flagged() -> None:
 
 @mutant("terminated-once", "operator", "terminates each replica of a set at most once", "TERM-006")
 def _terminated_once() -> None:
-    right = Termination._replica
+    original = Termination._replica
     terminated: set[tuple[str, int]] = set()
 
     async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
         if (pcs.metadata.uid, index) not in terminated:
-            await right(self, pcs, index, causes)
+            await original(self, pcs, index, causes)
             terminated.add((pcs.metadata.uid, index))
 
     replace(Termination, "_replica", replica)
@@ -150,13 +150,13 @@ def _flagged_for_good() -> None:
 
 @mutant("terminated-stays-gone", "operator", "does not recreate the members of a terminated group", "TERM-007")
 def _terminated_stays_gone() -> None:
-    right = children.member_cliques
+    original = children.member_cliques
 
     def member_cliques(
         pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **options: Any
     ) -> Iterator[children.Manifest]:
         if not conditions.is_true(group.status.conditions if group.status else None, termination.TERMINATING):
-            yield from right(pcs, group, *rest, **options)
+            yield from original(pcs, group, *rest, **options)
 
     replace(children, "member_cliques", member_cliques)
 
@@ -168,10 +168,10 @@ def _groups_never_act() -> None:
 
 @mutant("replica-takes-all", "operator", "terminates a whole group because of one replica", "TERM-008")
 def _replica_takes_all() -> None:
-    right = termination.due_in_group
+    original = termination.due_in_group
 
     def due_in_group(pcs: Any, group: PodCliqueScalingGroup, *rest: Any) -> termination.Due:
-        due = right(pcs, group, *rest)
+        due = original(pcs, group, *rest)
         if due.causes:
             due.causes = {index: due.causes.get(index, set()) for index in range(group.spec.replicas)}
         return due
@@ -181,14 +181,14 @@ def _replica_takes_all() -> None:
 
 @mutant("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
 def _any_loss_counts() -> None:
-    right = termination.cause_of_clique
+    original = termination.cause_of_clique
 
     def cause_of_clique(clique: PodClique) -> float | None:
         reported = clique.status.conditions if clique.status else None
         breached = conditions.find(reported, termination.BREACHED)
         if clique.status and breached and clique.status.scheduled_replicas < clique.spec.replicas:
             return timestamps.seconds(breached.last_transition_time)
-        return right(clique)
+        return original(clique)
 
     replace(termination, "cause_of_clique", cause_of_clique)
 
@@ -227,12 +227,12 @@ def _starting_pods_lost() -> None:
 
 def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
     """Make `moves`, given the old and the new condition, decide whether a breach gets a new transition time."""
-    right = conditions.put
+    original = conditions.put
 
     def put(old: list[Condition] | None, new: Condition) -> list[Condition]:
         stored = conditions.find(old, new.type)
         if stored is None or new.type != termination.BREACHED:
-            return right(old, new)
+            return original(old, new)
         timestamp = new.last_transition_time if moves(stored, new) else stored.last_transition_time
         new = msgspec.structs.replace(new, last_transition_time=timestamp)
         return [new if condition.type == new.type else condition for condition in old or ()]
@@ -260,10 +260,10 @@ def _last_loss_counts() -> None:
 
 @mutant("countdown-forgotten", "operator", "counts the delay from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
-    right, begin = termination.cause_of_clique, time.time()
+    original, begin = termination.cause_of_clique, time.time()
 
     def cause_of_clique(clique: PodClique) -> float | None:
-        breached_at = right(clique)
+        breached_at = original(clique)
         return None if breached_at is None else max(breached_at, begin)
 
     replace(termination, "cause_of_clique", cause_of_clique)
@@ -271,8 +271,8 @@ def _countdown_forgotten() -> None:
 
 @mutant("delay-as-it-was", "operator", "uses the initial delay of a set for ever", "TERM-018")
 def _delay_as_it_was() -> None:
-    right, first = termination.delay, dict[str, float]()
-    replace(termination, "delay", lambda pcs: first.setdefault(pcs.metadata.uid, right(pcs)))
+    original, first = termination.delay, dict[str, float]()
+    replace(termination, "delay", lambda pcs: first.setdefault(pcs.metadata.uid, original(pcs)))
 
 
 @mutant(

@@ -41,12 +41,12 @@ def _all_pods_at_once() -> None:
 
 @mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046", "UPD-055")
 def _clique_ends_early() -> None:
-    right = update_clique_pods._advanced
+    original = update_clique_pods._advanced
 
     def advanced(
         clique: PodClique, progress: CliqueUpdateProgress, members: list[Pod], current: revisions.Revision, now: str
     ) -> update_clique_pods.CliqueUpdateStep:
-        step = right(clique, progress, members, current, now)
+        step = original(clique, progress, members, current, now)
         old = [pod for pod in members if pod.active and update_clique_pods.outdated(pod, current)]
         if step.progress and step.progress.update_ended_at is None and all(pod in step.forced for pod in old):
             step.progress = update_progress.ended(
@@ -88,8 +88,8 @@ def _all_cliques_rolled() -> None:
 
 @mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a replica", "UPD-004", "UPD-005")
 def _members_rolled_alone() -> None:
-    right = update_group_replicas.waves
-    replace(update_group_replicas, "waves", lambda doomed: right(doomed)[1:])
+    original = update_group_replicas.waves
+    replace(update_group_replicas, "waves", lambda doomed: original(doomed)[1:])
 
 
 @mutant("group-replicas-at-once", "operator", "recreates all old replicas of a group at once", "UPD-004")
@@ -107,7 +107,7 @@ def _last_group_replica_first() -> None:
 
 def stepped(change: Any) -> None:
     """Pass every step of a set's update progress through `change(set, before, after, now)`."""
-    right = update_set_replicas.advanced
+    original = update_set_replicas.advanced
 
     def advanced(
         pcs: PodCliqueSet,
@@ -116,7 +116,7 @@ def stepped(change: Any) -> None:
         cliques: update_set_replicas.ObservedSet,
         now: str,
     ) -> SetUpdateProgress:
-        result: SetUpdateProgress = change(pcs, progress, right(pcs, progress, generation, cliques, now), now)
+        result: SetUpdateProgress = change(pcs, progress, original(pcs, progress, generation, cliques, now), now)
         return result
 
     replace(update_set_replicas, "advanced", advanced)
@@ -143,12 +143,12 @@ def _start_time_rewritten() -> None:
 
 @mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-054")
 def _members_counted() -> None:
-    right = update_set_replicas.counted
+    original = update_set_replicas.counted
 
     def counted(
         pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.ObservedSet
     ) -> SetUpdateProgress:
-        result = right(pcs, progress, generation, cliques)
+        result = original(pcs, progress, generation, cliques)
         members = sum(len(list(cliques.members(index))) for index in range(pcs.spec.replicas))
         return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
 
@@ -157,10 +157,10 @@ def _members_counted() -> None:
 
 @mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
 def _selection_kept() -> None:
-    right = update_clique_pods.step
+    original = update_clique_pods.step
 
     def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
-        result = right(pcs, clique, members, *rest)
+        result = original(pcs, clique, members, *rest)
         old = clique.status.update_progress if clique.status else None
         if result.progress is not None and old is not None and result.progress.update_ended_at is not None:
             selection = old.ready_pods_selected_to_update
@@ -172,16 +172,16 @@ def _selection_kept() -> None:
 
 @mutant("breach-reported-in-updates", "operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
 def _breach_reported_in_updates() -> None:
-    right = termination.breached_condition
-    replace(statuses, "_updating", lambda now: right(1, 1, 1, now))
+    original = termination.breached_condition
+    replace(statuses, "_updating", lambda now: original(1, 1, 1, now))
 
 
 @mutant("breach-stays-unknown", "operator", "does not say after updates whether there is a breach", "UPD-057")
 def _breach_stays_unknown() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: PodClique, members: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any) -> Any:
-        status = right(clique, members, pcs, now, *rest)
+        status = original(clique, members, pcs, now, *rest)
         if status.update_progress is not None:
             status.conditions = conditions.put(status.conditions, statuses._updating(now))
         return status
@@ -191,18 +191,18 @@ def _breach_stays_unknown() -> None:
 
 @mutant("restart-rolls-again", "operator", "treats pods that are older than its process as outdated", "UPD-013")
 def _restart_rolls_again() -> None:
-    right, start = update_clique_pods.outdated, time.time()
+    original, start = update_clique_pods.outdated, time.time()
 
     def outdated(pod: Pod, current: revisions.Revision) -> bool:
         created = timestamps.seconds(pod.metadata.creation_timestamp)
-        return right(pod, current) or (created is not None and created < start - 1)
+        return original(pod, current) or (created is not None and created < start - 1)
 
     replace(update_clique_pods, "outdated", outdated)
 
 
 @mutant("selection-misnamed", "operator", "reports another pod than the selected one", "UPD-010")
 def _selection_misnamed() -> None:
-    right = update_clique_pods.step
+    original = update_clique_pods.step
     selections: dict[str, PodSelection] = {}
 
     def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
@@ -215,7 +215,7 @@ def _selection_misnamed() -> None:
             true = msgspec.structs.replace(reported, ready_pods_selected_to_update=selections[clique.metadata.uid])
             status = msgspec.structs.replace(clique.status, update_progress=true)
             clique = msgspec.structs.replace(clique, status=status)
-        result = right(pcs, clique, members, *rest)
+        result = original(pcs, clique, members, *rest)
         selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
         if result.progress is not None and selection is not None:
             selections[clique.metadata.uid] = selection
@@ -228,10 +228,10 @@ def _selection_misnamed() -> None:
 
 @mutant("group-counts-replicas", "operator", "counts replicas of a group instead of its cliques", "UPD-008")
 def _group_counts_replicas() -> None:
-    right = statuses.group_status
+    original = statuses.group_status
 
     def group_status(group: Any, *rest: Any) -> Any:
-        status = right(group, *rest)
+        status = original(group, *rest)
         if status.update_progress is not None:
             total = max(group.spec.replicas, status.update_progress.updated_pod_cliques_count)
             progress = msgspec.structs.replace(status.update_progress, total_pod_cliques_count=total)

@@ -32,20 +32,20 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 @mutant("labels-are-no-change", "operator", "ignores the labels of a template", "UPD-058")
 def _labels_are_no_change() -> None:
-    right = hashes._template
+    original = hashes._template
 
     def bare(template: CliqueTemplate, priority_class: str | None) -> Template:
-        return right(msgspec.structs.replace(template, labels=None), priority_class)
+        return original(msgspec.structs.replace(template, labels=None), priority_class)
 
     replace(hashes, "_template", bare)
 
 
 @mutant("delay-is-a-change", "operator", "treats another terminationDelay as a change of the template", "UPD-037")
 def _delay_is_a_change() -> None:
-    right = hashes.known_generation
+    original = hashes.known_generation
 
     def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        return CurrentHashes(salted(right(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
+        return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
 
     replace(hashes, "known_generation", known_generation)
 
@@ -57,20 +57,20 @@ def _on_delete_deletes() -> None:
 
 @mutant("first-replica-renewed", "operator", "writes a new template only to cliques of the first replica", "UPD-039")
 def _first_replica_renewed() -> None:
-    right = template_drift.outdated
+    original = template_drift.outdated
 
     def outdated(clique: PodClique, current: revisions.Revision) -> bool:
-        return clique.metadata.label(labels.REPLICA_INDEX) == "0" and right(clique, current)
+        return clique.metadata.label(labels.REPLICA_INDEX) == "0" and original(clique, current)
 
     replace(template_drift, "outdated", outdated)
 
 
 @mutant("updated-all-or-none", "operator", "counts pods as updated only once all of a clique are", "UPD-041")
 def _updated_all_or_none() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = right(clique, members, *rest)
+        status = original(clique, members, *rest)
         return (
             status
             if status.updated_replicas == status.replicas
@@ -82,10 +82,10 @@ def _updated_all_or_none() -> None:
 
 @mutant("updated-with-the-end", "operator", "counts a clique as updated once OnDelete has ended its update", "UPD-059")
 def _updated_with_the_end() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = right(clique, members, *rest)
+        status = original(clique, members, *rest)
         progress = status.update_progress
         if progress is not None and progress.update_ended_at is not None:
             status.current_pod_template_hash = progress.pod_template_hash
@@ -97,17 +97,17 @@ def _updated_with_the_end() -> None:
 
 @mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-062")
 def _switch_rolls() -> None:
-    right = revisions.of_set
+    original = revisions.of_set
     replace(
         revisions,
         "of_set",
-        lambda pcs, policy: revisions._only(f"{right(pcs, policy).hash}{update_progress.on_delete(pcs)}"),
+        lambda pcs, policy: revisions._only(f"{original(pcs, policy).hash}{update_progress.on_delete(pcs)}"),
     )
 
 
 @mutant("outdated-pods-spared", "operator", "replaces outdated pods only where the last change is theirs", "UPD-042")
 def _outdated_pods_spared() -> None:
-    right, outdated = update_clique_pods.step, update_clique_pods.outdated
+    original, outdated = update_clique_pods.step, update_clique_pods.outdated
     ended: set[tuple[str, str]] = set()
     spared = [False]
 
@@ -116,7 +116,7 @@ def _outdated_pods_spared() -> None:
         if progress is not None and progress.update_ended_at is not None:
             ended.add((clique.metadata.uid, progress.pod_template_hash))
         spared[0] = (clique.metadata.uid, clique.metadata.label(labels.TEMPLATE_HASH)) in ended
-        return right(pcs, clique, *rest)
+        return original(pcs, clique, *rest)
 
     replace(update_clique_pods, "step", step)
     replace(update_clique_pods, "outdated", lambda pod, current: not spared[0] and outdated(pod, current))
@@ -124,10 +124,10 @@ def _outdated_pods_spared() -> None:
 
 @mutant("members-stay-behind", "operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")
 def _members_stay_behind() -> None:
-    right = statuses.clique_status
+    original = statuses.clique_status
 
     def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> Any:
-        status = right(clique, members, *rest)
+        status = original(clique, members, *rest)
         if clique.metadata.label(labels.SCALING_GROUP) and status.update_progress is not None:
             status.current_pod_clique_set_generation_hash = status.update_progress.pod_clique_set_generation_hash
         return status

@@ -11,14 +11,14 @@ from reference_impl.plan import update_clique_pods, update_condition, update_gro
 
 @mutant("clique-over-budget", "operator", "takes one pod more down than maxUnavailable permits", "UPD-047", "UPD-060")
 def _clique_over_budget() -> None:
-    right = update_progress.clique_budget
-    replace(update_progress, "clique_budget", lambda pcs, clique: right(pcs, clique) + 1)
+    original = update_progress.clique_budget
+    replace(update_progress, "clique_budget", lambda pcs, clique: original(pcs, clique) + 1)
 
 
 @mutant("group-over-budget", "operator", "takes one group replica more down than maxUnavailable permits", "UPD-048")
 def _group_over_budget() -> None:
-    right = update_progress.group_budget
-    replace(update_progress, "group_budget", lambda pcs, group: right(pcs, group) + 1)
+    original = update_progress.group_budget
+    replace(update_progress, "group_budget", lambda pcs, group: original(pcs, group) + 1)
 
 
 @mutant("one-at-a-time", "operator", "replaces one member at a time, whatever maxUnavailable is", "UPD-049")
@@ -29,16 +29,16 @@ def _one_at_a_time() -> None:
 
 @mutant("sets-tell-no-update", "operator", "says of no set that it is being updated", "UPD-061")
 def _sets_tell_no_update() -> None:
-    right = update_condition.of_set
-    replace(update_condition, "of_set", lambda parts, now, *, running: right(parts, now, running=False))
+    original = update_condition.of_set
+    replace(update_condition, "of_set", lambda parts, now, *, running: original(parts, now, running=False))
 
 
 @mutant("groups-tell-of-their-set", "operator", "says of every group that it is being updated", "UPD-050")
 def _groups_tell_of_their_set() -> None:
-    right = update_condition.of_component
+    original = update_condition.of_component
 
     def of_component(item: object, stuck: bool, now: str) -> object:
-        result = right(item, stuck, now)  # type: ignore[arg-type]
+        result = original(item, stuck, now)  # type: ignore[arg-type]
         if type(item).__name__ == "PodCliqueScalingGroup":
             return update_condition._condition("True", result.message, now)
         return result

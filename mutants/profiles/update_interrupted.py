@@ -83,12 +83,12 @@ def _minimum_not_awaited() -> None:
 
 @mutant("unplaced-not-awaited", "operator", "does not wait for successors that fit on no node", "UPD-018")
 def _unplaced_not_awaited() -> None:
-    right = update_clique_pods.replaced
+    original = update_clique_pods.replaced
 
     def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
         placed = [pod for pod in members if pod.scheduled or not update_clique_pods.succeeds(pod, selection)]
         whole = len(placed) < len(members)
-        return right(clique, selection, members) or (
+        return original(clique, selection, members) or (
             whole and all(p.metadata.name != selection.current for p in members)
         )
 
@@ -116,7 +116,7 @@ def _old_template_comes_back() -> None:
 
 
 def _built_from_first(is_old: Any) -> None:
-    right, make, first = pods.PodBuilder.pod, pods.PodBuilder.__init__, _First()
+    original, make, first = pods.PodBuilder.pod, pods.PodBuilder.__init__, _First()
 
     def init(self: pods.PodBuilder, clique: PodClique, *rest: Any, **options: Any) -> None:
         make(self, clique, *rest, **options)
@@ -125,7 +125,7 @@ def _built_from_first(is_old: Any) -> None:
         make(self.old, self.first, *rest, **options)  # type: ignore[attr-defined]
 
     def pod(self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
-        return right(self.old if is_old(self.first, index) else self, index, gang)  # type: ignore[attr-defined]
+        return original(self.old if is_old(self.first, index) else self, index, gang)  # type: ignore[attr-defined]
 
     pods.PodBuilder.__init__ = init  # type: ignore[method-assign]
     replace(pods.PodBuilder, "pod", pod)
@@ -133,12 +133,12 @@ def _built_from_first(is_old: Any) -> None:
 
 @mutant("pods-at-once-after-change", "operator", "replaces all pods at once if a change restarts an update", "UPD-022")
 def _pods_at_once_after_change() -> None:
-    right, forced = update_clique_pods.step, update_clique_pods.forced
+    original, forced = update_clique_pods.step, update_clique_pods.forced
     restarted, stepping = set[str](), [""]
 
     def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         stepping[0] = clique.metadata.uid
-        return right(pcs, clique, *rest)
+        return original(pcs, clique, *rest)
 
     def carried(clique: PodClique, old: CliqueUpdateProgress | None, members: list[Pod]) -> None:
         if old is not None and old.update_ended_at is None:
@@ -163,25 +163,25 @@ def _pods_at_once_and_awaited() -> None:
 
 @mutant("second-change-forgotten", "operator", "writes a new template to a clique only once", "UPD-023")
 def _second_change_forgotten() -> None:
-    right, first = template_drift.outdated, _First()
+    original, first = template_drift.outdated, _First()
 
     def outdated(clique: PodClique, current: revisions.Revision) -> bool:
         is_first = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
-        return is_first and right(clique, current)
+        return is_first and original(clique, current)
 
     replace(template_drift, "outdated", outdated)
 
 
 @mutant("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
 def _all_since_change() -> None:
-    right, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
+    original, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
 
     def step(
         pcs: PodCliqueSet, clique: PodClique, members: list[Pod], *rest: Any
     ) -> update_clique_pods.CliqueUpdateStep:
         progress = update_progress.of_set(pcs)
         began[0] = (progress.update_started_at if progress is not None else "") or ""
-        return right(pcs, clique, members, *rest)
+        return original(pcs, clique, members, *rest)
 
     def older(pod: Pod, current: revisions.Revision) -> bool:
         return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < began[0]
@@ -231,12 +231,12 @@ def _group_scale_in_stalls() -> None:
 
 @mutant("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
 def _replicas_at_once_after_change() -> None:
-    right, forced = update_group_replicas.step, update_group_replicas.forced
+    original, forced = update_group_replicas.step, update_group_replicas.forced
     restarted, stepping = set[str](), [""]
 
     def step(pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any) -> update_group_replicas.GroupUpdateStep:
         stepping[0] = group.metadata.uid
-        return right(pcs, group, *rest)
+        return original(pcs, group, *rest)
 
     def carried(old: GroupUpdateProgress | None, replicas: list[Replica]) -> None:
         if old is not None and old.update_ended_at is None:
@@ -265,7 +265,7 @@ def _breached_replica_last() -> None:
 
 @mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
 def _turn_of_removed_replica() -> None:
-    right = update_set_replicas.advanced
+    original = update_set_replicas.advanced
 
     def advanced(
         pcs: PodCliqueSet,
@@ -276,7 +276,7 @@ def _turn_of_removed_replica() -> None:
     ) -> SetUpdateProgress:
         turn = update_progress.turn(pcs)
         stuck = turn is not None and turn >= pcs.spec.replicas
-        return progress if stuck else right(pcs, progress, generation, cliques, now)
+        return progress if stuck else original(pcs, progress, generation, cliques, now)
 
     replace(update_set_replicas, "advanced", advanced)
 
@@ -317,11 +317,11 @@ def _switch_freezes() -> None:
 
 @mutant("update-holds-set", "operator", "does not let a set be deleted during its update", "UPD-044")
 def _update_holds_set() -> None:
-    right = Writer.remove_finalizer
+    original = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Informer[Any], item: Any, finalizer: str) -> None:
         if not (isinstance(item, PodCliqueSet) and update_progress.running(item)):
-            await right(self, informer, item, finalizer)
+            await original(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
 
@@ -333,11 +333,11 @@ def _update_holds_set() -> None:
     "UPD-045",
 )
 def _generation_remembered() -> None:
-    right, generations = update_progress.generation, dict[str, str]()
+    original, generations = update_progress.generation, dict[str, str]()
 
     def generation(pcs: PodCliqueSet) -> str:
         key = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
-        generations[key] = right(pcs) or generations.get(key, "")
+        generations[key] = original(pcs) or generations.get(key, "")
         return generations[key]
 
     replace(update_progress, "generation", generation)

@@ -27,10 +27,10 @@ from reference_impl.runtime import configuration
 
 def _recognises(*names: str) -> None:
     """Recognize only the configured hash schemes with these names."""
-    right = vars(configuration.Hashes)["policy"].fget
+    original = vars(configuration.Hashes)["policy"].fget
 
     def policy(self: configuration.Hashes) -> Policy:
-        result: Policy = right(self)
+        result: Policy = original(self)
         return changed(result, recognised=tuple(scheme for scheme in result.recognised if scheme.name in names))
 
     replace(configuration.Hashes, "policy", property(policy))
@@ -83,19 +83,19 @@ def _adopts_all() -> None:
 
 @mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
 def _starts_update() -> None:
-    right, right_progress, recognized = HashMigration.migrate, update_set_replicas.progress, set[str]()
+    original, original_progress, recognized = HashMigration.migrate, update_set_replicas.progress, set[str]()
 
     async def migrate(self: HashMigration, pcs: PodCliqueSet) -> PodCliqueSet:
         stored = pcs.status.current_generation_hash if pcs.status else None
         if self.window(pcs).generation.foreign(stored) is not None:
             recognized.add(pcs.metadata.uid)
-        return await right(self, pcs)
+        return await original(self, pcs)
 
     def progress(pcs: PodCliqueSet, generation: Any, cliques: Any, now: str) -> Any:
         if pcs.metadata.uid in recognized:
             recognized.remove(pcs.metadata.uid)
             return update_set_replicas.begun(pcs, now)
-        return right_progress(pcs, generation, cliques, now)
+        return original_progress(pcs, generation, cliques, now)
 
     replace(HashMigration, "migrate", migrate)
     replace(update_set_replicas, "progress", progress)
@@ -103,11 +103,11 @@ def _starts_update() -> None:
 
 def _leaves(kind: str) -> None:
     """Do not migrate the hash labels of objects of this kind."""
-    right = HashMigration._label
+    original = HashMigration._label
 
     def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
         if informer.resource.kind != kind:
-            yield from right(self, informer, item, current_hashes)
+            yield from original(self, informer, item, current_hashes)
 
     replace(HashMigration, "_label", label)
 
@@ -126,12 +126,12 @@ def _cliques_left() -> None:
     "upgrade-members-left", "operator", "migrates standalone cliques but no members of groups", "UPG-002", "UPG-006"
 )
 def _members_left() -> None:
-    right = HashMigration._of_clique
+    original = HashMigration._of_clique
 
     def of_clique(self: HashMigration, window: Window, pcs: PodCliqueSet, clique: PodClique) -> Iterator[Write]:
         controller = clique.metadata.controller
         if controller is not None and controller.uid == pcs.metadata.uid:
-            yield from right(self, window, pcs, clique)
+            yield from original(self, window, pcs, clique)
 
     replace(HashMigration, "_of_clique", of_clique)
 
@@ -141,12 +141,12 @@ def _groups_left() -> None:
     def of_group(self: HashMigration, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
 
-    right = statuses.group_status
+    original = statuses.group_status
 
     def group_status(
         group: PodCliqueScalingGroup, pcs: PodCliqueSet | None, clique: CliqueOf, now: str
     ) -> ScalingGroupStatus:
-        result = right(group, pcs, clique, now)
+        result = original(group, pcs, clique, now)
         stored = group.status.current_pod_clique_set_generation_hash if group.status else None
         if stored and pcs is not None and hashes.known_generation(pcs).foreign(stored):
             result.current_pod_clique_set_generation_hash = stored
@@ -159,10 +159,10 @@ def _groups_left() -> None:
 @mutant("upgrade-set-left", "operator", "accepts the legacy hash of a set without migrating it", "UPG-002", "UPG-006")
 def _set_left() -> None:
     replace(migration, "set_status", lambda window, status: status)
-    right = revisions.of_set
+    original = revisions.of_set
 
     def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
-        result = right(pcs, policy)
+        result = original(pcs, policy)
         stored = pcs.status.current_generation_hash if pcs.status else None
         return revisions.Revision(stored, result.accepted) if stored and result.has(stored) else result
 
@@ -171,20 +171,20 @@ def _set_left() -> None:
 
 @mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-017")
 def _forgets_the_update() -> None:
-    right = migration.set_status
+    original = migration.set_status
 
     def set_status(window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
-        return msgspec.structs.replace(right(window, status), update_progress=None)
+        return msgspec.structs.replace(original(window, status), update_progress=None)
 
     replace(migration, "set_status", set_status)
 
 
 @mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
 def _pods_made_anew() -> None:
-    right = HashMigration._label
+    original = HashMigration._label
 
     def label(self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes) -> Iterator[Write]:
-        for write in right(self, informer, item, current_hashes):
+        for write in original(self, informer, item, current_hashes):
             if informer.resource.kind == "Pod":
                 yield lambda: self._writer.delete(informer, item)
             else:
@@ -194,12 +194,12 @@ def _pods_made_anew() -> None:
 
 
 def _never_updates(*, only_earlier: bool) -> None:
-    right = revisions.of_set
+    original = revisions.of_set
 
     def of_set(pcs: PodCliqueSet, policy: Policy = STANDARD) -> revisions.Revision:
         stored = pcs.status.current_generation_hash if pcs.status else None
         if not stored or (only_earlier and policy.recognised):
-            return right(pcs, policy)
+            return original(pcs, policy)
         return revisions.Revision(stored, frozenset({stored}))
 
     replace(revisions, "of_set", of_set)

@@ -21,10 +21,10 @@ from reference_impl.plan.lines import Line, Placement
 
 @mutant("migration-recreates-pods", "operator", "deletes running pods instead of assigning them", "UPG-013")
 def _migration_recreates_pods() -> None:
-    right = GangMigration._of_replica
+    original = GangMigration._of_replica
 
     def of_replica(self: GangMigration, pcs: PodCliqueSet, index: int) -> Iterator[control.Write]:
-        for write in right(self, pcs, index):
+        for write in original(self, pcs, index):
             informer, item = write.args[:2]  # type: ignore[attr-defined]
             yield partial(self._writer.delete, informer, item) if informer.resource.kind == "Pod" else write
 
@@ -32,10 +32,10 @@ def _migration_recreates_pods() -> None:
 
 
 def _changed(change: Any) -> None:
-    right = gang_migration.pod_change
+    original = gang_migration.pod_change
 
     def pod_change(line: Line, pcs: PodCliqueSet, clique: PodClique, pod: Pod, placement: Placement) -> Manifest:
-        body = right(line, pcs, clique, pod, placement)
+        body = original(line, pcs, clique, pod, placement)
         if body:
             change(pod, body["metadata"]["labels"])
         return body
@@ -78,10 +78,10 @@ def _migration_unannounced() -> None:
 
 @mutant("earlier-gangs-stay", "operator", "keeps the gangs of an earlier version", "UPG-012")
 def _earlier_gangs_stay() -> None:
-    right = DesiredSet.surplus
+    original = DesiredSet.surplus
 
     def surplus(self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
-        for item in right(self, kind, present):
+        for item in original(self, kind, present):
             if kind != "PodGang" or item.metadata.label(labels.EPOCH):
                 yield item
 
@@ -90,16 +90,16 @@ def _earlier_gangs_stay() -> None:
 
 @mutant("first-replicas-mapped", "operator", "writes a map of the first replica of each set alone", "UPG-021")
 def _first_replicas_mapped() -> None:
-    right = MapWriter._mapped
-    replace(MapWriter, "_mapped", lambda self, pcs: right(self, pcs)[:1])
+    original = MapWriter._mapped
+    replace(MapWriter, "_mapped", lambda self, pcs: original(self, pcs)[:1])
 
 
 @mutant("emptied-replicas-forgotten", "operator", "writes no maps of sets that had no replica at first", "UPG-014")
 def _emptied_replicas_forgotten() -> None:
-    right, first = MapWriter._mapped, dict[str, int]()
+    original, first = MapWriter._mapped, dict[str, int]()
 
     def mapped(self: MapWriter, pcs: PodCliqueSet) -> range:
-        return right(self, pcs) if first.setdefault(pcs.metadata.uid, pcs.spec.replicas) else range(0)
+        return original(self, pcs) if first.setdefault(pcs.metadata.uid, pcs.spec.replicas) else range(0)
 
     replace(MapWriter, "_mapped", mapped)
 

@@ -88,14 +88,14 @@ def _conditions_unwritten() -> None:
     f"{OPERATOR}:test_objects_that_somebody_deletes_are_created_again",
 )
 def _pods_deleted_with_groups() -> None:
-    right = WorkloadBackend._on_object
+    original = WorkloadBackend._on_object
 
     async def end(self: WorkloadBackend, gang: str) -> None:
         for pod in self._cache.pods.indexed(GANG, gang):
             await self._writer.delete(self._cache.pods, pod)
 
     def on_object(self: WorkloadBackend, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
-        right(self, kind, old, item)
+        original(self, kind, old, item)
         if kind == "DELETED" and (owner := item.metadata.controller) is not None:
             ends.append(asyncio.ensure_future(end(self, key_text(item.metadata.namespace, owner.name))))
 
@@ -109,14 +109,14 @@ def _pods_deleted_with_groups() -> None:
     f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
 )
 def _extras_in_no_group() -> None:
-    right = GangPlans.marked
+    original = GangPlans.marked
 
     def marked(self: GangPlans, pod: Manifest) -> Manifest:
         meta = pod["metadata"]
         gang = self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG])
         plan, index = self.of(gang), int(meta["labels"][labels.POD_INDEX])
         above = plan is not None and index >= plan.minimums.get(meta["labels"][labels.PODCLIQUE], 1)
-        return pod if above else right(self, pod)
+        return pod if above else original(self, pod)
 
     _mark(marked)
 
@@ -136,10 +136,10 @@ def _pods_without_group() -> None:
     f"{OPERATOR}:test_the_minimum_waits_alone_and_the_other_pods_follow",
 )
 def _all_pods_in_one_group() -> None:
-    right = GangPlans.marked
+    original = GangPlans.marked
 
     def marked(self: GangPlans, pod: Manifest) -> Manifest:
-        body, meta = right(self, pod), pod["metadata"]
+        body, meta = original(self, pod), pod["metadata"]
         plan = self.of(self._cache.gangs.get(meta["namespace"], meta["labels"][labels.PODGANG]))
         if plan is None or not plan.groups:
             return body
@@ -181,10 +181,10 @@ def _optional_from_the_start() -> None:
     "test_standing:test_where_a_gang_stands#9",
 )
 def _loss_of_all_forgotten() -> None:
-    right = standing.standing
+    original = standing.standing
 
     def wrong_standing(gang: PodGang, least: Any, pods: Iterable[Pod]) -> Standing:
-        result = right(gang, least, pods)
+        result = original(gang, least, pods)
         if gang.status is not None and gang.status.last_scheduled is not None and not result.started:
             return Standing(True, True)
         return result
@@ -193,10 +193,10 @@ def _loss_of_all_forgotten() -> None:
 
 
 def _never(verb: Verb) -> None:
-    right = difference._change
+    original = difference._change
 
     def change(manifest: Manifest, current: WorkloadObject) -> Change | None:
-        result = right(manifest, current)
+        result = original(manifest, current)
         return None if result is not None and result.verb is verb else result
 
     replace(difference, "_change", change)
@@ -247,10 +247,10 @@ def _foreign_objects_taken() -> None:
     "test_difference:test_surplus_objects_do_not_keep_a_gang_from_being_in_place",
 )
 def _surplus_kept() -> None:
-    right = difference.difference
+    original = difference.difference
 
     def without_deletions(gang: PodGang, manifests: Iterable[Manifest], observed: Any) -> GangDifference:
-        result = right(gang, manifests, observed)
+        result = original(gang, manifests, observed)
         return GangDifference(tuple(c for c in result.changes if c.verb is not Verb.DELETE), result.waits_for)
 
     replace(difference, "difference", without_deletions)
@@ -292,11 +292,11 @@ def _refused_gang_placed() -> None:
     blocks=("WAPI-087",),
 )
 def _returning_gangs_never_start() -> None:
-    right, first = GangPlans.startable, dict[tuple[str, str], str]()
+    original, first = GangPlans.startable, dict[tuple[str, str], str]()
 
     def startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
         allowed = []
-        for pod in right(self, pods):
+        for pod in original(self, pods):
             gang = self._cache.gangs.get(pod.metadata.namespace, pod.metadata.label(labels.PODGANG))
             if gang is not None and first.setdefault(gang.metadata.key, gang.metadata.uid) == gang.metadata.uid:
                 allowed.append(pod)

@@ -35,27 +35,27 @@ def _child_optional() -> None:
 
 @wrong("wl-minimum-of-one", "writes minCount 1 for each PodGroup", TREE)
 def _minimum_of_one() -> None:
-    right = manifests._leaf
-    replace(manifests, "_leaf", lambda of, leaf, count: right(of, leaf, 1))
+    original = manifests._leaf
+    replace(manifests, "_leaf", lambda of, leaf, count: original(of, leaf, 1))
 
 
 @wrong("wl-subgroups-flattened", "hangs all PodGroups directly under the root", TREE)
 def _subgroups_flattened() -> None:
-    right = tree.tree
+    original = tree.tree
 
     def flattened(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
         spec = msgspec.structs.replace(gang.spec, topology_constraint_group_configs=None)
-        return right(msgspec.structs.replace(gang, spec=spec), minimums, priority_class, form)
+        return original(msgspec.structs.replace(gang, spec=spec), minimums, priority_class, form)
 
     replace(tree, "tree", flattened)
 
 
 @wrong("wl-key-of-replicas-lost", "drops the required topology of scaling group replicas", TREE)
 def _key_of_replicas_lost() -> None:
-    right = tree.tree
+    original = tree.tree
 
     def keyless(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
-        result = right(gang, minimums, priority_class, form)
+        result = original(gang, minimums, priority_class, form)
         children = tuple(TreeNode(child.name, None, child.leaves) for child in result.root.children)
         return Tree(TreeNode(result.root.name, result.root.key, result.root.leaves, children), result.priority_class)
 
@@ -68,8 +68,8 @@ def _key_of_replicas_lost() -> None:
     "test_tree:test_a_scaled_gang_has_the_key_of_its_scaling_group_at_the_root",
 )
 def _key_of_cliques_lost() -> None:
-    right = manifests._leaf
-    replace(manifests, "_leaf", lambda of, leaf, count: right(of, dataclasses.replace(leaf, key=None), count))
+    original = manifests._leaf
+    replace(manifests, "_leaf", lambda of, leaf, count: original(of, dataclasses.replace(leaf, key=None), count))
 
 
 @wrong(
@@ -87,10 +87,10 @@ def _preferred_enforced() -> None:
 
 @wrong("wl-priority-of-leaves-only", "writes the priority class to PodGroups, not to composites", RUNTIME)
 def _priority_of_leaves_only() -> None:
-    right = manifests._node
+    original = manifests._node
 
     def node(of: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
-        return right(Tree(of.root), node, least, whole=whole)
+        return original(Tree(of.root), node, least, whole=whole)
 
     replace(manifests, "_node", node)
 
@@ -198,12 +198,12 @@ def _released_minimum_forgotten() -> None:
     "test_difference:test_a_released_minimum_keeps_its_last_value",
 )
 def _released_minimum_refused() -> None:
-    right = tree.tree
+    original = tree.tree
 
     def refusing(gang: PodGang, minimums: Any, priority_class: str | None, form: Form) -> Tree:
         if any(not group.min_replicas for group in gang.spec.podgroups):
             raise MappingError("a PodGroup has minReplicas 0")
-        return right(gang, minimums, priority_class, form)
+        return original(gang, minimums, priority_class, form)
 
     replace(tree, "tree", refusing)
 
@@ -214,12 +214,12 @@ def _released_minimum_refused() -> None:
     "test_operator:test_a_scaling_group_that_shrinks_and_grows_needs_no_name_again",
 )
 def _scaled_gangs_plain() -> None:
-    right = GangPlans.serves
+    original = GangPlans.serves
 
     def serves(self: GangPlans, gang: PodGang | None) -> bool:
         meta = gang.metadata if gang is not None else None
         base = meta is not None and meta.name == f"{meta.label(labels.PART_OF)}-{meta.label(labels.REPLICA_INDEX)}"
-        return right(self, gang) and base
+        return original(self, gang) and base
 
     replace(GangPlans, "serves", serves)
 

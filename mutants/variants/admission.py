@@ -300,7 +300,7 @@ def _group_autoscaling_below_minimum() -> None:
     "ADM-013",
 )
 def _variables_of_printable_characters() -> None:
-    def is_variable(right: bool, name: str) -> bool:
+    def is_variable(original: bool, name: str) -> bool:
         return bool(name) and name.isascii() and name.isprintable() and "=" not in name
 
     alter(cliques, "is_variable", is_variable)
@@ -427,7 +427,7 @@ def _setless_objects_unwarned() -> None:
     "ADM-039",
 )
 def _protection_ends_later() -> None:
-    right, first_requests = authorizer.judge, dict[str, float]()
+    original, first_requests = authorizer.judge, dict[str, float]()
 
     def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
         metadata = {} if pcs is None else pcs["metadata"]
@@ -435,7 +435,7 @@ def _protection_ends_later() -> None:
             now = time.monotonic()
             if now < first_requests.setdefault(metadata["uid"], now) + 2:
                 pcs = {**pcs, "metadata": {**metadata, "annotations": {}}}
-        return right(request, pcs, allowed)
+        return original(request, pcs, allowed)
 
     replace(authorizer, "judge", judge)
 

@@ -43,10 +43,10 @@ from reference_impl.plan.observed import Observed
     "MAP-020",
 )
 def _entries_reversed() -> None:
-    right = maps.manifest
+    original = maps.manifest
 
     def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
-        body = right(pcs, index, stored)
+        body = original(pcs, index, stored)
         return {**body, "spec": {**body["spec"], "entries": body["spec"]["entries"][::-1]}}
 
     replace(maps, "manifest", manifest)
@@ -60,10 +60,10 @@ def _entries_reversed() -> None:
     exempt=("COHR-037", "COHR-097"),
 )
 def _odd_replicas_first() -> None:
-    right = slots.slots
+    original = slots.slots
 
     def mixed(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
-        members = right(layout, key, observed, generation)
+        members = original(layout, key, observed, generation)
         lost, sound = [slot for slot in members if not slot.available], [slot for slot in members if slot.available]
         return [*lost, *sound[1::2], *sound[::2]]
 
@@ -72,11 +72,11 @@ def _odd_replicas_first() -> None:
 
 @variant("gates-one-by-one", "operator", "opens gates one by one, the last pod first", "COHR-020", "COHR-030")
 def _gates_one_by_one() -> None:
-    right = CliqueReconciler._ungate_all
+    original = CliqueReconciler._ungate_all
 
     async def ungate_all(self: CliqueReconciler, ready: Iterable[Pod]) -> None:
         for pod in sorted(ready, key=lambda pod: pod.metadata.name, reverse=True):
-            await right(self, [pod])
+            await original(self, [pod])
 
     replace(CliqueReconciler, "_ungate_all", ungate_all)
 
@@ -91,10 +91,10 @@ def _gates_one_by_one() -> None:
     "MAP-020",
 )
 def _further_map_labels() -> None:
-    right = maps.manifest
+    original = maps.manifest
 
     def manifest(pcs: PodCliqueSet, index: int, stored: Stored) -> dict[str, Any]:
-        body = right(pcs, index, stored)
+        body = original(pcs, index, stored)
         body["metadata"]["labels"]["example.com/team"] = "blue"
         body["metadata"]["annotations"]["example.com/note"] = "kept"
         return body
@@ -104,10 +104,10 @@ def _further_map_labels() -> None:
 
 @variant("maps-written-twice", "operator", "writes each map twice", "COHR-030", "COHR-031", "COHR-034", "COHR-095")
 def _maps_written_twice() -> None:
-    right = MapWriter._write
+    original = MapWriter._write
 
     async def write(self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
-        await right(self, pcs, index, stored, layout)
+        await original(self, pcs, index, stored, layout)
         desired = versions.with_layout(stored, layout, self._layouts.templates(pcs))
         name = maps.manifest(pcs, index, desired)["metadata"]["name"]
         written = self._cache.maps.get(pcs.metadata.namespace, name)
@@ -154,10 +154,10 @@ def _waits_for_all_anchors() -> None:
 
 @variant("budget-of-other-strategies-open", "operator", "defaults maxUnavailable of coherent sets only", "COHR-007")
 def _budget_of_other_strategies_open() -> None:
-    right = defaults._rolling_updates
+    original = defaults._rolling_updates
 
     def rolling_updates(template: dict[str, Any], strategy: Any, *, created: bool) -> Any:
-        return right(template, strategy, created=False)
+        return original(template, strategy, created=False)
 
     replace(defaults, "_rolling_updates", rolling_updates)
 
@@ -190,7 +190,7 @@ def _low_budget_refused_whatever_the_strategy() -> None:
     "COHR-089",
 )
 def _terminated_into_new_epochs() -> None:
-    right = MapWriter.before_termination
+    original = MapWriter.before_termination
 
     async def before_termination(self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
         stored = self._layouts.stored(pcs, index)
@@ -204,7 +204,7 @@ def _terminated_into_new_epochs() -> None:
                 for entry in stored.layout
             )
             await self._write(pcs, index, stored, renamed)
-        await right(self, pcs, index)
+        await original(self, pcs, index)
 
     replace(MapWriter, "before_termination", before_termination)
 
@@ -347,9 +347,9 @@ def _added_pods_join_the_newest_anchor() -> None:
     *("COHR-050", "COHR-060", "COHR-062", "COHR-063", "COHR-064", "COHR-071", "COHR-107", "INV-016"),
 )
 def _last_replica_of_a_coherent_set_first() -> None:
-    right = update.advanced
+    original = update.advanced
 
     def advanced(progress: SetUpdateProgress, waiting: Sequence[int], *rest: Any) -> SetUpdateProgress:
-        return right(progress, waiting[-1:], *rest)
+        return original(progress, waiting[-1:], *rest)
 
     replace(update, "advanced", advanced)

@@ -47,10 +47,10 @@ LOOKS = "example.com/looks"
 
 @variant("maps-written-often", "operator", "writes maps in each pass", "MAP-020", profiles=("gang-maps",))
 def _maps_written_often() -> None:
-    right, looks = MapWriter.renew, itertools.count()
+    original, looks = MapWriter.renew, itertools.count()
 
     async def renew(self: MapWriter, pcs: PodCliqueSet) -> Step | None:
-        step = await right(self, pcs)
+        step = await original(self, pcs)
         for gang_map in self._cache.maps.indexed("owner", pcs.metadata.uid):
             body = {"metadata": {"annotations": {LOOKS: str(next(looks))}}}
             await self._writer.patch(self._cache.maps, gang_map, body)
@@ -95,10 +95,10 @@ def _cliques_by_their_own_names() -> None:
 
 @variant("epochs-far-apart", "operator", "leaves a second between epochs", "MAP-002", profiles=("gang-maps",))
 def _epochs_far_apart() -> None:
-    right, apart = EpochSource.take, 10**9
+    original, apart = EpochSource.take, 10**9
 
     def take(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
-        first = right(self, 1, existing) if count else []
+        first = original(self, 1, existing) if count else []
         self._last += apart * count
         return [str(int(first[0]) + apart * number) for number in range(count)]
 
@@ -149,10 +149,10 @@ def _maps_made_anew() -> None:
     profiles=("gang-maps",),
 )
 def _empty_members_listed() -> None:
-    right = maps._stored
+    original = maps._stored
 
     def stored(entry: Entry) -> MapEntry:
-        result = right(entry)
+        result = original(entry)
         if entry.role is Role.SCALE_OUT and not entry.groups:
             return msgspec.structs.replace(result, pcsg_replica_indices={"g": []})
         return result
@@ -168,10 +168,10 @@ def _empty_members_listed() -> None:
     profiles=("gang-maps",),
 )
 def _gang_labels_move_first() -> None:
-    right = gangs._planned
+    original = gangs._planned
 
     def planned(pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
-        result = right(pcs, *rest, **named)
+        result = original(pcs, *rest, **named)
         generation = update_progress.generation(pcs)
         return dataclasses.replace(result, labels={**result.labels, labels.GENERATION_HASH: generation})
 
@@ -182,13 +182,13 @@ def _gang_labels_move_first() -> None:
     "label-restored-late", "operator", "gives pods their label back after a second", "MAP-031", profiles=("gang-maps",)
 )
 def _label_restored_late() -> None:
-    right = CliqueReconciler._relabel
+    original = CliqueReconciler._relabel
 
     async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
         astray = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
         if astray:
             await asyncio.sleep(1)
-        await right(self, place)
+        await original(self, place)
 
     replace(CliqueReconciler, "_relabel", relabel)
 
@@ -215,10 +215,10 @@ def _migrated_one_by_one() -> None:
     *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
 )
 def _earlier_gangs_go_first() -> None:
-    right = GangMigration.assign
+    original = GangMigration.assign
 
     async def assign(self: GangMigration, pcs: PodCliqueSet) -> None:
-        await right(self, pcs)
+        await original(self, pcs)
         for gang in self._gangs(pcs) if gang_migration.running(pcs) else ():
             if self._layouts.line.stored and not gang.metadata.label(labels.EPOCH):
                 await self._writer.delete(self._cache.gangs, gang)
@@ -293,13 +293,13 @@ def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
     exempt=("MAP-047",),
 )
 def _unlabeled_pods_replaced() -> None:
-    right = CliqueReconciler._relabel
+    original = CliqueReconciler._relabel
 
     async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
         for pod in self._cache.pods_of(place.clique) if len(place.shares) == 1 else ():
             if pod.active and not pod.metadata.label(labels.PODGANG):
                 await self._writer.delete(self._cache.pods, pod)
-        await right(self, place)
+        await original(self, place)
 
     replace(CliqueReconciler, "_relabel", relabel)
 
@@ -324,10 +324,10 @@ def _gangs_labelled_as_created() -> None:
     exempt=("CORE-045", "LIFE-013", "LIFE-014", "LIFE-015"),
 )
 def _gangs_controlled_by_their_maps() -> None:
-    right, right_controller = SetReconciler._difference, vars(ObjectMeta)["controller"].fget
+    original, original_controller = SetReconciler._difference, vars(ObjectMeta)["controller"].fget
 
     def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
-        writes: Iterator[Any] = right(self, pcs, index, child, *rest)
+        writes: Iterator[Any] = original(self, pcs, index, child, *rest)
         for write in writes:
             name = names.gang_map(pcs.metadata.name, index)
             owner = self._cache.maps.get(pcs.metadata.namespace, name)
@@ -341,7 +341,7 @@ def _gangs_controlled_by_their_maps() -> None:
             yield partial(write.func, informer, {**manifest, "metadata": {**metadata, "ownerReferences": owners}})
 
     def controller(self: ObjectMeta) -> OwnerReference | None:
-        current: OwnerReference | None = right_controller(self)
+        current: OwnerReference | None = original_controller(self)
         if current is None or current.kind != PODGANGMAPS.kind:
             return current
         return next((owner for owner in self.owner_references or () if owner.kind == "PodCliqueSet"), current)

@@ -23,7 +23,7 @@ def _collisions_reported() -> None:
     "foreign-gang-refused", "operator", "rejects sets whose gangs would have names of another set's gangs", "RES-051"
 )
 def _foreign_gang_refused() -> None:
-    right = Hooks._validate_set
+    original = Hooks._validate_set
 
     async def validate_set(self: Hooks, request: Any) -> AdmissionResult:
         metadata = (request.get("object") or {}).get("metadata") or {}
@@ -33,6 +33,6 @@ def _foreign_gang_refused() -> None:
             template = other.get("spec", {}).get("template", {})
             if match["group"] in [group["name"] for group in template.get("podCliqueScalingGroups", ())]:
                 return AdmissionResult(refusal=f"PodGangs of PodCliqueSet {match['set']} have these names")
-        return await right(self, request)
+        return await original(self, request)
 
     replace(Hooks, "_validate_set", validate_set)

@@ -19,7 +19,7 @@ NOTE = "conformance.grove.io/node-is-cordoned"
 
 @variant("cordon-noted", "operator", "notes on the pods of a cordoned node that it is cordoned", "NODE-005")
 def _cordon_noted() -> None:
-    right = Operator.run
+    original = Operator.run
 
     async def run(self: Operator, *rest: Any, **options: Any) -> None:
         nodes: Informer[Node] = Informer(self._client, NODES, typed(Node))
@@ -34,7 +34,7 @@ def _cordon_noted() -> None:
         nodes.add_handler(see)
         async with asyncio.TaskGroup() as group:
             group.create_task(nodes.run())
-            await right(self, *rest, **options)
+            await original(self, *rest, **options)
 
     replace(Operator, "run", run)
 

@@ -41,7 +41,7 @@ def _service_with_port() -> None:
     "RES-008",
 )
 def _service_by_set_and_replica() -> None:
-    right = children.right_service
+    original = children.right_service
 
     def service(manifest: Manifest, *_: Any) -> Manifest:
         spec = manifest["spec"]
@@ -51,7 +51,7 @@ def _service_by_set_and_replica() -> None:
     def right_service(pcs: PodCliqueSet, index: int, current: Service) -> bool:
         selector = {labels.MANAGED_BY: labels.MANAGER, **(current.spec.selector or {})}
         spec = msgspec.structs.replace(current.spec, selector=selector)
-        return right(pcs, index, msgspec.structs.replace(current, spec=spec))
+        return original(pcs, index, msgspec.structs.replace(current, spec=spec))
 
     alter(children, "service", service)
     replace(children, "right_service", right_service)
@@ -111,7 +111,7 @@ def _services_owned() -> None:
     conflict="every history would break an invariant, and evidence of each would be kept",
 )
 def _pods_owned() -> None:
-    right = vars(ObjectMeta)["controller"].fget
+    original = vars(ObjectMeta)["controller"].fget
 
     def pod(manifest: Manifest, *_: Any) -> Manifest:
         metadata = manifest["metadata"]
@@ -120,7 +120,7 @@ def _pods_owned() -> None:
 
     def controller(self: ObjectMeta) -> OwnerReference | None:
         cliques = (owner for owner in self.owner_references or () if owner.kind == "PodClique")
-        return right(self) or next(cliques, None)
+        return original(self) or next(cliques, None)
 
     alter(PodBuilder, "pod", pod)
     replace(ObjectMeta, "controller", property(controller))
@@ -135,10 +135,10 @@ def _pods_owned() -> None:
     "LIFE-002",
 )
 def _service_of_the_whole_set() -> None:
-    right = SetReconciler._difference
+    original = SetReconciler._difference
 
     def difference(self: SetReconciler, pcs: PodCliqueSet, index: int, child: Any, *rest: Any) -> Iterator[Any]:
-        yield from right(self, pcs, index, child, *rest)
+        yield from original(self, pcs, index, child, *rest)
         name = f"{pcs.metadata.name}-all"
         if index or child.kind != "Service" or self._cache.services.get(pcs.metadata.namespace, name) is not None:
             return
@@ -176,10 +176,10 @@ def _finalizer_after_creation() -> None:
 )
 def _services_on_demand() -> None:
     make_services_on_demand()
-    right, unasked = children.service, set[tuple[str, str]]()
+    original, unasked = children.service, set[tuple[str, str]]()
 
     def service(pcs: PodCliqueSet, index: int) -> Manifest:
-        manifest = right(pcs, index)
+        manifest = original(pcs, index)
         if pcs.spec.template.headless_service_config is None:
             unasked.add((manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
         return manifest

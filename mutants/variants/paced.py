@@ -52,12 +52,12 @@ def _works_intermittently() -> None:
     conflict="all others would begin as late",
 )
 def _begins_late() -> None:
-    right = SetReconciler.reconcile
+    original = SetReconciler.reconcile
     first_seen: dict[Key, float] = {}
 
     async def reconcile(self: SetReconciler, key: Key) -> float | None:
         wait = DELAY_SECONDS - (time.monotonic() - first_seen.setdefault(key, time.monotonic()))
-        return wait if wait > 0 else await right(self, key)
+        return wait if wait > 0 else await original(self, key)
 
     replace(SetReconciler, "reconcile", reconcile)
     replace(pods, "repeatable", lambda message, clique: message)

@@ -22,10 +22,10 @@ from reference_impl.plan.pods import PodBuilder
     "CORE-009",
 )
 def _literal_variables() -> None:
-    right = PodBuilder.pod
+    original = PodBuilder.pod
 
     def pod(self: PodBuilder, index: int, gang: str) -> Manifest:
-        manifest = copy.deepcopy(right(self, index, gang))
+        manifest = copy.deepcopy(original(self, index, gang))
         by_path = {f"metadata.labels['{key}']": value for key, value in manifest["metadata"]["labels"].items()}
         spec: dict[str, Any] = manifest["spec"]
         for container in (*spec.get("initContainers", ()), *spec["containers"]):

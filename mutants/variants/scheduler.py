@@ -186,23 +186,23 @@ def _scaled_gangs_in_any_order() -> None:
     "SCHED-054",
 )
 def _scaled_gangs_outlive_base() -> None:
-    right = preemption._wholes
+    original = preemption._wholes
 
     def wholes(lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
-        return list(right(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
+        return list(original(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
 
     replace(preemption, "_wholes", wholes)
 
 
 @variant("bound-pods-annotated", "gang-scheduler", "notes the node on pods with the binding", "SCHED-071", "SCHED-063")
 def _bound_pods_annotated() -> None:
-    right = Client.create
+    original = Client.create
 
     async def create(self: Client, resource: Resource, body: Any, *arguments: Any, **named: Any) -> Any:
         if named.get("subresource") == "binding":
             noted = {"example.com/placed-on": body["target"]["name"]}
             body = {**body, "metadata": {**body["metadata"], "annotations": noted}}
-        return await right(self, resource, body, *arguments, **named)
+        return await original(self, resource, body, *arguments, **named)
 
     replace(Client, "create", create)
 
@@ -236,10 +236,10 @@ def _searches_no_further() -> None:
     conflict="others would wait, too",
 )
 def _room_kept_for_large_gangs() -> None:
-    right = cycle.place_minimum
+    original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
-        placed = right(gang, capacity, result, budget)
+        placed = original(gang, capacity, result, budget)
         for index, pods in () if placed else gang.lacking:
             for pod in pods:
                 place(gang, [(index, [pod])], capacity, budget)
@@ -259,11 +259,11 @@ def _room_kept_for_large_gangs() -> None:
     conflict="gangs would be ended that the operator terminates later",
 )
 def _gangs_below_minimum_ended() -> None:
-    right = cycle.plan
+    original = cycle.plan
 
     def plan(gangs: Iterable[Gang], capacity: Capacity, around: OtherPods | None = None) -> Plan:
         all_gangs = list(gangs)
-        result = right(all_gangs, capacity, around)
+        result = original(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         torn = [gang for gang in all_gangs if not gang.minimum_reached]
         ended = [

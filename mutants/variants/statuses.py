@@ -31,10 +31,10 @@ from reference_impl.plan.update_clique_pods import CliqueUpdateStep
 
 @variant("selectors-reordered", "operator", "writes the terms of selectors in another order", "CORE-013")
 def _selectors_reordered() -> None:
-    right = statuses._selector
+    original = statuses._selector
 
     def selector(pcs: str, key: str, value: str) -> str:
-        return ",".join(reversed(right(pcs, key, value).split(",")))
+        return ",".join(reversed(original(pcs, key, value).split(",")))
 
     replace(statuses, "_selector", selector)
 
@@ -95,16 +95,16 @@ def _refusals_worded_otherwise() -> None:
         return [ReconcileError("ERR_PODS_INCOMPLETE", f"Pods are missing ({reasons})")] if problems else []
 
     async def warn(self: Writer, resource: Resource, item: Any, reason: str, note: str) -> None:
-        await right(self, resource, item, reason, note)
+        await original(self, resource, item, reason, note)
         if resource is PODCLIQUESETS and reason == EVENT:
             for clique in members.get(item.metadata.key, ()):
-                await right(self, PODCLIQUES, clique, reason, note)
+                await original(self, PODCLIQUES, clique, reason, note)
 
     def errors_of_parts(self: Cache, pcs: Any) -> list[ReconcileError]:
         members[pcs.metadata.key] = [clique for clique in self.cliques if clique.status and clique.status.last_errors]
         return find_errors(self, pcs)
 
-    right, find_errors, members = Writer.warn, Cache.errors_of_parts, dict[Any, list[PodClique]]()
+    original, find_errors, members = Writer.warn, Cache.errors_of_parts, dict[Any, list[PodClique]]()
     alter(part_errors, "of_set", of_set)
     replace(Cache, "errors_of_parts", errors_of_parts)
     replace(Writer, "warn", warn)
@@ -114,23 +114,23 @@ def _refusals_worded_otherwise() -> None:
     "scaled-to-zero-in-silence", "operator", "posts no event about a scaling group that has no replicas", "CORE-029"
 )
 def _scaled_to_zero_in_silence() -> None:
-    right = Writer.warn
+    original = Writer.warn
 
     async def warn(self: Writer, resource: Any, item: Any, reason: str, note: str) -> None:
         if reason != statuses.ALL_LOST or item.spec.replicas:
-            await right(self, resource, item, reason, note)
+            await original(self, resource, item, reason, note)
 
     replace(Writer, "warn", warn)
 
 
 @variant("completed-kept", "operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")
 def _completed_kept() -> None:
-    right = update_clique_pods._advanced
+    original = update_clique_pods._advanced
 
     def advanced(
         clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str
     ) -> CliqueUpdateStep:
-        step, selection = right(clique, progress, members, current, now), progress.ready_pods_selected_to_update
+        step, selection = original(clique, progress, members, current, now), progress.ready_pods_selected_to_update
         if step.progress is None or step.progress.update_ended_at is None or selection is None:
             return step
         extended = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
@@ -148,10 +148,10 @@ def _completed_kept() -> None:
     "RES-092",
 )
 def _condition_in_other_words() -> None:
-    right = topology.condition
+    original = topology.condition
 
     def condition(pcs: Any, levels: Any, now: str) -> Condition | None:
-        reported = right(pcs, levels, now)
+        reported = original(pcs, levels, now)
         return reported and msgspec.structs.replace(reported, message=f"Topology: {reported.reason}")
 
     replace(topology, "condition", condition)

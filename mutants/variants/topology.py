@@ -29,11 +29,11 @@ from reference_impl.plan.layout import EntryGang
 )
 def _nothing_inherited() -> None:
     def planned(
-        right: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
+        original: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
     ) -> Any:
         of_groups = [config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)]
         inherits = not gang.entry.anchor and not any(of_groups)
-        return dataclasses.replace(right, topology=None) if inherits else right
+        return dataclasses.replace(original, topology=None) if inherits else original
 
     alter(gangs, "_planned", planned)
 

@@ -40,10 +40,10 @@ def _migration_ends_with_false() -> None:
     exempt=("UPG-005", "UPG-016"),
 )
 def _hashes_of_the_newest_libraries_unknown() -> None:
-    right = vars(configuration.Hashes)["policy"].fget
+    original = vars(configuration.Hashes)["policy"].fget
 
     def policy(self: configuration.Hashes) -> Policy:
-        configured: Policy = right(self)
+        configured: Policy = original(self)
         older_schemes = tuple(scheme for scheme in configured.recognised if scheme.name not in NEWEST)
         return dataclasses.replace(configured, recognised=older_schemes)
 

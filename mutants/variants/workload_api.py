@@ -44,10 +44,10 @@ def _other_template_names() -> None:
 
 @permitted("wl-leaves-first", "creates groups before their parents, and the Workload last", WAITS)
 def _leaves_first() -> None:
-    right = difference.difference
+    original = difference.difference
 
     def reversed_order(gang: PodGang, objects: Iterable[Manifest], observed: Any) -> GangDifference:
-        result = right(gang, objects, observed)
+        result = original(gang, objects, observed)
         return GangDifference(tuple(reversed(result.changes)), result.waits_for)
 
     replace(difference, "difference", reversed_order)
@@ -95,10 +95,10 @@ def _one_child_once_placed() -> None:
     "test_tree:test_only_the_root_is_evicted_as_a_whole",
 )
 def _members_evicted_singly() -> None:
-    right = manifests._node
+    original = manifests._node
 
     def node(of: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
-        return right(of, node, least, whole=False)
+        return original(of, node, least, whole=False)
 
     replace(manifests, "_node", node)
 
@@ -122,11 +122,11 @@ def _own_labels_only() -> None:
 
 @permitted("wl-objects-late", "waits a while before each object that it writes", WAITS)
 def _objects_late() -> None:
-    right = WorkloadBackend._apply
+    original = WorkloadBackend._apply
 
     async def apply(self: WorkloadBackend, change: Change, gang: PodGang) -> None:
         await asyncio.sleep(0.3)
-        await right(self, change, gang)
+        await original(self, change, gang)
 
     replace(WorkloadBackend, "_apply", apply)
 
