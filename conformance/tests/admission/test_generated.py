@@ -78,7 +78,7 @@ def _judge(
 
 
 def _requirements_by_rule() -> dict[str, str]:
-    """Return rule → id of the MUST requirement that cites it."""
+    """Return rule → id of the mandatory requirement that cites it."""
     entries = load().requirements.values()
     binding = [entry for entry in entries if entry.profile == "admission" and entry.level is Level.MUST]
     return {rule: entry.id for entry in binding for rule in entry.source}
