@@ -16,7 +16,7 @@ from conformance.testing.scene import SceneEnvironment
 Object = dict[str, Any]
 _OPENAPI = "/openapi/v3/api/v1"
 _STEP = re.compile(r"[^.\[\]]+")
-_MOST_ROUNDS = 8
+_MAX_ROUNDS = 8
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def fit(env: SceneEnvironment, workload: Object) -> list[str]:
     new fields."""
     left_out = []
     template = workload["spec"]["template"]
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         replies = ask(env, workload).replies
         for clique in list(template["cliques"]):
             reply = replies[clique["name"]]
@@ -83,13 +83,13 @@ def _clear(pod_spec: Object, place: str) -> bool:
     """Set to None the field at this path, or the innermost field of the path that exists. Return whether a field within
     the spec was found."""
     holder: Any = None
-    here: Any = {"spec": pod_spec}
+    current: Any = {"spec": pod_spec}
     steps: list[str | int] = []
     for word in _STEP.findall(place):
         step = int(word) if word.isdigit() else word
-        if not isinstance(here, dict | list) or at(here, step) is None:
+        if not isinstance(current, dict | list) or at(current, step) is None:
             break
-        holder, here = here, here[step]
+        holder, current = current, current[step]
         steps.append(step)
     if len(steps) < 2:
         return False

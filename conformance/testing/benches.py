@@ -187,8 +187,8 @@ class Bench:
     def reason(self, view: View, resource: str, name: str) -> str:
         """Return `status/reason` of the scheduling condition of a pod or a PodGroup; empty if the condition is
         missing."""
-        kind = PLACED if resource == "pods" else SCHEDULED[self.place.pod_groups.partition("/")[2]]
-        current = condition(view.get(resource, self.place.name(name)), kind)
+        condition_type = PLACED if resource == "pods" else SCHEDULED[self.place.pod_groups.partition("/")[2]]
+        current = condition(view.get(resource, self.place.name(name)), condition_type)
         return f"{text(current, 'status')}/{text(current, 'reason')}" if current else ""
 
     # -- conditions to wait for and to judge -------------------------------------------------------------------------

@@ -28,8 +28,8 @@ def gang_of(view: View, clique: str) -> Document | None:
 @predicate
 def all_in_gangs(view: View, cliques: Collection[str]) -> bool | Unmet:
     """Each of these PodCliques is in a PodGang."""
-    loose = sorted(set(cliques) - _cliques_in_gangs(view))
-    return not loose or Unmet(f"no gang has a PodGroup for {', '.join(loose)}")
+    missing = sorted(set(cliques) - _cliques_in_gangs(view))
+    return not missing or Unmet(f"no gang has a PodGroup for {', '.join(missing)}")
 
 
 @predicate
@@ -49,9 +49,9 @@ def initialized(view: View, clique: str, status: str = "True") -> bool | Unmet:
 def by_composition(expected: ExpectedObjects, view: View) -> ExpectedObjects:
     """Return the same objects, but give each gang the name of the existing gang that holds all or most of its cliques.
     A gang that does not exist keeps its name."""
-    named = _names(expected, view)
-    gangs = [replace(gang, name=named.get(gang.name, gang.name)) for gang in expected.gangs.values()]
-    cliques = {clique.name: _renamed(clique, named) for clique in expected.cliques.values()}
+    actual_names = _names(expected, view)
+    gangs = [replace(gang, name=actual_names.get(gang.name, gang.name)) for gang in expected.gangs.values()]
+    cliques = {clique.name: _renamed(clique, actual_names) for clique in expected.cliques.values()}
     return replace(expected, gangs={gang.name: gang for gang in gangs}, cliques=cliques)
 
 
@@ -67,17 +67,17 @@ def _names(objects: ExpectedObjects, view: View) -> dict[str, str]:
 def _pairs(expected: ExpectedObjects, view: View) -> list[tuple[float, bool, str, str]]:
     members = {name(gang): set(cliques_of(gang)) for gang in view.list(GANGS)}
     return [
-        (len(both) / len(cliques | gang.minimums.keys()), gang.name == actual, gang.name, actual)
+        (len(shared) / len(cliques | gang.minimums.keys()), gang.name == actual, gang.name, actual)
         for gang in expected.gangs.values()
         for actual, cliques in members.items()
-        if (both := cliques & gang.minimums.keys())
+        if (shared := cliques & gang.minimums.keys())
     ]
 
 
-def _renamed(clique: ExpectedClique, named: Mapping[str, str]) -> ExpectedClique:
-    tags = {key: named.get(value, value) if key in (labels.GANG, labels.BASE_GANG) else value
+def _renamed(clique: ExpectedClique, actual_names: Mapping[str, str]) -> ExpectedClique:
+    tags = {key: actual_names.get(value, value) if key in (labels.GANG, labels.BASE_GANG) else value
             for key, value in clique.labels.items()}  # fmt: skip
-    gang, base_gang = (named.get(gang, gang) for gang in (clique.gang, clique.base_gang))
+    gang, base_gang = (actual_names.get(gang, gang) for gang in (clique.gang, clique.base_gang))
     return replace(clique, labels=tags, gang=gang, base_gang=base_gang)
 
 

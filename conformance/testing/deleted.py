@@ -18,23 +18,24 @@ CHILDREN = (CLIQUES, GROUPS, GANGS, "pods", "services")
 def all_deleted(before: View, set_name: str) -> Predicate:
     """The set no longer exists, and neither do the objects that it had in `before`."""
     children = {
-        kind: [name(it) for it in before.list(kind) if label(it, labels.PART_OF) == set_name] for kind in CHILDREN
+        resource: [name(it) for it in before.list(resource) if label(it, labels.PART_OF) == set_name]
+        for resource in CHILDREN
     }
-    return all_of(absent(SETS, [set_name]), *(absent(kind, names) for kind, names in children.items()))
+    return all_of(absent(SETS, [set_name]), *(absent(resource, names) for resource, names in children.items()))
 
 
 def created_late(history: Records, set_name: str) -> list[str]:
     """Return the objects that were created for a set after its deletion was requested, ordered by resource version."""
-    end = incarnations.ends(history, SETS).get(set_name)
+    deletion = incarnations.ends(history, SETS).get(set_name)
     created = [record for record in children(history, set_name) if record.kind == ADDED]
-    return [str(record) for record in created if end is not None and record.revision > end.revision]
+    return [str(record) for record in created if deletion is not None and record.revision > deletion.revision]
 
 
 def outlived(history: Records, set_name: str) -> list[str]:
     """Return the objects of a set that were deleted after the set itself."""
-    last = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
-    went = [record for record in children(history, set_name) if record.kind == DELETED]
-    return [str(record) for record in went if last and record.revision > last[0].revision]
+    set_deletions = [record for record in history.records(SETS, set_name) if record.kind == DELETED]
+    deletions = [record for record in children(history, set_name) if record.kind == DELETED]
+    return [str(record) for record in deletions if set_deletions and record.revision > set_deletions[0].revision]
 
 
 def children(history: Records, set_name: str) -> list[Record]:

@@ -62,7 +62,7 @@ def delay(env: SceneEnvironment, sets: Iterable[str], seconds: str) -> None:
 
 def breached(resource: str, names: Iterable[str], status: str = "True") -> Predicate:
     """The condition MinAvailableBreached of all these objects has this status."""
-    return _say(resource, names, BREACHED, status)
+    return _have_condition(resource, names, BREACHED, status)
 
 
 @predicate
@@ -74,7 +74,7 @@ def bound(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
 
 def flagged(groups: Iterable[str]) -> Predicate:
     """All these groups have the condition GangTerminationInProgress."""
-    return _say(GROUPS, groups, IN_PROGRESS, "True")
+    return _have_condition(GROUPS, groups, IN_PROGRESS, "True")
 
 
 def cleared(groups: Iterable[str]) -> Predicate:
@@ -88,13 +88,15 @@ def cleared(groups: Iterable[str]) -> Predicate:
     return check
 
 
-def _say(resource: str, names: Iterable[str], kind: str, status: str) -> Predicate:
+def _have_condition(resource: str, names: Iterable[str], condition_type: str, status: str) -> Predicate:
     expected = list(names)
 
     def check(view: View) -> bool | Unmet:
-        reported = {name: condition_is(view.get(resource, name), kind) for name in expected}
+        reported = {name: condition_is(view.get(resource, name), condition_type) for name in expected}
         pending = [
-            f"{kind} of {name} is {current or 'absent'}" for name, current in reported.items() if current != status
+            f"{condition_type} of {name} is {current or 'absent'}"
+            for name, current in reported.items()
+            if current != status
         ]
         return not pending or Unmet("; ".join(pending))
 

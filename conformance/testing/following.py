@@ -108,8 +108,8 @@ def unfollowed(view: View, set_name: str) -> list[str]:
         _spelled(label(gang, labels.EPOCH), gang_maps.pod_group_names(gang))
         for gang in gangs_of(view, set_name).values()
     )
-    lacking = [f"no gang {gang}" for gang in expected if gang not in current]
-    return lacking + [f"gang {gang}, which no entry stands for" for gang in current if gang not in expected]
+    missing = [f"no gang {gang}" for gang in expected if gang not in current]
+    return missing + [f"gang {gang}, which no entry stands for" for gang in current if gang not in expected]
 
 
 def _spelled(epoch: str, cliques: tuple[str, ...]) -> str:

@@ -48,11 +48,13 @@ def renewed(resource: str, names: Iterable[str], before: Mapping[str, str]) -> P
     return check
 
 
-def condition_start(history: Records, resource: str, object_name: str, kind: str, status: str) -> Record | None:
+def condition_start(
+    history: Records, resource: str, object_name: str, condition_type: str, status: str
+) -> Record | None:
     """Return the record since which a condition of an object has had this status without interruption; None if it does
     not have the status now."""
     start: Record | None = None
     for record in history.records(resource, object_name):
-        so = record.kind != DELETED and condition_is(record.object, kind) == status
-        start = (start or record) if so else None
+        holds = record.kind != DELETED and condition_is(record.object, condition_type) == status
+        start = (start or record) if holds else None
     return start

@@ -196,9 +196,9 @@ class Scenarios(Scene):
     def play_all(self, env: SceneEnvironment, cast: Sequence[Scenario]) -> None:
         """Run the scenarios at the same time, except those that the API server cannot express."""
         self.whole_pods = not any(map(_of_whole_pods, cast)) or _keeps_pod_resources(env)
-        play = ScenarioRunner(env, [one for one in cast if self.whole_pods or not _of_whole_pods(one)])
-        played = play.run()
-        self.at_once, self.ranked, self.played = play.at_once, play.ranked, played
+        runner = ScenarioRunner(env, [scenario for scenario in cast if self.whole_pods or not _of_whole_pods(scenario)])
+        played = runner.run()
+        self.at_once, self.ranked, self.played = runner.at_once, runner.ranked, played
 
     @cached_property
     def broken(self) -> Mapping[str, list[tuple[ScenarioResult, list[Breach]]]]:
@@ -261,8 +261,8 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
     if breach.extra:
         waiting = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
         return [] if waiting else [EXTRA]
-    if of_scenario := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
-        return of_scenario
+    if own := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
+        return own
     if not must:
         return [home] if home else []
     if breach.rule in ("GS-03", "OR-2"):
@@ -276,13 +276,13 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
     if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
         return [SEARCH, *(id for id in checks if id in PLACES_IN_DOMAINS)]
     if breach.rule == "GS-26":
-        named = [id for id in checks if id in PLACES or id in PLACES_IN_DOMAINS]
+        placing = [id for id in checks if id in PLACES or id in PLACES_IN_DOMAINS]
         waits = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
         if any(gang.name not in needless for gang in waits):
             return [WITHHELD, *(id for id in checks if id in PLACES and id not in (home, SCALED))]
-        return [*named, home] if home else named
-    further = [id for id in checks if breach.rule in FURTHER_RULES.get(id, ()) and _speaks_of(id, breach, played)]
-    return [*further, *([home] if home else [])]
+        return [*placing, home] if home else placing
+    others = [id for id in checks if breach.rule in FURTHER_RULES.get(id, ()) and _speaks_of(id, breach, played)]
+    return [*others, *([home] if home else [])]
 
 
 def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:

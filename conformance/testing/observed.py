@@ -16,8 +16,8 @@ def present(resource: str, names: Iterable[str]) -> Predicate:
     expected = sorted(names)
 
     def check(view: View) -> bool | Unmet:
-        lacking = [name for name in expected if view.get(resource, name) is None]
-        return not lacking or Unmet(f"no {resource}/{', '.join(lacking)}")
+        missing = [name for name in expected if view.get(resource, name) is None]
+        return not missing or Unmet(f"no {resource}/{', '.join(missing)}")
 
     return check
 
@@ -68,8 +68,10 @@ def claims_of_pod(pod: Document) -> list[str]:
 
 def claims_of_container(pod: Document, container: Document) -> list[str]:
     """Return the names of the ResourceClaims that a container uses, looked up by the names that the pod gives them."""
-    named = {text(entry, "name"): text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")}
-    return [named.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
+    claims_by_name = {
+        text(entry, "name"): text(entry, "resourceClaimName") for entry in items(pod, "spec", "resourceClaims")
+    }
+    return [claims_by_name.get(text(entry, "name"), "") for entry in items(container, "resources", "claims")]
 
 
 def rest(env: SceneEnvironment, expected: ExpectedObjects) -> View:

@@ -22,10 +22,12 @@ def owned(owners: Mapping[str, Owner], objects: Mapping[str, Document | None], v
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for name, (kind, owner) in owners.items():
-        above = view.get(PLURALS[kind], owner)
+        owner_object = view.get(PLURALS[kind], owner)
         expected[name] = f"{kind}/{owner}"
         references = items(objects[name], "metadata", "ownerReferences")
-        right = [reference for reference in references if text(reference, "uid") == text(above, "metadata", "uid")]
-        names = [f"{text(reference, 'kind')}/{text(reference, 'name')}" for reference in right or references]
-        observed[name] = of(above, of(objects[name], ", ".join(names)))
+        matching = [
+            reference for reference in references if text(reference, "uid") == text(owner_object, "metadata", "uid")
+        ]
+        names = [f"{text(reference, 'kind')}/{text(reference, 'name')}" for reference in matching or references]
+        observed[name] = of(owner_object, of(objects[name], ", ".join(names)))
     return expected, observed

@@ -95,14 +95,14 @@ class ScenarioRunner:
             self.env.settled("the scheduler is back", self._any_bound, WITHIN, real=True)
             self._come_to_rest(self.parts, AT_REST)
             self.env.mark(AT_REST)
-            played = [self._played(part) for part in self.parts]
+            results = [self._played(part) for part in self.parts]
             changing = [part for part in self.parts if part.scenario.change is not None]
             for part in changing:
                 self._change(part)
             if changing:
                 self._come_to_rest(changing, CHANGED)
-                played += [self._played(part) for part in changing]
-            return played
+                results += [self._played(part) for part in changing]
+            return results
         finally:
             self._leave()
 
@@ -144,15 +144,15 @@ class ScenarioRunner:
 
     def _make(self, places: Sequence[tuple[Instance, Testbed]]) -> None:
         """Create gangs before their pods, and base gangs before scaled gangs."""
-        every: list[list[Object]] = [[], [], []]
+        batches: list[list[Object]] = [[], [], []]
         for instance, testbed in places:
-            every[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, testbed)]
+            batches[0] += [{**gang, **manifests.gang_status(NOW)} for gang in manifests.gangs(instance, testbed)]
             states = {testbed.name(pod.name): pod.state for pod in instance.running}
-            every[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, testbed)]
-            every[2] += manifests.pods(instance, testbed)
-        for objects in every:
+            batches[1] += [_in_state(pod, states[name(pod)]) for pod in manifests.running(instance, testbed)]
+            batches[2] += manifests.pods(instance, testbed)
+        for objects in batches:
             self.env.create_all(objects)
-        for pod in every[1]:
+        for pod in batches[1]:
             if pod["metadata"].get("finalizers"):
                 self.env.delete("pods", name(pod))
 
@@ -192,9 +192,9 @@ class ScenarioRunner:
 
     def _renew(self, node: Node, testbed: Testbed) -> None:
         """Update the labels, taints and schedulability of an existing node."""
-        [right] = manifests.nodes(Instance((node,), ()), testbed)
-        spec = {"taints": right["spec"]["taints"], "unschedulable": right["spec"].get("unschedulable")}
-        self.env.patch("nodes", name(right), {"metadata": {"labels": right["metadata"]["labels"]}, "spec": spec})
+        [manifest] = manifests.nodes(Instance((node,), ()), testbed)
+        spec = {"taints": manifest["spec"]["taints"], "unschedulable": manifest["spec"].get("unschedulable")}
+        self.env.patch("nodes", name(manifest), {"metadata": {"labels": manifest["metadata"]["labels"]}, "spec": spec})
 
     def _leave(self) -> None:
         """Remove finalizers of pods and cluster-scoped objects, which must not outlive the scene."""
@@ -283,8 +283,10 @@ class ScenarioRunner:
                 part.open.add(gang.name)
                 for pod in self._pods(part):
                     if label(pod, labels.GANG) == part.testbed.name(gang.name):
-                        rest = [gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE]
-                        self.env.patch("pods", name(pod), {"spec": {"schedulingGates": rest or None}})
+                        other_gates = [
+                            gate for gate in items(pod, "spec", "schedulingGates") if gate["name"] != labels.GATE
+                        ]
+                        self.env.patch("pods", name(pod), {"spec": {"schedulingGates": other_gates or None}})
             part.free = []
         return opened
 

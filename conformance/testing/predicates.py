@@ -67,15 +67,15 @@ def all_exist(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 @predicate
 def all_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques exists and no longer has Grove's gate."""
-    free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-    return _lacking(sizes(cliques), free, "are ungated")
+    ungated = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    return _lacking(sizes(cliques), ungated, "are ungated")
 
 
 @predicate
 def none_ungated(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """No pod of the cliques has lost Grove's gate."""
-    free = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
-    ungated = [f"{count} pods of {name}" for name, count in free.items() if count]
+    counts = {name: sum(not pods.gated(pod) for pod in p) for name, p in by_clique(view, cliques).items()}
+    ungated = [f"{count} pods of {name}" for name, count in counts.items() if count]
     return not ungated or Unmet(f"ungated: {', '.join(ungated)}")
 
 
@@ -150,6 +150,6 @@ def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
 
 
 def _lacking(minimums: Mapping[str, int], actual: Mapping[str, int], verb: str) -> bool | Unmet:
-    lacks = [f"{actual.get(name, 0)} of {minimum} pods of {name} {verb}" for name, minimum in minimums.items()
+    shortfalls = [f"{actual.get(name, 0)} of {minimum} pods of {name} {verb}" for name, minimum in minimums.items()
              if actual.get(name, 0) < minimum]  # fmt: skip
-    return not lacks or Unmet("; ".join(lacks))
+    return not shortfalls or Unmet("; ".join(shortfalls))

@@ -46,9 +46,9 @@ def lacking(span: Span, sizes: Mapping[str, int]) -> dict[str, int]:
     """Return, for each of these cliques, the largest number of Ready pods that it ever lacked."""
     worst = dict.fromkeys(sizes, 0)
     for _, state in states(span):
-        have = serving(state)
+        ready_counts = serving(state)
         for clique, size in sizes.items():
-            worst[clique] = max(worst[clique], size - have.get(clique, 0))
+            worst[clique] = max(worst[clique], size - ready_counts.get(clique, 0))
     return worst
 
 
@@ -57,8 +57,8 @@ def together(span: Span, sizes: Mapping[str, int], part: Part, *, limit: int = 1
     returned."""
     violations: list[str] = []
     for record, state in states(span):
-        have = serving(state)
-        incomplete = {part(clique) for clique, size in sizes.items() if have.get(clique, 0) < size} - {""}
+        ready_counts = serving(state)
+        incomplete = {part(clique) for clique, size in sizes.items() if ready_counts.get(clique, 0) < size} - {""}
         if len(incomplete) > limit and len(violations) < 3:
             violations.append(f"+{record.at:.3f}s {', '.join(sorted(incomplete))} (pods/{record.name})")
     return violations
@@ -83,11 +83,11 @@ def deleted_parts(span: Span, part: Part) -> list[str]:
 
 def deleted(span: Span, resource: str = "pods") -> list[Record]:
     """Return, for each deleted object, the first record that shows its deletion, in order."""
-    leaving = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
+    deleted_uids = {record.uid for record in span.begin().records(resource) if terminating(record.object)}
     result = []
     for record in span.records(resource):
-        if record.uid not in leaving and (record.kind == DELETED or terminating(record.object)):
-            leaving.add(record.uid)
+        if record.uid not in deleted_uids and (record.kind == DELETED or terminating(record.object)):
+            deleted_uids.add(record.uid)
             result.append(record)
     return result
 

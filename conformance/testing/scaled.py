@@ -21,9 +21,9 @@ def scale(env: SceneEnvironment, resource: str, name: str, replicas: int) -> Non
 def pods_are(view: View, sizes: Mapping[str, int], *, ready: bool = False, but: str = "") -> bool | Unmet:
     """Each of these cliques has this number of pods, all of them Ready if `ready`, and no pod has the UID `but`."""
     current = {clique: predicates.pods_of(view, clique) for clique in sizes}
-    have = {clique: len(clique_pods) for clique, clique_pods in current.items()}
-    if have != dict(sizes):
-        return Unmet(f"pods: {have}, wanted: {dict(sizes)}")
+    counts = {clique: len(clique_pods) for clique, clique_pods in current.items()}
+    if counts != dict(sizes):
+        return Unmet(f"pods: {counts}, wanted: {dict(sizes)}")
     unready = [clique for clique, clique_pods in current.items() if ready and not all(map(pods.ready, clique_pods))]
     if any(uid(pod) == but for clique_pods in current.values() for pod in clique_pods):
         return Unmet("the pod is still there")

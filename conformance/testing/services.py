@@ -13,11 +13,11 @@ from conformance.testing.comparison import Comparison, of
 def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
     """Return the expected and observed headless Services of a set, with the pods that they select."""
     pods = predicates.by_clique(view, expected.cliques.values())
-    right: dict[str, object] = {}
+    expected_services: dict[str, object] = {}
     observed: dict[str, object] = {}
     for service in expected.services.values():
         service_object = view.get("services", service.name)
-        right[service.name] = {
+        expected_services[service.name] = {
             "clusterIP": "None",
             "pods": sorted(
                 name(pod)
@@ -41,4 +41,4 @@ def headless_services(expected: ExpectedObjects, view: View) -> Comparison:
                 "publishNotReadyAddresses": truth(service_object, "spec", "publishNotReadyAddresses") is True,
             },
         )
-    return right, observed
+    return expected_services, observed

@@ -79,8 +79,8 @@ def of_pods(view: View) -> dict[str, str]:
 
 def pods(view: View) -> list[Mapping[str, Any]]:
     """Return all pods that are not being deleted."""
-    every = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
-    return [pod for members in every for pod in members]
+    pods_of_cliques = (predicates.pods_of(view, clique) for clique in view.names(CLIQUES))
+    return [pod for members in pods_of_cliques for pod in members]
 
 
 def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
@@ -88,15 +88,15 @@ def stored(view: View, set_name: str, replicas: int = 1) -> dict[str, str]:
     `replicas` replicas are included."""
     prefixes = tuple(f"{set_name}-{index}-" for index in range(replicas))
     hashes = {f"{SETS}/{set_name}": generation(view, set_name)}
-    for kind, fields in (
+    for resource, fields in (
         (CLIQUES, ("currentPodTemplateHash", "currentPodCliqueSetGenerationHash")),
         (GROUPS, ("currentPodCliqueSetGenerationHash",)),
     ):
-        for item in view.list(kind):
+        for item in view.list(resource):
             if name(item).startswith(prefixes):
-                hashes |= {f"{kind}/{name(item)} {field}": text(item, "status", field) for field in fields}
-                if kind == CLIQUES:
-                    hashes[f"{kind}/{name(item)} label"] = label(item, labels.TEMPLATE_HASH)
+                hashes |= {f"{resource}/{name(item)} {field}": text(item, "status", field) for field in fields}
+                if resource == CLIQUES:
+                    hashes[f"{resource}/{name(item)} label"] = label(item, labels.TEMPLATE_HASH)
     return hashes
 
 
@@ -112,9 +112,9 @@ def have_pods(view: View, counts: Mapping[str, int]) -> bool | Unmet:
     for set_name, count in counts.items():
         if present[set_name] != count:
             return Unmet(f"{set_name} has {present[set_name]} of {count} pods")
-        lacking = [location for location, hash in stored(view, set_name).items() if not hash and "label" in location]
-        if lacking or not generation(view, set_name):
-            return Unmet(f"there is no hash at {', '.join(lacking) or set_name}")
+        missing = [location for location, hash in stored(view, set_name).items() if not hash and "label" in location]
+        if missing or not generation(view, set_name):
+            return Unmet(f"there is no hash at {', '.join(missing) or set_name}")
     return True
 
 
@@ -123,10 +123,10 @@ def have_second_replica(names: Iterable[str]) -> Predicate:
     expected = list(names)
 
     def check(view: View) -> bool | Unmet:
-        lacking = [
+        missing = [
             name for name in expected if not any(clique.startswith(f"{name}-1-") for clique in view.names(CLIQUES))
         ]
-        return not lacking or Unmet(f"no clique of a second replica: {', '.join(lacking)}")
+        return not missing or Unmet(f"no clique of a second replica: {', '.join(missing)}")
 
     return check
 
@@ -142,14 +142,14 @@ def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
 def _differing(view: View, set_name: str, way: Way) -> list[str]:
     template: Any = at(view.get(SETS, set_name), "spec", "template") or {}
     try:
-        right = template_hashes.of_set(template, way)
+        expected_hash = template_hashes.of_set(template, way)
         current = generation(view, set_name)
-        wrong = [f"{set_name}: {current}, not {right} ({way})"] if current != right else []
+        wrong = [f"{set_name}: {current}, not {expected_hash} ({way})"] if current != expected_hash else []
         for clique in items(template, "cliques"):
-            right = template_hashes.of_clique(clique, template.get("priorityClassName") or "", way)
+            expected_hash = template_hashes.of_clique(clique, template.get("priorityClassName") or "", way)
             clique_name = f"{set_name}-0-{text(clique, 'name')}"
-            if view.get(CLIQUES, clique_name) is not None and of_clique(view, clique_name) != right:
-                wrong.append(f"{clique_name}: {of_clique(view, clique_name)}, not {right} ({way})")
+            if view.get(CLIQUES, clique_name) is not None and of_clique(view, clique_name) != expected_hash:
+                wrong.append(f"{clique_name}: {of_clique(view, clique_name)}, not {expected_hash} ({way})")
     except (NotReadable, KeyError, TypeError) as error:
         return [f"{set_name}: {error}"]
     return wrong

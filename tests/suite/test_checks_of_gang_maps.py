@@ -51,7 +51,7 @@ def new_sets(hash_of_entries: str) -> Sets:
 def test_the_hash_of_a_gang_is_compared_with_that_of_its_set() -> None:
     """MAP-002 judges whether the hash of an entry is right."""
     story = new_sets("another")
-    steps = dict([story.step(test_new_sets.REST)])
+    steps = dict([story.step(test_new_sets.AT_REST)])
     assert failures(test_new_sets.test_gangs_say_to_which_entry_they_belong, story, steps) == []
 
 

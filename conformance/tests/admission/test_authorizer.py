@@ -96,7 +96,7 @@ def test_objects_of_no_set_are_not_protected(run: Recorded[RequestsOfAnAdministr
 
 def _first_names(view: View) -> tuple[str, ...] | Unmet:
     """Return the name of the first PodClique, PodGang, pod and Service."""
-    names = [view.names(kind)[:1] for kind in ("podcliques", "podgangs", "pods", "services")]
+    names = [view.names(resource)[:1] for resource in ("podcliques", "podgangs", "pods", "services")]
     return tuple(first for [first] in names) if all(names) else Unmet("one of them is missing")
 
 

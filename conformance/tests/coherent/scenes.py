@@ -217,8 +217,8 @@ class ScaledAfterAnUpdate(Scene):
     def _scale(self, env: SceneEnvironment, step: str, **sizes: int) -> None:
         """Scale one component through the scale subresource, and wait until everything is Ready."""
         for component, size in sizes.items():
-            kind = CLIQUES if component == "f" else sets.GROUPS
-            env.patch(kind, f"s-0-{component}", {"spec": {"replicas": size}}, subresource="scale")
+            resource = CLIQUES if component == "f" else sets.GROUPS
+            env.patch(resource, f"s-0-{component}", {"spec": {"replicas": size}}, subresource="scale")
             if component == "f":
                 env.wait_for(f"{step}: number of pods", _pods_of_f(size), SECONDS)
             else:

@@ -307,8 +307,8 @@ def updated(view: View, set_name: str, before: str) -> bool | Unmet:
 @predicate
 def pods_not_ready(view: View, set_name: str, count: int, image_tag: str) -> bool | Unmet:
     """Exactly `count` bound pods of a set have an image with this tag and are not Ready."""
-    of_tag = [pod for pod in of_set(view, set_name) if tag(pod) == image_tag]
-    not_ready = sum(pods.bound(pod) and not pods.ready(pod) for pod in of_tag)
+    tagged = [pod for pod in of_set(view, set_name) if tag(pod) == image_tag]
+    not_ready = sum(pods.bound(pod) and not pods.ready(pod) for pod in tagged)
     return not_ready == count or Unmet(f"{not_ready} of {count} pods of image {image_tag} wait to become Ready")
 
 

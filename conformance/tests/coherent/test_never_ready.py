@@ -97,13 +97,13 @@ def test_other_changes_are_accepted(run: Recorded[NeverReady]) -> None:
 def test_the_refusal_says_why(run: Recorded[NeverReady]) -> None:
     """The message is that of upstream's prototype."""
     run.given("first sub-step")
-    silent = {
+    unexplained = {
         description: reply.message
         for description, reply in _of_children(run.scene.refused).items()
         if reply.refused
         and ("coherent update is in progress" not in reply.message or "s" not in reply.message.split("progress")[-1])
     }
-    run.expect("refusals that do not say why", {}, silent)
+    run.expect("refusals that do not say why", {}, unexplained)
 
 
 @requirement("COHR-104")
@@ -199,7 +199,7 @@ test_invariants = invariants(
 def _of_children(replies: Mapping[str, Reply], replica: str = "") -> dict[str, Reply]:
     """Return the replies to changes of PodCliques and PodCliqueScalingGroups. With `replica` (`{updated}` or
     `{other}`), only those of that replica of the set are returned."""
-    children = {key for key, (kind, target, _) in SCALED.items() if kind != SETS and replica in target}
+    children = {key for key, (resource, target, _) in SCALED.items() if resource != SETS and replica in target}
     return {description: reply for description, reply in replies.items() if description in children}
 
 

@@ -50,11 +50,11 @@ def _served(env: SceneEnvironment) -> Iterator[Mapping[str, Any]]:
     for path, reply in zip(_KINDS.values(), replies, strict=True):
         for version in items(reply.object, "spec", "versions"):
             if text(version, "name") == VERSION:
-                here = at(version, "schema", "openAPIV3Schema", "properties", "spec")
+                schema = at(version, "schema", "openAPIV3Schema", "properties", "spec")
                 for step in path:
-                    here = at(here, "items") if step == "[]" else at(here, "properties", step)
-                if isinstance(here, Mapping):
-                    yield here
+                    schema = at(schema, "items") if step == "[]" else at(schema, "properties", step)
+                if isinstance(schema, Mapping):
+                    yield schema
 
 
 def _named_objects(name: str, pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -31,7 +31,7 @@ def counts(view: View, clique: str, expected: Mapping[str, int]) -> bool | Unmet
 def conditions(view: View, clique: str, expected: Mapping[str, str]) -> bool | Unmet:
     """The conditions of a clique have these statuses."""
     podclique = view.get(CLIQUES, clique)
-    observed = {kind: condition_is(podclique, kind) for kind in expected}
+    observed = {condition_type: condition_is(podclique, condition_type) for condition_type in expected}
     return observed == dict(expected) or Unmet(f"{clique} reports {observed}")
 
 
@@ -46,8 +46,8 @@ def group_breached(view: View, group: str, status: str) -> bool | Unmet:
 def warned(view: View, name: str) -> bool | Unmet:
     """A Warning event reports that all scheduled replicas of an object are lost."""
     for event in view.list("events"):
-        about = event.get("regarding") or event.get("involvedObject")
-        if text(event, "reason") == "AllScheduledReplicasLost" and text(about, "name") == name:
+        target = event.get("regarding") or event.get("involvedObject")
+        if text(event, "reason") == "AllScheduledReplicasLost" and text(target, "name") == name:
             return text(event, "type") == "Warning" or Unmet(f"the event is of type {text(event, 'type')}")
     return Unmet("there is no event AllScheduledReplicasLost about it")
 
@@ -72,16 +72,16 @@ def error_of_set(view: View, name: str, words: str) -> bool | Unmet:
 def warning_of_set(view: View, name: str, words: str) -> bool | Unmet:
     """A Warning event about a set contains these words."""
     events = map(event, view.list("events"))
-    notes = [note for about, kind, _, note in events if (about, kind) == (f"{SET}/{name}", WARNING)]
+    notes = [note for target, kind, _, note in events if (target, kind) == (f"{SET}/{name}", WARNING)]
     return any(words in note for note in notes) or Unmet(f"Warning events about the set {name}: {notes or 'none'}")
 
 
 def event(obj: Mapping[str, object]) -> tuple[str, str, str, str]:
     """Return the object that an event is about, and the event's type, reason and message. Both event APIs are
     supported."""
-    about = obj.get("regarding") or obj.get("involvedObject")
+    target = obj.get("regarding") or obj.get("involvedObject")
     message = text(obj, "note") or text(obj, "message")
-    return f"{text(about, 'kind')}/{text(about, 'name')}", text(obj, "type"), text(obj, "reason"), message
+    return f"{text(target, 'kind')}/{text(target, 'name')}", text(obj, "type"), text(obj, "reason"), message
 
 
 @predicate

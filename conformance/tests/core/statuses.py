@@ -94,8 +94,10 @@ def reasons(expected_set: ExpectedObjects, view: View) -> Comparison:
     ):
         for object_name in names:
             obj = view.get(resource, object_name)
-            expected[object_name] = {kind: reason for kind, (_, reason) in healthy.items()}
-            observed[object_name] = of(obj, {kind: text(condition(obj, kind), "reason") for kind in healthy})
+            expected[object_name] = {condition_type: reason for condition_type, (_, reason) in healthy.items()}
+            observed[object_name] = of(
+                obj, {condition_type: text(condition(obj, condition_type), "reason") for condition_type in healthy}
+            )
     return expected, observed
 
 
@@ -146,7 +148,7 @@ def _healthy(view: View, resource: str, counts: Mapping[str, Mapping[str, int]],
     for owner, numbers in counts.items():
         obj = view.get(resource, owner)
         expected_status, observed_status = _counts(view, resource, owner, numbers)
-        for kind, (status, _) in healthy.items():
-            expected_status[kind], observed_status[kind] = status, condition_is(obj, kind)
+        for condition_type, (status, _) in healthy.items():
+            expected_status[condition_type], observed_status[condition_type] = status, condition_is(obj, condition_type)
         expected[owner], observed[owner] = expected_status, of(obj, observed_status)
     return expected, observed

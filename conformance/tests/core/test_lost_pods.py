@@ -48,14 +48,14 @@ class PodsLostOneByOne(Scene):
 
         # Statuses may still change until they reflect the replacement.
         env.wait_for("set available again", predicates.available("s", 1))
-        begin = env.machine.now()
+        start = env.machine.now()
         env.quiet(2, real=True, of=WRITTEN)
         env.mark("nothing changes")
         calm = env.history.mark()
         env.quiet(3, real=True)
         env.mark("nothing has changed")
         if any(record.resource in OPERATORS_OBJECTS for record in env.history.records(after=calm)):
-            env.machine.require(begin, "statuses had caught up before the quiet time")
+            env.machine.require(start, "statuses had caught up before the quiet time")
         # A status that is written one more time may only be late. A status that is written again and again is written
         # at least twice in this time.
         env.quiet(1.5 * REST, 6 * REST, real=True, of=WRITTEN)
@@ -120,7 +120,9 @@ def test_a_failed_pod_is_no_replica(run: Recorded[PodsLostOneByOne]) -> None:
 def test_a_clique_reports_that_too_few_pods_are_scheduled(run: Recorded[PodsLostOneByOne]) -> None:
     """The conditions are judged while some pods are scheduled, and when none is left."""
     view = run.at("all pods lost")
-    lost = {kind: condition_is(view.get(CLIQUES, run.scene.clique), kind) for kind in TOO_FEW}
+    lost = {
+        condition_type: condition_is(view.get(CLIQUES, run.scene.clique), condition_type) for condition_type in TOO_FEW
+    }
     run.expect("conditions of a clique that has lost all pods", TOO_FEW, lost)
 
 

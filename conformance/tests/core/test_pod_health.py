@@ -65,20 +65,20 @@ class PodsInAllStates(Scene):
         # A spare pod that becomes Ready changes the message of the condition but not its status. The status is so old
         # by then that every cache has it.
         start = incarnations.condition_start(env.history, CLIQUES, clique_name("spare"), BREACHED, "False")
-        if start is not None and (rest := start.at + STALE + 1 - env.history.now()) > 0:
-            env.quiet(rest, rest + 5, real=True)
+        if start is not None and (seconds := start.at + STALE + 1 - env.history.now()) > 0:
+            env.quiet(seconds, seconds + 5, real=True)
         _set_states(env, clique_name("spare"), self.cases["serving"])
         env.wait_for("spare pod ready", reports.counts(clique_name("spare"), {"readyReplicas": 2}))
 
-        leaving = [_terminate_a_pod(env, clique_name("serving"))]
+        terminating_pods = [_terminate_a_pod(env, clique_name("serving"))]
         env.settle("terminating pod replaced", reports.counts(clique_name("serving"), ONE_READY), 60)
 
         # An operator that has just started reports the same as an operator that has observed all events (OBJ-264).
         env.roles.restart("operator")
-        leaving.append(_terminate_a_pod(env, clique_name("recovered")))
+        terminating_pods.append(_terminate_a_pod(env, clique_name("recovered")))
         replaced = reports.counts(clique_name("recovered"), ONE_READY)
         env.settle("terminating pod replaced after a restart", replaced, 60)
-        for pod in leaving:
+        for pod in terminating_pods:
             env.patch("pods", pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
 
     def _reported(self, view: View) -> bool | Unmet:
@@ -193,10 +193,10 @@ def _set_states(env: SceneEnvironment, clique: str, case: HealthCase) -> None:
 
 def _terminate_a_pod(env: SceneEnvironment, clique: str) -> str:
     """Delete a pod of a clique so that it stays terminating. Return its name."""
-    leaving = name(predicates.pods_of(env.history.view(), clique)[0])
-    env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
-    env.delete("pods", leaving)
-    return leaving
+    pod_name = name(predicates.pods_of(env.history.view(), clique)[0])
+    env.patch("pods", pod_name, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
+    env.delete("pods", pod_name)
+    return pod_name
 
 
 def _scheduled(cliques: Iterable[ExpectedClique], view: View) -> Comparison:

@@ -39,7 +39,7 @@ class PodsOverQuota(Scene):
         cliques = list(expected(workload).cliques.values())
         self.cliques = [clique.name for clique in cliques]
         env.create(workload)
-        lacking = env.wait_for("clique reports the refusal", reports.an_error(self.cliques))
+        failing_clique = env.wait_for("clique reports the refusal", reports.an_error(self.cliques))
         env.wait_for("pods within the quota exist", _exist(self.cliques, 3))
         env.settle("set reports the refusal", reports.error_of_set(SET, QUOTA))
         env.settle("Warning event about the set", reports.warning_of_set(SET, QUOTA), resources=["events"])
@@ -58,7 +58,7 @@ class PodsOverQuota(Scene):
         env.settle("gang initialized", _initialized(first, "True"), 60)
         ready = [reports.counts(clique.name, {"readyReplicas": clique.template.replicas}) for clique in cliques]
         env.settle("all pods ready", all_of(*ready), 60)
-        env.settle("clique reports no refusal", reports.no_errors(CLIQUES, lacking), 60)
+        env.settle("clique reports no refusal", reports.no_errors(CLIQUES, failing_clique), 60)
         env.settle("set reports no refusal", reports.no_errors(SETS, SET), 60)
 
 

@@ -37,7 +37,7 @@ class PodsRefused(Scene):
         limit_pods(env, "few", ALLOWED)
         limited = env.workload("frontend", setName="few", pods=PODS)
         [clique] = expected(limited).cliques
-        begin, codes = env.audit.mark(), {QUOTA}
+        start, codes = env.audit.mark(), {QUOTA}
         env.create(limited)
         env.wait_for("pods within the quota created", pods_are({clique: ALLOWED}))
         self.refused_pods = PODS - ALLOWED
@@ -49,7 +49,7 @@ class PodsRefused(Scene):
 
         # A back-off starts with the first refusal, which may be delayed.
         waited = 0
-        while waited < FIRST and not codes <= env.audit.refusals(env.namespace, "pods", begin):
+        while waited < FIRST and not codes <= env.audit.refusals(env.namespace, "pods", start):
             env.quiet(1, real=True, of=())
             waited += 1
         env.quiet(SETTLE, real=True, of=())

@@ -145,8 +145,8 @@ def _statuses(
         observed: dict[str, object] = {
             key: number(current, "status", key) for key in ("scheduledReplicas", "scheduleGatedReplicas")
         }
-        for kind in ("PodCliqueScheduled", BREACHED):
-            observed[kind] = condition_is(current, kind)
+        for condition_type in ("PodCliqueScheduled", BREACHED):
+            observed[condition_type] = condition_is(current, condition_type)
         observed_statuses[clique.name] = of(current, observed)
     return expected_statuses, observed_statuses
 

@@ -62,9 +62,9 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
     for ordinal, own_namespace, other_namespace in (("first", run, run.neighbor), ("second", run.neighbor, run)):
         view = own_namespace.at("deletion of the first set")
-        existing = {kind: set(_parts(view, kind, run.scene.set_name)) for kind in _names(run)}
+        existing = {resource: set(_parts(view, resource, run.scene.set_name)) for resource in _names(run)}
         existing["services"] &= set(run.scene.expected.services)
-        observed = {kind: sorted(names) for kind, names in existing.items()}
+        observed = {resource: sorted(names) for resource, names in existing.items()}
         run.expect(f"objects of the {ordinal} set", _names(run), observed)
         owned_elsewhere = _owned_by(other_namespace.at("deletion of the first set"), view, run.scene.set_name)
         run.expect(f"objects of the {ordinal} set with an owner in the other namespace", [], owned_elsewhere)
@@ -94,27 +94,31 @@ def _workload(env: SceneEnvironment) -> Object:
 
 def _names(run: Recorded[SetsOfOneName]) -> dict[str, list[str]]:
     expected_set = run.scene.expected
-    kinds = {CLIQUES: expected_set.cliques, GROUPS: expected_set.groups, "services": expected_set.services}
-    return {kind: sorted(names) for kind, names in kinds.items()}
+    names_by_resource = {CLIQUES: expected_set.cliques, GROUPS: expected_set.groups, "services": expected_set.services}
+    return {resource: sorted(names) for resource, names in names_by_resource.items()}
 
 
-def _parts(view: View, kind: str, set_name: str) -> dict[str, str]:
+def _parts(view: View, resource: str, set_name: str) -> dict[str, str]:
     """Return name → UID of the objects of a set."""
-    return {name(item): uid(item) for item in view.list(kind) if label(item, labels.PART_OF) == set_name}
+    return {name(item): uid(item) for item in view.list(resource) if label(item, labels.PART_OF) == set_name}
 
 
 def _all_parts(view: View, set_name: str) -> dict[str, str]:
     """Return `resource/name` → UID for the objects of a set, of all kinds."""
-    return {f"{kind}/{key}": object_uid for kind in KINDS for key, object_uid in _parts(view, kind, set_name).items()}
+    return {
+        f"{resource}/{key}": object_uid
+        for resource in KINDS
+        for key, object_uid in _parts(view, resource, set_name).items()
+    }
 
 
 def _owned_by(other: View, view: View, set_name: str) -> list[str]:
     """Return the objects of a set in `view` whose owner is an object in `other`."""
-    owners = {uid(item) for kind in (SETS, *KINDS) for item in other.list(kind)}
+    owners = {uid(item) for resource in (SETS, *KINDS) for item in other.list(resource)}
     return [
-        f"{kind}/{name(item)}"
-        for kind in KINDS
-        for item in view.list(kind)
+        f"{resource}/{name(item)}"
+        for resource in KINDS
+        for item in view.list(resource)
         if label(item, labels.PART_OF) == set_name
         and any(text(owner, "uid") in owners for owner in items(item, "metadata", "ownerReferences"))
     ]

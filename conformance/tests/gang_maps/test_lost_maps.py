@@ -119,10 +119,10 @@ def _repaired(view: View) -> bool | Unmet:
     return True if reported else following.followed("s")(view)
 
 
-def _unchanged(run: Recorded[LostMaps], first_step: str, last_step: str, *kinds: str) -> None:
-    for kind in kinds:
-        before, after = (incarnations.uids(run.at(step), kind) for step in (first_step, last_step))
-        run.same(f"{kind} with their uids", before, after)
+def _unchanged(run: Recorded[LostMaps], first_step: str, last_step: str, *resources: str) -> None:
+    for resource in resources:
+        before, after = (incarnations.uids(run.at(step), resource) for step in (first_step, last_step))
+        run.same(f"{resource} with their uids", before, after)
 
 
 @requirement("MAP-020", reaches=f"{REBUILT}: {RETURNED}")

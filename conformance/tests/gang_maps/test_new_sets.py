@@ -15,7 +15,7 @@ from conformance.testing.following import MAPS
 from conformance.testing.observed import all_of
 from conformance.testing.scene import Recorded, Scene, SceneEnvironment, invariants, requirement
 
-REST = "at rest"
+AT_REST = "at rest"
 SIZES = {"t": 2, "o": 1, "w": 1}
 """Set → its replicas."""
 
@@ -37,7 +37,7 @@ class NewSets(Scene):
         env.wait_for("sets available", all_of(*available))
         env.settled("maps followed", all_of(*map(following.followed, SIZES)))
         env.quiet(1)
-        env.mark(REST)
+        env.mark(AT_REST)
 
 
 def _maps(view: View) -> Iterator[tuple[str, int]]:
@@ -49,7 +49,7 @@ def _maps(view: View) -> Iterator[tuple[str, int]]:
 @requirement("MAP-001", reaches="sets available")
 def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
     """The namespace contains no other maps."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     replicas = {names.gang_map(set_name, replica): replica for set_name, replica in _maps(view)}
     run.expect("PodGangMaps", sorted(replicas), view.names(MAPS))
     stored = {map_name: view.get(MAPS, map_name) for map_name in replicas}
@@ -62,7 +62,7 @@ def test_each_replica_has_a_map(run: Recorded[NewSets]) -> None:
 @requirement("MAP-044")
 def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
     """Controllers are compared by the UIDs in the owner references."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for set_name, replica in _maps(view):
@@ -76,7 +76,7 @@ def test_maps_are_controlled_by_their_set(run: Recorded[NewSets]) -> None:
 def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
     """Additional entries are allowed if they are empty. The entry for replicas that scaling adds may be created
     early."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for set_name, replica in _maps(view):
@@ -93,7 +93,7 @@ def test_a_new_replica_begins_with_an_anchor(run: Recorded[NewSets]) -> None:
 @requirement("MAP-003")
 def test_gangs_are_those_of_the_entries(run: Recorded[NewSets]) -> None:
     """Gangs are compared by the PodCliques that they hold."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     for set_name in SIZES:
         expected = sorted(gang.cliques for gang in following.desired_gangs(view, set_name).values())
         observed = sorted(gang_maps.pod_group_names(gang) for gang in following.gangs_of(view, set_name).values())
@@ -103,7 +103,7 @@ def test_gangs_are_those_of_the_entries(run: Recorded[NewSets]) -> None:
 @requirement("MAP-065")
 def test_gangs_are_named_after_their_entries(run: Recorded[NewSets]) -> None:
     """A PodGang is identified by the PodCliques that it holds."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     for set_name in SIZES:
         gangs = following.built_gangs(view, set_name)
         observed = {gang.name: of(gang_object, name(gang_object)) for gang, gang_object in gangs}
@@ -113,7 +113,7 @@ def test_gangs_are_named_after_their_entries(run: Recorded[NewSets]) -> None:
 @requirement("MAP-004")
 def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
     """PodCliques that are not in a scaling group may or may not name a gang. The names of gangs are not judged."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for set_name in SIZES:
@@ -133,7 +133,7 @@ def test_pods_name_the_gang_that_holds_them(run: Recorded[NewSets]) -> None:
 @requirement("MAP-005")
 def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
     """The sets are new, so all gangs belong to the current generation."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     expected: dict[str, object] = {}
     observed: dict[str, object] = {}
     for set_name in SIZES:
@@ -147,7 +147,7 @@ def test_gangs_say_to_which_entry_they_belong(run: Recorded[NewSets]) -> None:
 @requirement("MAP-006")
 def test_nothing_names_a_base_gang(run: Recorded[NewSets]) -> None:
     """Dependencies between gangs are stored in the map."""
-    view = run.at(REST)
+    view = run.at(AT_REST)
     objects = [*view.list(CLIQUES), *view.list("pods"), *view.list(GANGS)]
     marked = [f"{obj.get('kind', '')} {name(obj)}" for obj in objects if labels.BASE_GANG in labels_of(obj)]
     run.expect(f"objects with the label {labels.BASE_GANG}", [], marked)

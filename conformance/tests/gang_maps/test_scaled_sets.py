@@ -52,10 +52,10 @@ class ScaledAtEveryLevel(Scene):
         settles(env, GROUP_BACK, "s", group_replicas(0, 1))
         scale(env, SETS, "s", 2)
         settles(env, SET_OUT, "s", {"s-1-a": 2, **group_replicas(0, 1, 2, replica=1)})
-        leaving = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
+        removed_gangs = [name(gang) for gang in env.history.view().list(GANGS) if of_replica(gang, 1)]
         scale(env, SETS, "s", 1)
         env.settle("map of the removed replica gone", absent(MAPS, ["s-1"]), 60)
-        env.settle("gangs of the removed replica gone", absent(GANGS, leaving), 60)
+        env.settle("gangs of the removed replica gone", absent(GANGS, removed_gangs), 60)
         env.settled("its cliques are gone", absent(CLIQUES, ["s-1-a", *group_replicas(0, 1, 2, replica=1)]))
         env.quiet(1)
         scale(env, SETS, "s", 2)
@@ -84,7 +84,7 @@ def _by_role(entries: tuple[MapEntry, ...], role: str) -> MapEntry | None:
     return matches[-1] if matches else None
 
 
-def _births(span: Span) -> list[str]:
+def _creations_and_deletions(span: Span) -> list[str]:
     """Return the creations and deletions of gangs."""
     return [f"{record.kind} {record.name}" for record in span.records(GANGS) if record.kind in (ADDED, DELETED)]
 
@@ -96,7 +96,7 @@ def test_an_anchor_follows_its_standalone_clique(run: Recorded[ScaledAtEveryLeve
     for step, pods in ((CLIQUE_OUT, 4), (CLIQUE_IN, 1)):
         anchor = _by_role(following.entries_of(run.at(_rest(step)), "s"), ANCHOR_ROLE)
         run.expect(f"{step}: pods that the Anchor holds", {"a": pods}, dict(anchor.cliques) if anchor else None)
-    run.expect("PodGangs created or deleted", [], _births(run.between("new", _rest(CLIQUE_IN))))
+    run.expect("PodGangs created or deleted", [], _creations_and_deletions(run.between("new", _rest(CLIQUE_IN))))
 
 
 @requirement("MAP-011", reaches=(GROUP_OUT, GROUP_BACK))
@@ -141,7 +141,10 @@ def test_maps_of_removed_replicas_go(run: Recorded[ScaledAtEveryLevel]) -> None:
     before, after = run.at(_rest(SET_OUT)), run.at("gangs of the removed replica gone")
     remaining = [(MAPS, "s-0"), *((GANGS, name(gang)) for gang in before.list(GANGS) if of_replica(gang, 0))]
     old_uids, new_uids = (
-        {f"{object_name} ({kind})": uid(view.get(kind, object_name) or {}) for kind, object_name in remaining}
+        {
+            f"{object_name} ({resource})": uid(view.get(resource, object_name) or {})
+            for resource, object_name in remaining
+        }
         for view in (before, after)
     )
     run.same("maps and gangs of the replica that stays", old_uids, new_uids)

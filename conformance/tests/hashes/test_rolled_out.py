@@ -55,7 +55,7 @@ def test_only_real_changes_are_rolled_out(run: Recorded[RealChangesAmongOthers])
 def _replaced(view: View, outdated: dict[str, str]) -> bool | Unmet:
     """None of these pods exists any more, and the update has ended."""
     remaining = [pod for pod, uid in incarnations.uids(view, "pods").items() if outdated.get(pod) == uid]
-    ended = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
-    return (not remaining and ended != "") or Unmet(
-        f"still there: {', '.join(remaining)}; ended at {ended or 'no time'}"
+    end_time = text(view.get(sets.SETS, "s"), "status", "updateProgress", "updateEndedAt")
+    return (not remaining and end_time != "") or Unmet(
+        f"still there: {', '.join(remaining)}; ended at {end_time or 'no time'}"
     )

@@ -119,11 +119,11 @@ def _set_deleted(view: View) -> bool | Unmet:
 def _nothing_left(before: View, expected_set: ExpectedObjects) -> Predicate:
     """No object exists that belongs to the set or belonged to it before. A recreated object of the same name counts as
     existing."""
-    doomed = _parts(before, expected_set)
+    former = _parts(before, expected_set)
 
     def check(view: View) -> bool | Unmet:
-        remaining = sorted(_survivors(before, view, expected_set) | doomed & _parts(view, expected_set))
-        return not remaining or Unmet(f"{len(remaining)} of {len(doomed)} objects are left: {', '.join(remaining[:5])}")
+        remaining = sorted(_survivors(before, view, expected_set) | former & _parts(view, expected_set))
+        return not remaining or Unmet(f"{len(remaining)} of {len(former)} objects are left: {', '.join(remaining[:5])}")
 
     return check
 
@@ -147,7 +147,7 @@ def _parts(view: View, expected_set: ExpectedObjects) -> set[str]:
 
 
 def _part(record: Record, expected_set: ExpectedObjects) -> bool:
-    named = {
+    names_by_resource = {
         "podcliquesets": (DOOMED,),
         "podcliques": expected_set.cliques,
         "podcliquescalinggroups": expected_set.groups,
@@ -155,7 +155,7 @@ def _part(record: Record, expected_set: ExpectedObjects) -> bool:
         "services": expected_set.services,
     }
     return (
-        record.name in named.get(record.resource, ())
+        record.name in names_by_resource.get(record.resource, ())
         or label(record.object, labels.PART_OF) == DOOMED
         or any(
             owner.get("kind") == "PodCliqueSet" and owner.get("name") == DOOMED

@@ -72,11 +72,11 @@ class OrphanedChildren(Scene):
         gang = next(name(item) for item in view.list(GANGS) if label(item, PART_OF) == EDITED)
         pod = name(predicates.pods_of(view, f"{EDITED}-0-a")[0])
         edit = {"metadata": {"ownerReferences": None}}
-        for kind, target in {**STRIPPED, GANGS: gang, "pods": pod}.items():
-            [reply] = env.dry_run.all([env.dry_run.patch(kind, target, edit)])
+        for resource, target in {**STRIPPED, GANGS: gang, "pods": pod}.items():
+            [reply] = env.dry_run.all([env.dry_run.patch(resource, target, edit)])
             if reply.accepted:
-                env.history.origins.stripped.add(uid(view.get(kind, target)))
-                env.patch(kind, target, edit)
+                env.history.origins.stripped.add(uid(view.get(resource, target)))
+                env.patch(resource, target, edit)
 
 
 @requirement("LIFE-013")

@@ -210,14 +210,14 @@ def _same_incarnations(run: Recorded[NodeThatIsLostAndComesBack], span: Span, se
     run.same("cliques that each name has had", expected, {clique: counts.get(clique, 0) for clique in cliques})
 
 
-def _workload(env: SceneEnvironment, set_name: str, here: str) -> Object:
+def _workload(env: SceneEnvironment, set_name: str, node: str) -> Object:
     workload = env.workload("frontend", setName=set_name, pods=PODS)
     workload["spec"]["template"]["terminationDelay"] = "1h"
     [clique] = workload["spec"]["template"]["cliques"]
     spec = clique["spec"]["podSpec"]
     spec["tolerations"] = [*spec.get("tolerations", []), SOON if set_name in EVICTED else NEVER]
     if set_name == "stuck":
-        spec["nodeSelector"] = {**spec.get("nodeSelector", {}), HOSTNAME: here}
+        spec["nodeSelector"] = {**spec.get("nodeSelector", {}), HOSTNAME: node}
     return workload
 
 

@@ -25,7 +25,7 @@ class LeaderEndsTwice(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
-        begin = env.machine.now()
+        start = env.machine.now()
         env.roles.elect()
         self.first = env.wait_for("an operator holds the Lease", leases.led)
         env.roles.second_operator()
@@ -42,7 +42,7 @@ class LeaderEndsTwice(Scene):
         env.create(workload)
         env.wait_for("the leader has begun with the set", _two_pods)
         if leases.holders(env.history.records(leases.LEASES)) != [self.first]:
-            env.machine.require(begin, "a leader renewed its Lease in time")
+            env.machine.require(start, "a leader renewed its Lease in time")
         env.roles.hand_over(kill=True)
         env.mark("leader killed")
         # The last requests of the former leader may still arrive. After that, only an operator that acts without being

@@ -57,8 +57,8 @@ def targets(scalers: Iterable[Document]) -> list[str]:
 @predicate
 def scaled(view: View, names: Iterable[str]) -> bool | Unmet:
     """Each of these targets has an autoscaler."""
-    lacking = sorted(set(names) - set(by_target(view)))
-    return not lacking or Unmet(f"no autoscaler targets {', '.join(lacking)}")
+    missing = sorted(set(names) - set(by_target(view)))
+    return not missing or Unmet(f"no autoscaler targets {', '.join(missing)}")
 
 
 @predicate
@@ -74,10 +74,10 @@ def same_controllers(
     """Expect that each object's controller is the current object of that kind and name."""
     expected, actual = {}, {}
     for name, (kind, owner) in owners.items():
-        above = view.get(PLURALS[kind], owner)
-        expected[name] = {"kind": kind, "name": owner, "uid": text(above, "metadata", "uid")}
+        owner_object = view.get(PLURALS[kind], owner)
+        expected[name] = {"kind": kind, "name": owner, "uid": text(owner_object, "metadata", "uid")}
         reference = controller(objects[name])
-        actual[name] = of(above, of(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
+        actual[name] = of(owner_object, of(objects[name], {key: reference.get(key) for key in ("kind", "name", "uid")}))
     run.same(f"controllers of {subject}", expected, actual)
 
 
@@ -90,8 +90,8 @@ def same_labels(
     run: Recorded[Scene], subject: str, tags: Mapping[str, Mapping[str, str]], objects: ObjectsByName
 ) -> None:
     """Expect that each object has these labels. Additional labels are allowed."""
-    have = {name: of(objects[name], labels(objects[name])) for name in tags}
-    run.same(f"labels of {subject}", tags, carried(tags, have))
+    actual = {name: of(objects[name], labels(objects[name])) for name in tags}
+    run.same(f"labels of {subject}", tags, carried(tags, actual))
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:

@@ -85,10 +85,10 @@ class SetScaledByOthers(Scene):
 def test_scale_subresources_publish_selectors(run: Recorded[SetScaledByOthers]) -> None:
     """Pods that were created after the selectors were published are selected as well."""
     view = run.at("each scaled replica of the group has a gang")
-    every = view.names("podcliques")
-    of_group = [clique for clique in every if clique.startswith("p-0-sg-")]
-    cliques_by_owner = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): every}
-    pods = {clique: predicates.pods_of(view, clique) for clique in every}
+    all_cliques = view.names("podcliques")
+    of_group = [clique for clique in all_cliques if clique.startswith("p-0-sg-")]
+    cliques_by_owner = {"p-0-fe": ["p-0-fe"], "p-0-sg": of_group, name(run.scene.workload): all_cliques}
+    pods = {clique: predicates.pods_of(view, clique) for clique in all_cliques}
     expected_pods = {
         owner: sorted(name(pod) for clique in cliques for pod in pods[clique])
         for owner, cliques in cliques_by_owner.items()
@@ -159,8 +159,8 @@ def test_gangs_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers])
 def test_claims_of_removed_replicas_are_deleted(run: Recorded[SetScaledByOthers]) -> None:
     run.given("claims of all replicas exist")
     view = run.at("nothing moves after the removal")
-    have = [claim for claim in KEPT_CLAIMS if view.get("resourceclaims", claim) is not None]
-    run.expect("claims that are still needed", KEPT_CLAIMS, have)
+    existing = [claim for claim in KEPT_CLAIMS if view.get("resourceclaims", claim) is not None]
+    run.expect("claims that are still needed", KEPT_CLAIMS, existing)
 
 
 @predicate
@@ -174,8 +174,8 @@ def _published(view: View, pcs: str, groups: list[str], cliques: list[str]) -> b
 
 @predicate
 def _pods(view: View, sizes: Mapping[str, int]) -> bool | Unmet:
-    have = {clique: len(predicates.pods_of(view, clique)) for clique in sizes}
-    return have == sizes or Unmet(f"pods: {have}, wanted: {dict(sizes)}")
+    counts = {clique: len(predicates.pods_of(view, clique)) for clique in sizes}
+    return counts == sizes or Unmet(f"pods: {counts}, wanted: {dict(sizes)}")
 
 
 @predicate

@@ -162,5 +162,5 @@ def _channels(spec: object) -> list[str]:
 
 def _used(spec: object, container: Document) -> list[str | None]:
     """Return the domains whose channels a container uses."""
-    named = _named(spec)
-    return [named.get(text(claim, "name")) for claim in items(container, "resources", "claims")]
+    templates = _named(spec)
+    return [templates.get(text(claim, "name")) for claim in items(container, "resources", "claims")]

@@ -70,8 +70,12 @@ def test_a_set_has_its_account_and_role(run: Recorded[FullFeaturedSet]) -> None:
 def test_account_and_role_are_called_as_upstreams(run: Recorded[FullFeaturedSet]) -> None:
     """Only upstream's code determines these names."""
     view = run.at(PRESENT)
-    for one in run.scene.secondary:
-        run.expect(f"{one.resource}/{one.name} exists", True, view.get(one.resource, one.name) is not None)
+    for secondary in run.scene.secondary:
+        run.expect(
+            f"{secondary.resource}/{secondary.name} exists",
+            True,
+            view.get(secondary.resource, secondary.name) is not None,
+        )
 
 
 @requirement("RES-002")
@@ -142,9 +146,9 @@ def test_gangs_carry_labels_and_annotations_of_the_set(run: Recorded[FullFeature
     """Additional labels and annotations are allowed."""
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
-    for kind in ("labels", "annotations"):
-        expected_tags = dict.fromkeys(expected_set.gangs, mirrored(workload, kind))
-        run.same(f"{kind} of the set on its gangs", expected_tags, _on_gangs(workload, expected_set, view, kind))
+    for field in ("labels", "annotations"):
+        expected_tags = dict.fromkeys(expected_set.gangs, mirrored(workload, field))
+        run.same(f"{field} of the set on its gangs", expected_tags, _on_gangs(workload, expected_set, view, field))
 
 
 @requirement("RES-020")
@@ -152,11 +156,11 @@ def test_gangs_take_nothing_of_grove_from_the_set(run: Recorded[FullFeaturedSet]
     """The set has a label and an annotation with Grove's prefix, and a managed-by label of another manager."""
     workload, view = run.scene.workload, run.at(PRESENT)
     expected_set = by_composition(run.scene.expected, view)
-    for kind in ("labels", "annotations"):
-        grove_keys = [key for key in mapping(workload, "metadata", kind) if key.startswith(labels.OWN_PREFIX)]
-        have = {gang: mapping(view.get("podgangs", gang), "metadata", kind) for gang in expected_set.gangs}
-        copied = [gang for gang, tags in have.items() if any(key in tags for key in grove_keys)]
-        run.expect(f"gangs with {kind} of Grove that the set has", [], copied)
+    for field in ("labels", "annotations"):
+        grove_keys = [key for key in mapping(workload, "metadata", field) if key.startswith(labels.OWN_PREFIX)]
+        actual = {gang: mapping(view.get("podgangs", gang), "metadata", field) for gang in expected_set.gangs}
+        copied = [gang for gang, tags in actual.items() if any(key in tags for key in grove_keys)]
+        run.expect(f"gangs with {field} of Grove that the set has", [], copied)
     manager = label(workload, labels.MANAGED_BY)
     managed = [gang for gang in expected_set.gangs if label(view.get("podgangs", gang), labels.MANAGED_BY) == manager]
     run.expect(f"gangs that are managed by {manager}", [], managed)
@@ -203,9 +207,10 @@ def test_annotations_of_templates_are_passed_on(run: Recorded[FullFeaturedSet]) 
         for group in expected_set.groups
     }
     configs = items(run.scene.workload, "spec", "template", "podCliqueScalingGroups")
-    given = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
+    annotations_by_config = {text(config, "name"): text(config, "annotations", KIND) for config in configs}
     expected_kinds = {
-        group: next(v for config_name, v in given.items() if group.endswith(f"-{config_name}")) for group in kinds
+        group: next(v for config_name, v in annotations_by_config.items() if group.endswith(f"-{config_name}"))
+        for group in kinds
     }
     run.same("annotations of scaling groups", expected_kinds, kinds)
 
@@ -263,7 +268,7 @@ def test_autoscalers_are_called_like_their_targets(run: Recorded[FullFeaturedSet
 @requirement("RES-031")
 def test_autoscalers_carry_labels(run: Recorded[FullFeaturedSet]) -> None:
     """Additional labels are allowed."""
-    tags = {target: judging.common(one.labels) for target, one in run.scene.scalers.items()}
+    tags = {target: judging.common(scaler.labels) for target, scaler in run.scene.scalers.items()}
     judging.same_labels(run, SCALERS, tags, _autoscalers(run))
 
 
@@ -331,21 +336,23 @@ def test_pods_have_the_claims_that_are_shared_with_them_and_use_them(run: Record
     """If a filter excludes too much, a claim is missing. Claims are identified by their names."""
     run.given("all pods exist", "claims exist")
     for pod, claim_names in _pods_with_claims(run):
-        given = observed.claims_of_pod(pod)
-        run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in claim_names if claim not in given])
+        pod_claims = observed.claims_of_pod(pod)
+        run.expect(f"claims that {name(pod)} lacks", [], [claim for claim in claim_names if claim not in pod_claims])
         containers = items(pod, "spec", "containers")
-        used = [claim for container in containers for claim in observed.claims_of_container(pod, container)]
+        used_claims = [claim for container in containers for claim in observed.claims_of_container(pod, container)]
         run.expect(
-            f"claims that no container of {name(pod)} uses", [], [claim for claim in claim_names if claim not in used]
+            f"claims that no container of {name(pod)} uses",
+            [],
+            [claim for claim in claim_names if claim not in used_claims],
         )
 
 
 def _uses(run: Recorded[FullFeaturedSet], pod: Document, containers: list[Document], claims: list[str]) -> None:
     """Expect that each of these containers of a pod uses all claims."""
     for container in containers:
-        used = observed.claims_of_container(pod, container)
+        used_claims = observed.claims_of_container(pod, container)
         description = f"claims that {name(pod)}/{text(container, 'name')} does not use"
-        run.expect(description, [], [claim for claim in claims if claim not in used])
+        run.expect(description, [], [claim for claim in claims if claim not in used_claims])
 
 
 @requirement("RES-044")
@@ -367,15 +374,15 @@ def mirrored(workload: Document, kind: str) -> dict[str, str]:
 
 
 def _on_gangs(
-    workload: Document, expected_set: ExpectedObjects, view: View, kind: str
+    workload: Document, expected_set: ExpectedObjects, view: View, field: str
 ) -> dict[str, dict[str, str | None] | Absent]:
     """Return the gangs' values for the labels or annotations that they must take over from the set. Gangs may have
     others."""
-    have = {
-        gang: of(current := view.get("podgangs", gang), mapping(current, "metadata", kind))
+    actual = {
+        gang: of(current := view.get("podgangs", gang), mapping(current, "metadata", field))
         for gang in expected_set.gangs
     }
-    return carried(dict.fromkeys(expected_set.gangs, mirrored(workload, kind)), have)
+    return carried(dict.fromkeys(expected_set.gangs, mirrored(workload, field)), actual)
 
 
 def _mirrored(workload: Document, expected_set: ExpectedObjects) -> Predicate:

@@ -36,10 +36,10 @@ class GangsThatSomebodyChanges(Scene):
         env.patch("podgangs", gang, {"spec": {"priorityClassName": "by-hand"}})
         changed = {"example.com/team": None, "example.com/new": "y"}
         env.patch("podcliquesets", name(workload), {"metadata": {"labels": changed, **trigger("1")["metadata"]}})
-        given = observed.all_of(*(_labelled(gang_name, "new", "y") for gang_name in gangs))
-        env.settle("gangs have the new label of their set", given, 60)
-        lost = observed.all_of(*(_labelled(gang_name, "team", None) for gang_name in gangs))
-        env.settle("gangs have lost the old label of their set", lost, 60)
+        labelled = observed.all_of(*(_labelled(gang_name, "new", "y") for gang_name in gangs))
+        env.settle("gangs have the new label of their set", labelled, 60)
+        unlabelled = observed.all_of(*(_labelled(gang_name, "team", None) for gang_name in gangs))
+        env.settle("gangs have lost the old label of their set", unlabelled, 60)
         env.settle("foreign priority class is removed", _without_priority_class(gang), 60)
 
         env.patch("podcliques", "p-0-fe", {"spec": {"minAvailable": 2}})

@@ -57,8 +57,8 @@ class ConstraintsOfSomeLevels(Scene):
             try:
                 for workload in self.workloads.values():
                     env.create(workload)
-                every = [clique for expected_set in self.expected.values() for clique in expected_set.cliques]
-                env.wait_for("gangs exist", composition.all_in_gangs(every))
+                cliques = [clique for expected_set in self.expected.values() for clique in expected_set.cliques]
+                env.wait_for("gangs exist", composition.all_in_gangs(cliques))
                 env.settled("gangs have their constraints", self._translated, 30)
                 env.quiet(1)
                 env.mark("nothing moves")

@@ -96,15 +96,15 @@ class ForeignServiceAndNoToken(Scene):
         env.quiet(1)
         env.roles.stop("operator")
         # An authorizer that does not respond would make the API server refuse to exchange the Secret.
-        guarded = "authorizer" in env.implementation.features
-        with env.roles.without_hooks() if guarded else contextlib.nullcontext():
+        has_authorizer = "authorizer" in env.implementation.features
+        with env.roles.without_hooks() if has_authorizer else contextlib.nullcontext():
             env.delete("secrets", secret)
             env.wait_for("token Secret is deleted", observed.absent("secrets", [secret]))
             # Kubernetes writes a token only into Secrets of another type.
             owner = {"kind": "PodCliqueSet", "apiVersion": GROVE, "name": "tokenless", "uid": uid}
             env.create(_owned("Secret", secret, owner))
-            somebody = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
-            uid = text(somebody, "metadata", "uid")
+            other_owner = env.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}})
+            uid = text(other_owner, "metadata", "uid")
             owner = {"kind": "ConfigMap", "apiVersion": "v1", "name": "somebody", "uid": uid}
             env.create({**_owned("Service", names.service("tokenless", 0), owner), "spec": {"clusterIP": "None"}})
         env.roles.restart("operator")

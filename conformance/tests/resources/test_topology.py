@@ -88,22 +88,22 @@ def test_constraints_are_translated_into_node_labels(run: Recorded[BindingThatLo
 @requirement("RES-061")
 def test_constrained_gangs_name_the_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """Gangs without a constraint are left out."""
-    named = _named(run.scene.expected, run.at(CONSTRAINED), constrained=True)
-    run.same("the binding that gangs name", dict.fromkeys(named, run.scene.binding), named)
+    bindings = _named(run.scene.expected, run.at(CONSTRAINED), constrained=True)
+    run.same("the binding that gangs name", dict.fromkeys(bindings, run.scene.binding), bindings)
 
 
 @requirement("RES-100")
 def test_gangs_without_constraints_name_no_binding(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """The binding has been deleted by then."""
-    named = _named(run.scene.expected, run.at(FREE), constrained=False)
-    run.same("the binding that free gangs name", dict.fromkeys(named, ""), named)
+    bindings = _named(run.scene.expected, run.at(FREE), constrained=False)
+    run.same("the binding that free gangs name", dict.fromkeys(bindings, ""), bindings)
 
 
 @requirement("RES-062")
 def test_a_scaled_gang_has_the_constraint_of_the_set(run: Recorded[BindingThatLosesItsLevels]) -> None:
     """Upstream's code does this, although its documents deny it."""
-    loose = expected_topology.observed(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
-    run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, loose)
+    constraint = expected_topology.observed(composition.gang_of(run.at(CONSTRAINED), "p-0-loose-1-free")).gang
+    run.expect("constraint of a scaled gang of an unconstrained group", {"required": LEVELS["zone"]}, constraint)
 
 
 @requirement("RES-063")
@@ -159,8 +159,8 @@ def test_missing_levels_are_named_in_one_order(run: Recorded[BindingThatLosesIts
 def stated(placement: Placement) -> list[str]:
     """Return each constraint of a gang as text: `p-0-wk: preferred example.com/host`."""
     of_bundles = ((", ".join(members), constraint) for members, constraint in placement.bundles)
-    every = (("the gang", placement.gang), *placement.groups.items(), *of_bundles)
-    return [f"{subject}: {word} {level}" for subject, constraint in every for word, level in constraint.items()]
+    constraints = (("the gang", placement.gang), *placement.groups.items(), *of_bundles)
+    return [f"{subject}: {word} {level}" for subject, constraint in constraints for word, level in constraint.items()]
 
 
 def _messages(span: Span) -> list[str]:
@@ -196,8 +196,8 @@ def _expected_placements(
 def _placed(view: View, workload: Document, expected_set: ExpectedObjects, levels: Levels, binding: str) -> bool:
     placements = _expected_placements(workload, expected_set, view, levels)
     constrained = {gang: expected_topology.observed(view.get("podgangs", gang)) for gang in placements} == placements
-    named = _named(expected_set, view, constrained=binding != "")
-    return constrained and set(named.values()) == {binding}
+    bindings = _named(expected_set, view, constrained=binding != "")
+    return constrained and set(bindings.values()) == {binding}
 
 
 def _named(expected_set: ExpectedObjects, view: View, *, constrained: bool) -> dict[str, str]:

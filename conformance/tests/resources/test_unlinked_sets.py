@@ -54,8 +54,8 @@ class DomainDeletedByHand(Scene):
 
     def _deleted(self, view: View) -> bool | Unmet:
         domain = view.get(DOMAINS, NAMED)
-        going = domain is None or uid(domain) != self.before or text(domain, "metadata", "deletionTimestamp") != ""
-        return going or Unmet("the ComputeDomain is not even marked for deletion")
+        is_deleted = domain is None or uid(domain) != self.before or text(domain, "metadata", "deletionTimestamp") != ""
+        return is_deleted or Unmet("the ComputeDomain is not even marked for deletion")
 
 
 @requirement("RES-114")
@@ -96,6 +96,6 @@ def _forget_groups(workload: Object) -> None:
 
 def _claims(spec: object) -> list[str]:
     """Return the claims of a pod spec and of its containers."""
-    every = [*items(spec, "initContainers"), *items(spec, "containers")]
-    used = [text(claim, "name") for container in every for claim in items(container, "resources", "claims")]
-    return [text(claim, "name") for claim in items(spec, "resourceClaims")] + used
+    containers = [*items(spec, "initContainers"), *items(spec, "containers")]
+    used_names = [text(claim, "name") for container in containers for claim in items(container, "resources", "claims")]
+    return [text(claim, "name") for claim in items(spec, "resourceClaims")] + used_names

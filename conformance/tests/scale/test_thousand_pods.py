@@ -77,9 +77,9 @@ def test_the_objects_are_those_of_the_template(run: Recorded[ThousandPods]) -> N
     run.expect("PodCliqueScalingGroups", [], view.names("podcliquescalinggroups"))
     run.expect("number of PodGangs", len(expected_set.gangs), len(_staying(view, "podgangs")))
     beyond = [
-        f"{kind}/{name(item)}"
-        for kind in ("podcliques", "pods")
-        for item in _staying(view, kind)
+        f"{resource}/{name(item)}"
+        for resource in ("podcliques", "pods")
+        for item in _staying(view, resource)
         if label(item, labels.SET_INDEX).isdigit() and int(label(item, labels.SET_INDEX)) >= run.scene.replicas
     ]
     run.expect("objects with the index of a replica that the set does not have", [], beyond)
@@ -107,17 +107,17 @@ def test_each_pod_is_created_once(run: Recorded[ThousandPods]) -> None:
 @requirement("LOAD-005")
 def test_an_annotation_disturbs_nothing(run: Recorded[ThousandPods]) -> None:
     """The pods before and after the annotation are compared, and the set is available in between."""
-    begin, end = "statuses current", "nothing moves after the annotation"
-    _same_pods(run, begin, end)
-    run.always("the set is available", _available, after=begin, until=end)
+    start, end = "statuses current", "nothing moves after the annotation"
+    _same_pods(run, start, end)
+    run.always("the set is available", _available, after=start, until=end)
 
 
 @requirement("LOAD-006")
 def test_a_change_without_meaning_restarts_nothing(run: Recorded[ThousandPods]) -> None:
     """The additional replica, which is part of the same change, shows that the operator has acted on the change."""
     run.given("a further replica is Ready")
-    begin, end = "nothing moves after the annotation", "nothing moves after the change"
-    _same_pods(run, begin, end)
+    start, end = "nothing moves after the annotation", "nothing moves after the change"
+    _same_pods(run, start, end)
     run.expect("updateProgress of the set", None, sets.progress(run.at(end), SET))
 
 
@@ -143,14 +143,14 @@ def _pods_of_cliques(view: View) -> dict[str, int]:
     return dict.fromkeys(map(name, _staying(view, "podcliques")), 0) | owners
 
 
-def _staying(view: View, kind: str) -> list[Document]:
+def _staying(view: View, resource: str) -> list[Document]:
     """Return the objects of a kind that are not being deleted."""
-    return [item for item in view.list(kind) if not terminating(item)]
+    return [item for item in view.list(resource) if not terminating(item)]
 
 
-def _same_pods(run: Recorded[Any], begin: str, end: str) -> None:
+def _same_pods(run: Recorded[Any], start: str, end: str) -> None:
     """Expect that every Pod that exists at the first step also exists, with the same UID, at the second step."""
-    before, now = uids(run.at(begin), "pods"), uids(run.at(end), "pods")
+    before, now = uids(run.at(start), "pods"), uids(run.at(end), "pods")
     run.same("Pods with their UIDs", before, _only(before, now))
 
 

@@ -61,18 +61,18 @@ class CliquesWithExcessPods(Scene):
         env.wait_for("its successor bound", disruption.bound({CLIQUE_OF["aged"]: 3}))
         disruption.become(env, CLIQUE_OF["aged"], SERVING, 1)
 
-    def _scale_in(self, env: SceneEnvironment, leaving: str) -> None:
+    def _scale_in(self, env: SceneEnvironment, terminating_pod: str) -> None:
         """Scale in while the operator is stopped. When it starts, it finds the new sizes and a terminating pod."""
         env.roles.kill("operator")
-        env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
-        env.delete("pods", leaving)
+        env.patch("pods", terminating_pod, {"metadata": {"annotations": {health.HOLD_DELETION: "yes"}}})
+        env.delete("pods", terminating_pod)
         for clique in CLIQUE_OF.values():
             scale(env, CLIQUES, clique, 2)
         env.roles.restart("operator")
         env.wait_for("two pods in each clique", pods_are(dict.fromkeys(CLIQUE_OF.values(), 2)))
         env.quiet(1)
         env.mark("scaled in")
-        env.patch("pods", leaving, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
+        env.patch("pods", terminating_pod, {"metadata": {"annotations": {health.HOLD_DELETION: None}}})
 
 
 @requirement("SCALE-010")

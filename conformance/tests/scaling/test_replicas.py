@@ -97,19 +97,22 @@ class ScaledAtEveryLevel(Scene):
         env.settle("last replica deleted beside a terminating one", absent(CLIQUES, LAST_OF_SECOND), timeout=60)
 
     def _scale_set_in(self, env: SceneEnvironment) -> None:
-        leave = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
+        surplus = [key for key in _existing(env.history.view()) if key[1].startswith(("s-1", "s-2"))]
         scale(env, SETS, "s", 1)
-        env.settle("surplus replicas gone", _all_deleted(leave), timeout=60)
+        env.settle("surplus replicas gone", _all_deleted(surplus), timeout=60)
         scale(env, SETS, "s", 0)
         view = env.history.view()
-        rest = [
-            (kind, object_name) for kind in KINDS for object_name in view.names(kind) if object_name.startswith("s-0")
+        remaining = [
+            (resource, object_name)
+            for resource in KINDS
+            for object_name in view.names(resource)
+            if object_name.startswith("s-0")
         ]
-        env.settle("nothing left of any replica", _all_deleted(rest), timeout=60)
+        env.settle("nothing left of any replica", _all_deleted(remaining), timeout=60)
         scale(env, SETS, "s", 2)
         env.wait_for("set available again", predicates.available("s", 2))
         sizes = (("a", 3), ("g-0-b", 1), ("g-0-c", 2), ("g-1-c", 2))
-        counts = {f"s-{i}-{rest}": size for i in (0, 1) for rest, size in sizes}
+        counts = {f"s-{i}-{suffix}": size for i in (0, 1) for suffix, size in sizes}
         env.settle("sizes of the template", pods_are(counts, ready=True), timeout=60)
 
 
@@ -208,29 +211,38 @@ test_invariants = invariants(ScaledAtEveryLevel, "INV-001", "INV-004", "INV-005"
 
 
 def _existing(view: View) -> Uids:
-    return {(kind, object_name): uid for kind in KINDS for object_name, uid in incarnations.uids(view, kind).items()}
+    return {
+        (resource, object_name): uid
+        for resource in KINDS
+        for object_name, uid in incarnations.uids(view, resource).items()
+    }
 
 
 def _uids_before_and_now(before: Uids, view: View) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the former UIDs of objects, and the current UIDs of the objects with the same names."""
     now = _existing(view)
-    former = {f"{kind}/{object_name}": uid for (kind, object_name), uid in before.items()}
-    return former, {f"{kind}/{object_name}": now.get((kind, object_name), "") for kind, object_name in before}
+    former = {f"{resource}/{object_name}": uid for (resource, object_name), uid in before.items()}
+    return former, {
+        f"{resource}/{object_name}": now.get((resource, object_name), "") for resource, object_name in before
+    }
 
 
 def _all_deleted(objects: Iterable[tuple[str, str]]) -> Predicate:
     """None of these objects exists. An object is given by its resource and name."""
-    listed = list(objects)
+    keys = list(objects)
     return all_of(
-        *(absent(kind, [object_name for resource, object_name in listed if resource == kind]) for kind in KINDS)
+        *(absent(kind, [object_name for resource, object_name in keys if resource == kind]) for kind in KINDS)
     )
 
 
 def _generations(view: View) -> dict[str, list[object]]:
     """Return the UID and generation of each object in the set's third replica."""
-    replica_objects = [(kind, item) for kind in KINDS for item in view.list(kind) if name(item).startswith("s-2")]
+    replica_objects = [
+        (resource, item) for resource in KINDS for item in view.list(resource) if name(item).startswith("s-2")
+    ]
     return {
-        f"{kind}/{name(item)}": [uid(item), number(item, "metadata", "generation")] for kind, item in replica_objects
+        f"{resource}/{name(item)}": [uid(item), number(item, "metadata", "generation")]
+        for resource, item in replica_objects
     }
 
 

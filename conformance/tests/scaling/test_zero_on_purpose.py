@@ -81,17 +81,18 @@ test_invariants = invariants(ScaledToZero, "INV-001", "INV-004", "INV-005")
 
 def _other_uids(view: View, idle: dict[str, int]) -> dict[str, list[str]]:
     """Return the UIDs of the set's PodCliques that are not idle, and of their Pods."""
-    rest = [clique for clique in SIZES if clique not in idle]
+    other_cliques = [clique for clique in SIZES if clique not in idle]
     return {
-        clique: [uid(view.get(CLIQUES, clique)), *sorted(map(uid, predicates.pods_of(view, clique)))] for clique in rest
+        clique: [uid(view.get(CLIQUES, clique)), *sorted(map(uid, predicates.pods_of(view, clique)))]
+        for clique in other_cliques
     }
 
 
 def _minimums(view: View, cliques: dict[str, int]) -> list[tuple[str, int | None]]:
     """Return the minimums of these PodCliques in PodGangs, without zeros."""
     groups = [group for gang in view.list(GANGS) for group in items(gang, "spec", "podgroups")]
-    required = [(text(group, "name"), number(group, "minReplicas")) for group in groups]
-    return sorted((clique, minimum) for clique, minimum in required if clique in cliques and minimum)
+    all_minimums = [(text(group, "name"), number(group, "minReplicas")) for group in groups]
+    return sorted((clique, minimum) for clique, minimum in all_minimums if clique in cliques and minimum)
 
 
 @predicate

@@ -85,10 +85,12 @@ def _unschedulable(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unme
 @predicate
 def _warned(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """There is a Warning event about each pod."""
-    about = {
+    warned_objects = {
         text(event.get("regarding") or event.get("involvedObject"), "name")
         for event in view.list("events")
         if text(event, "type") == "Warning" and (text(event, "note") or text(event, "message"))
     }
-    silent = [name(pod) for c in cliques for pod in predicates.pods_of(view, c.name) if name(pod) not in about]
-    return not silent or Unmet(f"no Warning event is about {', '.join(silent)}")
+    pods_without_event = [
+        name(pod) for c in cliques for pod in predicates.pods_of(view, c.name) if name(pod) not in warned_objects
+    ]
+    return not pods_without_event or Unmet(f"no Warning event is about {', '.join(pods_without_event)}")

@@ -20,7 +20,7 @@ from conformance.testing.scene import Recorded, Scene, SceneEnvironment, require
 NOW = "2026-01-01T00:00:00Z"
 PRIORITY = 77
 """The priority of all pods. No other scene uses its PriorityClass."""
-WATCHED = 5.0
+WATCH_SECONDS = 5.0
 """Seconds of real time for which nothing may happen after a change."""
 GANGS = Instance(
     (Node("n1", {"gpus": 3}, {HOST: "n1"}),),
@@ -43,7 +43,7 @@ class GangsByHand(Scene):
     after a placement. Then the gang loses a pod, which is not replaced."""
 
     def play(self, env: SceneEnvironment) -> None:
-        place, begin = env.testbed(GANGS.name), env.audit.mark() if env.audit else 0
+        place, start = env.testbed(GANGS.name), env.audit.mark() if env.audit else 0
         self.own_versions: set[str] = set()
         self.status: Object = manifests.gang_status(NOW)["status"]
         self.writers: set[tuple[str, str, str]] | None = None
@@ -60,16 +60,16 @@ class GangsByHand(Scene):
 
         [gang] = [gang for gang in gangs if name(gang) == place.name("placed")]
         groups = [{**group, "minReplicas": 0} for group in gang["spec"]["podgroups"]]
-        written = env.patch("podgangs", name(gang), {"spec": {"podgroups": groups}})
-        self.own_versions.add(text(written, "metadata", "resourceVersion"))
-        env.quiet(WATCHED, real=True)
+        patched = env.patch("podgangs", name(gang), {"spec": {"podgroups": groups}})
+        self.own_versions.add(text(patched, "metadata", "resourceVersion"))
+        env.quiet(WATCH_SECONDS, real=True)
         env.mark("minimum released")
 
         self.lost, *self.rest = self.pods
         env.delete("pods", self.lost)
         env.wait_for("pod lost", lambda view: view.get("pods", self.lost) is None or Unmet(f"{self.lost} exists"))
-        env.quiet(WATCHED, real=True)
-        self.writers = writers.of_objects(env.audit, begin, env.namespace) if env.audit else None
+        env.quiet(WATCH_SECONDS, real=True)
+        self.writers = writers.of_objects(env.audit, start, env.namespace) if env.audit else None
         env.mark("nothing moves")
 
     def written_by_operator(self, resource: str, record: Record) -> bool:
@@ -95,13 +95,13 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
     run.given("gang placed", "nothing moves")
     allowed: tuple[Mapping[str, Any], ...] = ({}, _rest(run.scene.status))
     records = [record for record in run.until("nothing moves").records("podgangs") if record.kind != DELETED]
-    strange = {
+    unexpected = {
         record.name: rest
         for record in records
         if (rest := _rest(record.object.get("status"))) not in allowed
         and not run.scene.written_by_operator("podgangs/status", record)
     }
-    run.expect("parts of a PodGang's status that are not the scheduler's", {}, strange)
+    run.expect("parts of a PodGang's status that are not the scheduler's", {}, unexpected)
 
 
 @requirement("SCHED-071")
@@ -116,10 +116,10 @@ def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
 def test_gates_stay(run: Recorded[GangsByHand]) -> None:
     """One pod has Grove's gate because its base gang waits, and one pod has a foreign gate."""
     run.given("gang placed", "nothing moves")
-    opened = [
+    removed = [
         f"{gate} ({new})" for old, new in _changes(run, "pods") for gate in _gates(old.object) - _gates(new.object)
     ]
-    run.expect("gates that were removed", [], opened)
+    run.expect("gates that were removed", [], removed)
 
 
 @requirement("SCHED-073")
@@ -152,8 +152,8 @@ def _rest(status: object) -> Mapping[str, Any]:
     """Return the parts of a PodGang's status that a scheduler must not write."""
     by_type = {text(entry, "type"): entry for entry in items(status, "conditions")}
     conditions = {kind: entry for kind, entry in by_type.items() if kind in OF_OPERATORS}
-    whole = status if isinstance(status, Mapping) else {}
-    remaining = {key: value for key, value in whole.items() if key not in ("conditions", "phase", "placementScore")}
+    fields = status if isinstance(status, Mapping) else {}
+    remaining = {key: value for key, value in fields.items() if key not in ("conditions", "phase", "placementScore")}
     return {**remaining, **({"conditions": conditions} if conditions else {})}
 
 

@@ -35,8 +35,10 @@ def release(env: SceneEnvironment, pod: str) -> None:
 def break_down(env: SceneEnvironment, pod: str) -> None:
     """Make a pod not Ready, and keep it that way."""
     env.patch("pods", pod, {"metadata": {"annotations": {HOLD: "broken"}}})
-    conditions = [{"type": kind, "status": "False", "reason": "ContainersNotReady"} for kind in _READINESS]
-    conditions += [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized")]
+    conditions = [
+        {"type": condition_type, "status": "False", "reason": "ContainersNotReady"} for condition_type in _READINESS
+    ]
+    conditions += [{"type": condition_type, "status": "True"} for condition_type in ("PodScheduled", "Initialized")]
     env.patch("pods", pod, {"status": {"conditions": conditions}}, subresource="status")
 
 
@@ -76,12 +78,12 @@ def ready(view: View, cliques: Iterable[ExpectedClique]) -> dict[str, int]:
 @predicate
 def are_ready(view: View, cliques: Sequence[ExpectedClique], minimum: int | None = None) -> bool | Unmet:
     """All pods of each clique are Ready, or at least `minimum` of them."""
-    lacks = [
+    shortfalls = [
         f"{count} of {minimum or predicates.sizes(cliques)[name]} pods of {name} are Ready"
         for name, count in ready(view, cliques).items()
         if count < (minimum or predicates.sizes(cliques)[name])
     ]
-    return not lacks or Unmet("; ".join(lacks))
+    return not shortfalls or Unmet("; ".join(shortfalls))
 
 
 @predicate
@@ -94,10 +96,10 @@ def none_ready(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
 @predicate
 def are_under_way(view: View, cliques: Sequence[ExpectedClique]) -> bool | Unmet:
     """Every pod of the cliques has started on its node. Its init containers may still be running."""
-    lacks = [
+    waiting = [
         name(pod)
         for members in predicates.by_clique(view, cliques).values()
         for pod in members
         if not condition_is(pod, "Initialized")
     ]
-    return not lacks or Unmet(f"{lacks[0]} has not been started")
+    return not waiting or Unmet(f"{waiting[0]} has not been started")

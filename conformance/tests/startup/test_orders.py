@@ -74,8 +74,10 @@ class HeldBackInEachOrder(Scene):
         self._release(env, [*(f"{set_name}-0-sg-1-ld" for set_name in ORDERED), f"{BEHIND}-0-sg-1-wk"])
         for set_name in (*ORDERED, BEHIND):
             env.settle(based(set_name), are_ready(self.base(set_name)), 60)
-        every = [clique for set_name in ORDERED for clique in self.of(set_name, "", (2, 3))]
-        env.settle("scaled gangs under way", all_of(predicates.all_bound(every), are_under_way(every)), 60)
+        scaled_cliques = [clique for set_name in ORDERED for clique in self.of(set_name, "", (2, 3))]
+        env.settle(
+            "scaled gangs under way", all_of(predicates.all_bound(scaled_cliques), are_under_way(scaled_cliques)), 60
+        )
         env.quiet(1)
         env.mark(OTHERS_HELD)
         for set_name in ORDERED:

@@ -42,8 +42,8 @@ class SetsOfEachStartupType(Scene):
         for workload in self.workloads:
             env.create(workload)
         for workload in self.workloads:
-            every = list(expected(workload).cliques.values())
-            env.settle(exist(workload), predicates.all_exist(every), timeout=60)
+            cliques = list(expected(workload).cliques.values())
+            env.settle(exist(workload), predicates.all_exist(cliques), timeout=60)
         env.mark("sets created")
         for workload in self.workloads:
             env.settle(available(workload), predicates.available(name(workload), 1), timeout=60)
@@ -107,7 +107,8 @@ def test_the_init_container_mounts_token_and_gang(run: Recorded[SetsOfEachStartu
     expected_volumes = {waiting_pod.name: startup.volumes(waiting_pod.place.set.name) for waiting_pod in waiting}
     volumes = {waiting_pod.name: waiting_pod.observed(startup.observed_volumes) for waiting_pod in waiting}
     actual = {
-        key: _only(have, expected_volumes[key]) if isinstance(have, Mapping) else have for key, have in volumes.items()
+        key: _only(value, expected_volumes[key]) if isinstance(value, Mapping) else value
+        for key, value in volumes.items()
     }
     run.same("volumes of pods with parents", expected_volumes, actual)
 

@@ -121,10 +121,10 @@ class FrontsLost(Scene):
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 2)
         workload = env.workload("chain", fronts=2, frontsMinAvailable=2, leaders=2, groups=1)
-        expected_set, every = expected(workload), list(expected(workload).cliques.values())
+        expected_set, cliques = expected(workload), list(expected(workload).cliques.values())
         front, self.leaders, self.workers = (_clique(expected_set, tail) for tail in ("0-fe", "sg-0-ld", "sg-0-wk"))
         env.create(workload)
-        env.wait_for("all pods ready", are_ready(every))
+        env.wait_for("all pods ready", are_ready(cliques))
         require_premises(env, workload)
         fronts = names(env.history.view(), front.name)
         for pod in fronts:
@@ -188,8 +188,8 @@ def test_replicas_of_a_set_start_independently(run: Recorded[ReplicasHeldBack]) 
 def test_pods_wait_for_their_parents(run: Recorded[ParentsReadyOneByOne]) -> None:
     """No front is Ready at first. At the end all parents are Ready, whatever number of them the pods wait for."""
     run.given("all pods bound")
-    then = ready(run.at("leader waits for the fronts"), run.scene.cliques)
-    run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), then)
+    ready_pods = ready(run.at("leader waits for the fronts"), run.scene.cliques)
+    run.expect("Ready pods without fronts", dict.fromkeys((clique.name for clique in run.scene.cliques), 0), ready_pods)
 
 
 @requirement("START-017")
@@ -197,8 +197,8 @@ def test_pods_wait_for_the_minimums_of_their_parents(run: Recorded[ParentsReadyO
     """The number of Ready fronts is one less than the leaders wait for."""
     run.given("all pods bound", "one front ready")
     front, leaders, workers = (clique.name for clique in run.scene.cliques)
-    then = ready(run.at("leader waits for a second front"), run.scene.cliques)
-    run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, then)
+    ready_pods = ready(run.at("leader waits for a second front"), run.scene.cliques)
+    run.expect("Ready pods with one front", {front: 1, leaders: 0, workers: 0}, ready_pods)
 
 
 @requirement("START-016", reaches=("leader ready after two of three fronts", "worker ready after one of two leaders"))
@@ -244,7 +244,7 @@ def _first_pod(env: SceneEnvironment, expected_set: ExpectedObjects, tail: str) 
 
 def _uids(view: View, cliques: Iterable[ExpectedClique]) -> set[str]:
     """Return the UIDs of the pods of these cliques."""
-    return {uid(pod) for those in predicates.by_clique(view, cliques).values() for pod in those}
+    return {uid(pod) for members in predicates.by_clique(view, cliques).values() for pod in members}
 
 
 @predicate

@@ -126,8 +126,8 @@ class LostGangs(Scene):
         cliques = ["pair-1-a", "strict-0-g-0-c", "strict-0-g-2-c", "loose-0-g-0-c", "torn-0-g-1-c", *LAST]
         env.wait_for("cliques breached", disruption.breached(CLIQUES, cliques))
         env.wait_for("group that lost two of three replicas breached", disruption.breached(GROUPS, ["strict-0-g"]))
-        still = disruption.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
-        env.wait_for("groups with enough other replicas not breached", still)
+        not_breached = disruption.breached(GROUPS, ["pair-1-g", "loose-0-g", "torn-0-g"], "False")
+        env.wait_for("groups with enough other replicas not breached", not_breached)
         env.settle("clique at its minimum not breached", disruption.breached(CLIQUES, ["loose-0-a"], "False"), 60)
         # Wait two seconds, so that the countdowns of the replica and of its group do not run in parallel.
         env.quiet(2, real=True)

@@ -204,8 +204,8 @@ def _transition_times(history: Records, set_name: str, start: Record | None) -> 
 
 def _wait_until_old(env: SceneEnvironment, start: Record | None, seconds: float) -> None:
     """Wait until a countdown has lasted so long that a new countdown would end much later."""
-    if start is not None and (rest := start.at + seconds - env.history.now()) > 0:
-        env.quiet(rest, rest + 5, real=True)
+    if start is not None and (seconds_left := start.at + seconds - env.history.now()) > 0:
+        env.quiet(seconds_left, seconds_left + 5, real=True)
 
 
 def _require_in_time(env: SceneEnvironment, start: Record | None, seconds: float) -> None:

@@ -147,8 +147,8 @@ def test_terminated_replicas_become_available_again(run: Recorded[LostGangs]) ->
 def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs]) -> None:
     """One of two replicas has lost all pods of one clique. Nothing else of the set is recreated."""
     run.given("groups with enough other replicas not breached")
-    loose = [name for name in run.scene.cliques if name.startswith("loose-")]
-    _have_had(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in loose})
+    cliques = [name for name in run.scene.cliques if name.startswith("loose-")]
+    _have_had(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in cliques})
 
 
 @requirement("TERM-009")

@@ -64,13 +64,13 @@ def change(env: SceneEnvironment, workload: Object, *cliques: str, tag: str) -> 
     return before
 
 
-def strategy(env: SceneEnvironment, set_name: str, kind: str) -> None:
+def strategy(env: SceneEnvironment, set_name: str, strategy_type: str) -> None:
     """Change the update strategy of a set. rollingUpdate is removed for OnDelete, which does not use it and may reject
     it."""
-    changed: Object = {"updateStrategy": {"type": kind}}
+    changed: Object = {"updateStrategy": {"type": strategy_type}}
     stored = copy.deepcopy((env.history.view().get(SETS, set_name) or {})["spec"]["template"])
     parts = [*stored["cliques"], *stored.get("podCliqueScalingGroups", [])]
-    if kind == ON_DELETE and [part for part in parts if part.pop("rollingUpdate", None)]:
+    if strategy_type == ON_DELETE and [part for part in parts if part.pop("rollingUpdate", None)]:
         changed["template"] = {key: stored[key] for key in ("cliques", "podCliqueScalingGroups") if key in stored}
     env.patch(SETS, set_name, {"spec": changed})
 
@@ -202,7 +202,7 @@ def rest_reported(view: View, set_name: str) -> bool | Unmet:
 @predicate
 def parts_ended(view: View, set_name: str, parts: Collection[tuple[str, str]]) -> bool | Unmet:
     """A set and these of its cliques and groups (resource and name) report an update that has ended."""
-    unfinished = [part for kind, part in ((SETS, set_name), *parts) if not updates.ended(view.get(kind, part))]
+    unfinished = [part for resource, part in ((SETS, set_name), *parts) if not updates.ended(view.get(resource, part))]
     return not unfinished or Unmet(f"no update has started and ended at {', '.join(unfinished)}")
 
 
@@ -211,8 +211,8 @@ def deleted(clique: str, pod_uids: Iterable[str]) -> Predicate:
     before = set(pod_uids)
 
     def check(view: View) -> bool | Unmet:
-        still = [name(pod) for pod in predicates.pods_of(view, clique) if uid(pod) in before]
-        return not still or Unmet(f"still there: {', '.join(still)}")
+        remaining = [name(pod) for pod in predicates.pods_of(view, clique) if uid(pod) in before]
+        return not remaining or Unmet(f"still there: {', '.join(remaining)}")
 
     return check
 

@@ -67,11 +67,11 @@ class SetUpdatedThreeTimes(Scene):
 
     def _update(self, env: SceneEnvironment, workload: Object, change_name: str, change: Change) -> None:
         env.mark(f"{change_name}: change")
-        first = incarnations.uids(env.history.view(), "pods").values()
+        first_uids = incarnations.uids(env.history.view(), "pods").values()
         generation = changes.change(env, workload, *change.cliques, tag=change.tag)
         for share in sorted(env.random.uniform(0, 0.9) for _ in range(change.kills)):
             lost = int(share * sum(self.sizes.values()))
-            env.settled(f"more than {lost} pods are deleted", _deleted(first, lost))
+            env.settled(f"more than {lost} pods are deleted", _deleted(first_uids, lost))
             env.roles.kill("operator")
             env.roles.restart("operator")
         env.wait_for(f"{change_name}: update ended", changes.done("s", generation), SECONDS)
@@ -159,26 +159,26 @@ def concerned(change: str) -> list[str]:
 def selecting(view: View) -> list[str]:
     """Return the standalone cliques and groups that report a selection."""
     parts = [*((CLIQUES, part) for part in CLIQUES_ALONE), *((GROUPS, part) for part in SIZES_OF_GROUPS)]
-    return [part for kind, part in parts if updates.selection(view.get(kind, part)) is not None]
+    return [part for resource, part in parts if updates.selection(view.get(resource, part)) is not None]
 
 
 def behind(view: View, parts: Iterable[str] = (*CLIQUES_ALONE, *SIZES_OF_GROUPS)) -> list[str]:
     """Return the reports of standalone cliques and groups that are inconsistent with an update that has ended."""
     wrong, generation = [], updates.generation(view.get(SETS, "s"))
-    for kind, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
-        current = view.get(kind, part)
+    for resource, part in [(CLIQUES if part in CLIQUES_ALONE else GROUPS, part) for part in parts]:
+        current = view.get(resource, part)
         if not updates.ended(current):
             wrong.append(f"{part}: its update has not ended")
         reached = updates.reached(current)
         if reached.get("currentPodCliqueSetGenerationHash") != generation:
             wrong.append(f"{part}: is not of the set's generation")
-        targets = updates.targets(current) if kind == CLIQUES else {}
+        targets = updates.targets(current) if resource == CLIQUES else {}
         outdated = [field for field, hash in targets.items() if reached.get(field) != hash]
         wrong += [f"{part}: {field} is not the one that its progress names" for field in outdated]
     return wrong
 
 
 @predicate
-def _deleted(view: View, first: Collection[str], count: int) -> bool:
+def _deleted(view: View, first_uids: Collection[str], count: int) -> bool:
     """More than `count` of these pods (UIDs) are deleted or being deleted."""
-    return len(set(first) - set(incarnations.uids(view, "pods").values())) > count
+    return len(set(first_uids) - set(incarnations.uids(view, "pods").values())) > count

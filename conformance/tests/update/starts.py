@@ -25,7 +25,7 @@ PARTS_OF_O = [
     *((GROUPS, f"o-{index}-{group}") for index in (0, 1) for group in "gh"),
 ]
 """Resource and name of each standalone clique and scaling group of the set with two replicas."""
-CHANGED_PARTS_OF_O = [(kind, part) for kind, part in PARTS_OF_O if part.endswith(("-a", "-g"))]
+CHANGED_PARTS_OF_O = [(resource, part) for resource, part in PARTS_OF_O if part.endswith(("-a", "-g"))]
 """The standalone cliques and groups that the change under OnDelete affects. The status of the other ones is covered by
 UPD-056."""
 
@@ -72,9 +72,9 @@ class ChangesOfAllKinds(Scene):
         self.lost = {uid(lost), uid(member)}
         for pod in (lost, member):
             env.delete("pods", pod["metadata"]["name"])
-        went = all_of(changes.deleted("o-0-a", [uid(lost)]), changes.deleted("o-1-g-0-c", [uid(member)]))
+        deletions = all_of(changes.deleted("o-0-a", [uid(lost)]), changes.deleted("o-1-g-0-c", [uid(member)]))
         sizes = {"o-0-a": 3, "o-1-g-0-c": 2}
-        env.wait_for("OnDelete: deleted pods replaced", all_of(went, pods_are(sizes, ready=True)))
+        env.wait_for("OnDelete: deleted pods replaced", all_of(deletions, pods_are(sizes, ready=True)))
         env.wait_for("OnDelete: replacements counted as Ready", changes.ready(sizes))
         env.settle("OnDelete: one pod counted as updated", _updated_pods("o-0-a", 1), 60)
         env.quiet(1, real=True)

@@ -16,7 +16,7 @@ def test_on_delete_reports_the_end_with_the_start(run: Recorded[ChangesOfAllKind
     """The first state in which an object reports the update already reports its end."""
     span = run.until("OnDelete: end reported")
     of_set = span.records(SETS, "o")
-    records = [*of_set, *(record for kind, part in PARTS_OF_O for record in span.records(kind, part))]
+    records = [*of_set, *(record for resource, part in PARTS_OF_O for record in span.records(resource, part))]
     selected = [str(record) for record in records if updates.selection(record.object) is not None]
     turns = [str(record) for record in of_set if updates.turns(record.object)]
     run.expect("states with a selection", [], [*selected, *turns])

@@ -138,8 +138,8 @@ class CliquesInDifferentStates(Scene):
         changes.image(sets["broken"], "web", tag="3")
         for set_name in ("again", "back", "broken"):
             changes.apply(env, sets[set_name])
-        of_second = changes.uids_where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
-        env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), of_second), 60)
+        second_template = changes.uids_where(env.history.view(), clique("again"), lambda pod: changes.tag(pod) == "2")
+        env.settle("again: pod of the second template deleted", changes.deleted(clique("again"), second_template), 60)
         replaced = changes.replaced(clique("again"), self.first["again"], EITHER, 3)
         env.settle("again: pods of the third template exist", replaced, 60)
         env.quiet(1, real=True)

@@ -56,8 +56,8 @@ class ScaledBeforeAChange(Scene):
         before = {}
         for set_name, workload in sets.items():
             if set_name in SCALED:
-                kind, part, replicas = SCALED[set_name]
-                scale(env, kind, f"{set_name}-0-{part}", replicas)
+                resource, part, replicas = SCALED[set_name]
+                scale(env, resource, f"{set_name}-0-{part}", replicas)
             before[set_name] = changes.change(env, workload, "a", "b", "c", tag="2")
         for set_name in sets:
             env.settle(f"{set_name}: update ended", changes.done(set_name, before[set_name]), 150)
@@ -129,8 +129,10 @@ def _keeps_replicas(run: Recorded[ScaledBeforeAChange], set_name: str) -> None:
     """Expect that, after the update, a clique or scaling group has the replicas to which it was scaled before the
     update."""
     run.given(f"{set_name}: update ended")
-    kind, part, replicas = SCALED[set_name]
-    run.expect("replicas", replicas, number(run.at("updated").get(kind, f"{set_name}-0-{part}"), "spec", "replicas"))
+    resource, part, replicas = SCALED[set_name]
+    run.expect(
+        "replicas", replicas, number(run.at("updated").get(resource, f"{set_name}-0-{part}"), "spec", "replicas")
+    )
 
 
 @requirement("UPD-037")
@@ -170,5 +172,5 @@ def _replica_of_group(clique: str) -> str:
 
 
 def _sizes_in_the_end(set_name: str) -> dict[str, int]:
-    kind, _, replicas = SCALED[set_name]
-    return _sizes(set_name, replicas if kind == CLIQUES else 3, replicas if kind == GROUPS else 2)
+    resource, _, replicas = SCALED[set_name]
+    return _sizes(set_name, replicas if resource == CLIQUES else 3, replicas if resource == GROUPS else 2)

@@ -148,8 +148,8 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
     """The set is changed again while the second replica lacks a pod."""
     run.given("twice: first pod replaced", "twice: pod of the second replica replaced")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
-    both = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
-    run.expect("moments at which two replicas lacked Ready pods", [], both)
+    together = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
+    run.expect("moments at which two replicas lacked Ready pods", [], together)
     run.given("twice: pod of the second template deleted", "twice: update ended")
     _have_template(run, ["twice-0-web", "twice-1-web"], "3")
 

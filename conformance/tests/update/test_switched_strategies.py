@@ -54,8 +54,8 @@ class StrategySwitchedTwice(Scene):
         for pod in pods:
             if uid(pod) in self.lost:
                 env.delete("pods", name(pod))
-        went = changes.deleted(CLIQUE, self.lost)
-        env.wait_for("affinity: deleted pods replaced", all_of(went, pods_are({CLIQUE: 3}, ready=True)))
+        deleted_pods = changes.deleted(CLIQUE, self.lost)
+        env.wait_for("affinity: deleted pods replaced", all_of(deleted_pods, pods_are({CLIQUE: 3}, ready=True)))
         env.wait_for("affinity: replacements counted as Ready", changes.ready({CLIQUE: 3}))
         env.quiet(0.7)
         env.mark("affinity: replaced")
@@ -73,9 +73,9 @@ class StrategySwitchedTwice(Scene):
         env.quiet(1.5, real=True)
         env.mark("OnDelete again: at rest")
 
-    def _switch(self, env: SceneEnvironment, kind: str) -> None:
-        changes.strategy(env, "o", kind)
-        env.settled(f"the switch to {kind} has been observed", _observed)
+    def _switch(self, env: SceneEnvironment, strategy_type: str) -> None:
+        changes.strategy(env, "o", strategy_type)
+        env.settled(f"the switch to {strategy_type} has been observed", _observed)
 
 
 @requirement("UPD-038", reaches="affinity: end reported")
@@ -131,8 +131,8 @@ def _new(before: View, after: View) -> list[changes.Pod]:
 
 def _excluded(pod: changes.Pod) -> list[str]:
     """Return the nodes that the affinity of a pod excludes."""
-    every = [match for term in items(pod, "spec", *REQUIRED) for match in items(term, "matchExpressions")]
-    return [value for match in every if text(match, "operator") == "NotIn" for value in texts(match, "values")]
+    expressions = [match for term in items(pod, "spec", *REQUIRED) for match in items(term, "matchExpressions")]
+    return [value for match in expressions if text(match, "operator") == "NotIn" for value in texts(match, "values")]
 
 
 def _observed(view: View) -> bool | Unmet:

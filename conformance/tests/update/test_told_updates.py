@@ -66,22 +66,24 @@ NAMES = {SETS: "u", CLIQUES: CLIQUE, GROUPS: GROUP}
 @predicate
 def _reported(view: View, statuses: dict[str, str]) -> bool | Unmet:
     """The conditions of these objects have these statuses."""
-    current = {kind: condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent" for kind in statuses}
+    current = {
+        resource: condition_is(view.get(resource, NAMES[resource]), CONDITION) or "absent" for resource in statuses
+    }
     return current == statuses or Unmet(f"{CONDITION} is {current}, not {statuses}")
 
 
 @predicate
-def _stuck(view: View, kind: str) -> bool | Unmet:
+def _stuck(view: View, resource: str) -> bool | Unmet:
     """The condition of this object is Unknown, or its update has ended, which is covered by UPD-052."""
-    current = view.get(kind, NAMES[kind])
+    current = view.get(resource, NAMES[resource])
     status = condition_is(current, CONDITION) or "absent"
     return status == "Unknown" or updates.ended(current) or Unmet(f"{CONDITION} is {status}, not Unknown")
 
 
 @predicate
-def _moving(view: View, kind: str) -> bool | Unmet:
+def _moving(view: View, resource: str) -> bool | Unmet:
     """The condition of this object is not Unknown."""
-    status = condition_is(view.get(kind, NAMES[kind]), CONDITION) or "absent"
+    status = condition_is(view.get(resource, NAMES[resource]), CONDITION) or "absent"
     return status in ("True", "False") or Unmet(f"{CONDITION} is {status}")
 
 
@@ -122,7 +124,7 @@ def test_an_update_that_stands_still_is_reported(run: Recorded[UpdateThatStandsS
 def test_an_update_ends_with_the_last_ready_pod(run: Recorded[UpdateThatStandsStill]) -> None:
     """One of three new pods is Ready, which equals minAvailable."""
     run.given("one pod Ready")
-    clique, pcs = (run.at("one Ready").get(kind, NAMES[kind]) for kind in (CLIQUES, SETS))
+    clique, pcs = (run.at("one Ready").get(resource, NAMES[resource]) for resource in (CLIQUES, SETS))
     run.expect("updates that have ended with one of three pods Ready", [False, False],
                [updates.ended(clique), updates.ended(pcs)])  # fmt: skip
 

@@ -179,10 +179,10 @@ def test_a_breach_is_unknown_during_an_update(
     for part_name in (f"s-{index}-{part}" for index in range(REPLICAS)):
         running = [record.object for record in span.records(resource, part_name) if updates.running(record.object)]
         reported = [condition(state, BREACHED) for state in running]
-        so = any(
+        is_unknown = any(
             (text(breach, "status"), text(breach, "reason")) == ("Unknown", "UpdateInProgress") for breach in reported
         )
-        run.holds(f"{part_name} reports Unknown, UpdateInProgress while it is updated", so)
+        run.holds(f"{part_name} reports Unknown, UpdateInProgress while it is updated", is_unknown)
 
 
 @requirement("UPD-057")

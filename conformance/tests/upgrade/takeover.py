@@ -68,18 +68,20 @@ def as_of(view: View, set_name: str, model: str) -> dict[str, str]:
     generation = sets.generation(view, model)
     hashes = {}
     for location in everything(view, set_name):
-        kind, _, rest = location.partition("/")
-        if kind == SETS or "Generation" in rest:
+        resource, _, object_and_field = location.partition("/")
+        if resource == SETS or "Generation" in object_and_field:
             hashes[location] = generation
         else:
-            hashes[location] = sets.of_clique(view, f"{model}-0-{_template_of(view, kind, rest.split()[0], model)}")
+            hashes[location] = sets.of_clique(
+                view, f"{model}-0-{_template_of(view, resource, object_and_field.split()[0], model)}"
+            )
     return hashes
 
 
-def _template_of(view: View, kind: str, object_name: str, model: str) -> str:
+def _template_of(view: View, resource: str, object_name: str, model: str) -> str:
     """Return the end of the name of the model's clique that has the same template."""
-    item = view.get(kind, object_name) or {}
-    clique = view.get(CLIQUES, label(item, labels.CLIQUE)) or {} if kind == "pods" else item
+    item = view.get(resource, object_name) or {}
+    clique = view.get(CLIQUES, label(item, labels.CLIQUE)) or {} if resource == "pods" else item
     role = text(clique, "spec", "roleName")
     return f"g-0-{role}" if role in MEMBERS else role
 
@@ -110,11 +112,11 @@ def has_hashes(view: View, set_name: str, expected: Mapping[str, str]) -> bool |
 def has_all_hashes(view: View, set_name: str, pods: int) -> bool | Unmet:
     """A set has this number of pods, and none of its hashes is missing."""
     hashes = everything(view, set_name)
-    lacking = [location for location, hash in hashes.items() if not hash]
+    missing = [location for location, hash in hashes.items() if not hash]
     count = sum(location.startswith("pods/") for location in hashes)
     if count != pods:
         return Unmet(f"{set_name} has {count} of {pods} pods")
-    return not lacking or Unmet(f"there is no hash at {', '.join(lacking)}")
+    return not missing or Unmet(f"there is no hash at {', '.join(missing)}")
 
 
 @predicate
@@ -125,8 +127,8 @@ def rolled_out(view: View, set_name: str, cliques: Iterable[str], before: Mappin
         old = [text(pod, "metadata", "name") for pod in pods if text(pod, "metadata", "uid") in before.values()]
         if old or not pods:
             return Unmet(f"{clique} has {', '.join(old) or 'no pod'}")
-    ended = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
-    return ended != "" or Unmet(f"the update of {set_name} has not ended")
+    end_time = text(view.get(SETS, set_name), "status", "updateProgress", "updateEndedAt")
+    return end_time != "" or Unmet(f"the update of {set_name} has not ended")
 
 
 def restarts(span: Span, set_name: str) -> list[str]:
@@ -150,29 +152,33 @@ def write_hashes(env: SceneEnvironment, set_name: str, way: Way | None, **earlie
     the hashes match no template. `earlier` are the fields of pod specs that differed when that operator ran, keyed by
     clique with _ for -, as if the template had been changed since."""
     view = env.history.view()
-    whole: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
-    for entry in whole.get("cliques", ()):
+    set_template: Any = copy.deepcopy(at(view.get(SETS, set_name), "spec", "template") or {})
+    for entry in set_template.get("cliques", ()):
         entry["spec"]["podSpec"].update(earlier.get(entry["name"].replace("-", "_"), {}))
-    by_name = {text(entry, "name"): entry for entry in items(whole, "cliques")}
+    by_name = {text(entry, "name"): entry for entry in items(set_template, "cliques")}
 
     def of_clique(role: str) -> str:
-        return template_hashes.of_clique(by_name[role], whole.get("priorityClassName") or "", way) if way else "4444"
+        return (
+            template_hashes.of_clique(by_name[role], set_template.get("priorityClassName") or "", way)
+            if way
+            else "4444"
+        )
 
-    generation = template_hashes.of_set(whole, way) if way else "5555"
+    generation = template_hashes.of_set(set_template, way) if way else "5555"
     env.patch(SETS, set_name, {"status": {"currentGenerationHash": generation}}, subresource="status")
-    for kind in (GROUPS, CLIQUES):
-        for item in view.list(kind):
+    for resource in (GROUPS, CLIQUES):
+        for item in view.list(resource):
             if label(item, labels.PART_OF) != set_name:
                 continue
             status: Object = {"currentPodCliqueSetGenerationHash": generation}
             progress = {"podCliqueSetGenerationHash": generation}
-            if kind == CLIQUES:
+            if resource == CLIQUES:
                 template_hash = of_clique(text(item, "spec", "roleName"))
                 status["currentPodTemplateHash"] = progress["podTemplateHash"] = template_hash
-                env.patch(kind, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: template_hash}}})
+                env.patch(resource, name(item), {"metadata": {"labels": {labels.TEMPLATE_HASH: template_hash}}})
             if at(item, "status", "updateProgress") is not None:  # the update had ended under that operator
                 status["updateProgress"] = progress
-            env.patch(kind, name(item), {"status": status}, subresource="status")
+            env.patch(resource, name(item), {"status": status}, subresource="status")
     for pod in sets.pods(view):
         if label(pod, labels.PART_OF) == set_name:
             clique = view.get(CLIQUES, label(pod, labels.CLIQUE)) or {}

@@ -143,7 +143,9 @@ def test_nothing_names_a_base_gang_any_more(run: Recorded[GangsOfAnEarlierVersio
     """Pods of three scaled gangs of `s` had the label before."""
     run.given(TAKEN_OVER)
     view = run.at("taken over")
-    marked = [name(item) for kind in (CLIQUES, "pods") for item in view.list(kind) if label(item, labels.BASE_GANG)]
+    marked = [
+        name(item) for resource in (CLIQUES, "pods") for item in view.list(resource) if label(item, labels.BASE_GANG)
+    ]
     run.expect(f"objects with the label {labels.BASE_GANG}", [], marked)
 
 

@@ -43,8 +43,8 @@ class OfGang:
 
     def depth(self, of: Object) -> int:
         """Return the number of CompositePodGroup levels from this one down, including itself."""
-        below = [self.depth(child) for child in self.children(of) if child in self.composites]
-        return 1 + max(below, default=0)
+        depths = [self.depth(child) for child in self.children(of) if child in self.composites]
+        return 1 + max(depths, default=0)
 
 
 def podgang(view: View, gang: ExpectedGang) -> Object:
@@ -57,7 +57,9 @@ def of_gang(view: View, gang: ExpectedGang) -> OfGang:
     trees of the groups that its Pods name, and the Workloads that its groups name. Objects that are being deleted are
     left out."""
     owner = uid(podgang(view, gang))
-    composites, leaves, workloads = (_present(view, kind) for kind in ("compositepodgroups", "podgroups", "workloads"))
+    composites, leaves, workloads = (
+        _present(view, resource) for resource in ("compositepodgroups", "podgroups", "workloads")
+    )
     parents = {name(group): parent(group) for group in composites}
 
     def owned(candidates: list[Object]) -> list[Object]:
@@ -68,12 +70,12 @@ def of_gang(view: View, gang: ExpectedGang) -> OfGang:
         roots = {_top(group, parents) for group in groups} - {""}
         return [group for group in candidates if group in groups or {name(group), _top(group, parents)} & roots]
 
-    named = {group_of(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
-    own_groups = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named])
-    above = owned(composites) or within(composites, own_groups)
-    workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*above, *own_groups)}
+    named_groups = {group_of(pod) for clique in gang.minimums for pod in predicates.pods_of(view, clique)}
+    own_groups = owned(leaves) or within(leaves, [group for group in leaves if name(group) in named_groups])
+    own_composites = owned(composites) or within(composites, own_groups)
+    workload_names = {text(group, "spec", "workloadRef", "workloadName") for group in (*own_composites, *own_groups)}
     return OfGang(
-        owned(workloads) or [group for group in workloads if name(group) in workload_names], above, own_groups
+        owned(workloads) or [group for group in workloads if name(group) in workload_names], own_composites, own_groups
     )
 
 

@@ -203,8 +203,10 @@ def test_nothing_else_owns_the_groups(run: Recorded[GangsThatWait]) -> None:
     run.given("groups exist")
     view = run.at("at rest")
     gangs = {uid(view.get("podgangs", item)) for item in view.names("podgangs")}
-    created = [(kind, o) for kind in ("workloads", "compositepodgroups", "podgroups") for o in view.list(kind)]
-    owned = {f"{kind}/{name(item)}": text(controller(item), "uid") in gangs for kind, item in created}
+    created = [
+        (resource, o) for resource in ("workloads", "compositepodgroups", "podgroups") for o in view.list(resource)
+    ]
+    owned = {f"{resource}/{name(item)}": text(controller(item), "uid") in gangs for resource, item in created}
     run.same("has a PodGang as controller", dict.fromkeys(owned, True), owned)
 
 
@@ -260,9 +262,9 @@ def test_what_cannot_be_said_is_not_called_scheduled(run: Recorded[TooManyClique
 
 def _warned(view: View, *names: str) -> bool | Unmet:
     """Return whether a Warning event is about an object with one of these names."""
-    about = [event for event in view.list("events") if text(event, "type") == "Warning"]
-    named = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in about}
-    return not named.isdisjoint(filter(None, names)) or Unmet(f"Warnings are about {sorted(named)}")
+    warnings = [event for event in view.list("events") if text(event, "type") == "Warning"]
+    warned_objects = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in warnings}
+    return not warned_objects.isdisjoint(filter(None, names)) or Unmet(f"Warnings are about {sorted(warned_objects)}")
 
 
 def _rooted(tree: objects.OfGang, group: objects.Object) -> bool:

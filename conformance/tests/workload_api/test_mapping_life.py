@@ -77,19 +77,19 @@ class LostGroups(Scene):
         self.pods = {name(pod): uid(pod) for c in self.cliques for pod in predicates.pods_of(view, c.name)}
         env.mark("before")
         current = objects.of_gang(view, self.gang)
-        for kind, item in (("compositepodgroups", current.roots[0]), ("workloads", current.workloads[0])):
+        for resource, item in (("compositepodgroups", current.roots[0]), ("workloads", current.workloads[0])):
             old = uid(item)
-            env.delete(kind, name(item))
-            env.wait_for(f"{kind} made again", self._made_again(kind, old))
+            env.delete(resource, name(item))
+            env.wait_for(f"{resource} made again", self._made_again(resource, old))
         env.quiet(1)
         env.mark("at rest")
 
-    def _made_again(self, kind: str, old: str) -> Predicate:
+    def _made_again(self, resource: str, old: str) -> Predicate:
         def check(view: View) -> bool | Unmet:
             tree = objects.of_gang(view, self.gang)
-            now = tree.roots if kind == "compositepodgroups" else tree.workloads
-            fresh = len(now) == 1 and uid(now[0]) != old
-            return fresh or Unmet(f"{self.gang.name} has {len(now)} {kind}, none of them new")
+            current = tree.roots if resource == "compositepodgroups" else tree.workloads
+            is_new = len(current) == 1 and uid(current[0]) != old
+            return is_new or Unmet(f"{self.gang.name} has {len(current)} {resource}, none of them new")
 
         return check
 
@@ -187,7 +187,10 @@ def test_a_gang_is_scheduled_whole_or_not_at_all(run: Recorded[ServiceOnTooFewNo
 @requirement("WAPI-081", reaches="gang says so")
 def test_the_gang_says_how_it_stands(run: Recorded[ServiceOnTooFewNodes]) -> None:
     gang = objects.podgang(run.at("tried"), run.scene.gang)
-    statuses = {kind: condition_is(gang, kind) == "True" for kind in ("Initialized", "Scheduled", "Ready")}
+    statuses = {
+        condition_type: condition_is(gang, condition_type) == "True"
+        for condition_type in ("Initialized", "Scheduled", "Ready")
+    }
     run.expect("conditions while it waits", {"Initialized": True, "Scheduled": False, "Ready": False}, statuses)
 
 
@@ -260,5 +263,5 @@ def test_a_lost_pod_does_not_wait_for_another(run: Recorded[LostPods]) -> None:
 @predicate
 def _says(view: View, /, gang: ExpectedGang, **statuses: str) -> bool | Unmet:
     """The conditions of a PodGang have these statuses, by type."""
-    current = {kind: condition_is(objects.podgang(view, gang), kind) for kind in statuses}
+    current = {condition_type: condition_is(objects.podgang(view, gang), condition_type) for condition_type in statuses}
     return current == statuses or Unmet(f"{gang.name} says {current}")

@@ -54,9 +54,11 @@ class WorkloadOfSomebodyElse(Scene):
         return self.workload_name not in view.names("workloads") or Unmet(f"{self.workload_name} exists")
 
     def _bound_or_warned(self, view: View) -> bool | Unmet:
-        about = [event for event in view.list("events") if text(event, "type") == "Warning"]
-        named = {text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in about}
-        warned = name(objects.podgang(view, self.gang)) in named - {""}
+        warnings = [event for event in view.list("events") if text(event, "type") == "Warning"]
+        warned_objects = {
+            text(event, "regarding", "name") or text(event, "involvedObject", "name") for event in warnings
+        }
+        warned = name(objects.podgang(view, self.gang)) in warned_objects - {""}
         return warned or predicates.all_bound(self.cliques)(view)
 
 

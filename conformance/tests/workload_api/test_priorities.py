@@ -38,13 +38,13 @@ class OddPriorities(Scene):
             env.settle(f"PodGroup of {bench.name} says why", bench.says("podgroups", "g", ERROR))
 
     def _warned(self, view: View) -> bool | Unmet:
-        about = {
+        objects_with_event = {
             text(event, "regarding", "name") or text(event, "involvedObject", "name")
             for event in view.list("events")
             if text(event, "reason") == "FailedScheduling"
         }
         group = {bench.name: {bench.place.name("g", *n) for n in ((), (0,), (1,))} for bench, _ in self.parts}
-        missing = [bench_name for bench_name, names in group.items() if not names & about]
+        missing = [bench_name for bench_name, names in group.items() if not names & objects_with_event]
         return not missing or Unmet(f"no event FailedScheduling is about the PodGroup of {missing[0]} or its Pods")
 
 

@@ -95,8 +95,8 @@ class TwoTreesForOneRoom(Scene):
         env.mark("at rest")
 
     def _one(self, view: View) -> bool | Unmet:
-        whole = [tree.name for tree in self.trees if self.bench.all_bound(tree)(view)]
-        return bool(whole) or Unmet("no tree is bound")
+        bound_trees = [tree.name for tree in self.trees if self.bench.all_bound(tree)(view)]
+        return bool(bound_trees) or Unmet("no tree is bound")
 
 
 @requirement("WAPI-050", reaches="bound with the root")
