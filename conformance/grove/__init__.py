@@ -1,1 +1,2 @@
-"""The Grove API as its specification describes it: names, labels, expected objects. The suite's own oracle; no I/O."""
+"""The Grove API as its specification describes it: names, labels and expected objects. This is the suite's own oracle,
+and does not access a cluster."""

@@ -1,7 +1,7 @@
 """The objects that an operator must create for a PodCliqueSet: the suite's own oracle, read from the specification.
 
-Pure: a set goes in; names, labels, owners and pods come out (docs/spec/objects.md, sections 1, 2 and 4). The oracle and
-the reference do not know each other: otherwise their agreement would prove nothing.
+Pure: the input is a set, the output is names, labels, owners and pods (docs/spec/objects.md, sections 1, 2 and 4). The
+oracle and the reference share no code: otherwise their agreement would prove nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Owner = tuple[str, str]
 
 @dataclass(frozen=True)
 class Service:
-    """The headless Service of a set's replica (OBJ-107, OBJ-216, OBJ-240)."""
+    """The headless Service of a set replica (OBJ-107, OBJ-216, OBJ-240)."""
 
     name: str
     labels: Mapping[str, str]
@@ -42,7 +42,7 @@ class ScalingGroup:
 
 @dataclass(frozen=True)
 class ExpectedClique:
-    """A PodClique, standalone or member of a scaling group (OBJ-101, OBJ-103, OBJ-211, OBJ-212)."""
+    """A PodClique, standalone or in a scaling group (OBJ-101, OBJ-103, OBJ-211, OBJ-212)."""
 
     name: str
     labels: Mapping[str, str]
@@ -50,12 +50,12 @@ class ExpectedClique:
     template: CliqueTemplate
     gang: str
     base_gang: str
-    """The gang that a scaled clique waits for, empty for a clique of a base gang."""
+    """The gang that a clique of a scaled gang waits for; empty for a clique of a base gang."""
     set_index: int
     group: str
-    """Full name of its scaling group, empty for a standalone clique."""
+    """Full name of its scaling group; empty for a standalone clique."""
     pods_of_group: int
-    """Sum of the replicas of the cliques of its scaling group (OBJ-253)."""
+    """Total number of pods in one replica of its scaling group (OBJ-253)."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ExpectedObjects:
 
     @property
     def pods(self) -> int:
-        """Return how many pods the set has once all exist."""
+        """Return the number of pods that the set has once all exist."""
         return sum(clique.template.replicas for clique in self.cliques.values())
 
     def of_gang(self, gang: str) -> list[ExpectedClique]:
@@ -100,7 +100,7 @@ class ExpectedObjects:
 
 
 def expected(workload: Document) -> ExpectedObjects:
-    """Return the objects of a valid PodCliqueSet that has just been created and was never scaled."""
+    """Return the objects of a valid PodCliqueSet that has just been created and has never been scaled."""
     set_template = template.read(workload)
     services, groups, cliques = {}, {}, {}
     gangs: dict[str, ExpectedGang] = {}
@@ -119,7 +119,7 @@ def expected(workload: Document) -> ExpectedObjects:
 
 
 def _common(set_template: SetTemplate, component: str, name: str = "") -> dict[str, str]:
-    """OBJ-201 to OBJ-203; a gang has no name label."""
+    """Return the common labels (OBJ-201 to OBJ-203); a gang has no name label."""
     common = {
         labels.MANAGED_BY: labels.OPERATOR,
         labels.PART_OF: set_template.name,

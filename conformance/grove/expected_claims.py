@@ -1,4 +1,5 @@
-"""The ResourceClaims that the pods of a set share, and the claims of each pod (docs/spec/statuses.md, section 9.1)."""
+"""The expected ResourceClaims that the pods of a set share, and the claims of each pod (docs/spec/statuses.md, section
+9.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class ExpectedClaim:
     template: str
     """Name of its template."""
     namespace: str
-    """Namespace of the template as the set names it; empty if it names none."""
+    """Namespace of the template as given in the set; empty if none is given."""
 
 
 def claims(workload: Document, objects: ExpectedObjects) -> dict[str, ExpectedClaim]:
@@ -101,8 +102,8 @@ def _used(owner: str, sharing: list[Document], index: int) -> list[str]:
 
 
 def own_spec(workload: Document, claim: ExpectedClaim) -> object:
-    """Return the spec of a claim whose template is inside the set; None if the template is an object (OBJ-820,
-    OBJ-821)."""
+    """Return the spec of a claim whose template is defined in the set; None if the template is a separate object
+    (OBJ-820, OBJ-821)."""
     if claim.namespace:
         return None
     for entry in items(workload, "spec", "template", "resourceClaimTemplates"):

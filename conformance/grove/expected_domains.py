@@ -1,5 +1,5 @@
-"""The ComputeDomains of a set with linked GPUs, and the cliques that use them (docs/spec/statuses.md, section 9.2).
-Pure."""
+"""The expected ComputeDomains of a set with linked GPUs, and the cliques that use them (docs/spec/statuses.md, section
+9.2). Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Domain:
-    """A ComputeDomain (OBJ-114, OBJ-220, OBJ-843). It asks its driver for a template of the same name."""
+    """A ComputeDomain (OBJ-114, OBJ-220, OBJ-843). It requests a ResourceClaimTemplate of the same name from its
+    driver."""
 
     name: str
     labels: Mapping[str, str]
 
 
 def domains(workload: Document) -> dict[str, Domain]:
-    """Return the domains by name: in each replica of the set, one for each group that has cliques."""
+    """Return the domains by name: one in each set replica for each MNNVL group that has cliques."""
     set_template = template.read(workload)
     groups = {group for clique in set_template.cliques if (group := _group(set_template, clique))}
     domain_list = [_domain(set_template, i, group) for i in range(set_template.replicas) for group in sorted(groups)]
@@ -34,14 +35,15 @@ def domains(workload: Document) -> dict[str, Domain]:
 
 
 def of_clique(workload: Document, clique: ExpectedClique) -> str:
-    """Return the domain of a clique's pods; empty if they are in none (OBJ-841, OBJ-842)."""
+    """Return the name of the domain of a clique's pods; empty if they are not in a domain (OBJ-841, OBJ-842)."""
     set_template = template.read(workload)
     group = _group(set_template, clique.template)
     return names.compute_domain(set_template.name, clique.set_index, group) if group else ""
 
 
 def template_of(domain: Document | None) -> str:
-    """Return the template that the channel of a domain names. GREP-417 has another path to it than the driver's CRD."""
+    """Return the template that the channel of a domain names. GREP-417 and the driver's CRD have it at different
+    paths."""
     channel = at(domain, "spec", "channel")
     return text(channel, "resourceClaimTemplate", "name") or text(channel, "resourceClaimTemplateName")
 

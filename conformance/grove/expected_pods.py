@@ -12,18 +12,19 @@ from conformance.grove.fields import Document, at, items, text
 
 @dataclass(frozen=True)
 class ExpectedPod:
-    """The pod of a clique with one index. Its name ends in five characters that the API server chooses (OBJ-106)."""
+    """The expected pod of a clique with a given index. Its name ends in five characters that the API server chooses
+    (OBJ-106)."""
 
     prefix: str
     labels: Mapping[str, str]
     hostname: str
     subdomain: str
     environment: Mapping[str, str]
-    """Variable → the value that the container sees, be it a literal or the value of a field of the pod."""
+    """Variable → the value that the container sees, either a literal or the value of a field of the pod."""
 
 
 def pod(clique: ExpectedClique, set_name: str, namespace: str, index: int) -> ExpectedPod:
-    """The pod of `clique` with that index, in the set's namespace."""
+    """Return the expected pod of `clique` with this index, in the set's namespace."""
     subdomain = names.service(set_name, clique.set_index)
     environment = {
         "GROVE_PCS_NAME": set_name,
@@ -48,13 +49,13 @@ def pod(clique: ExpectedClique, set_name: str, namespace: str, index: int) -> Ex
 
 
 def has_subdomain(pcs: object) -> bool:
-    """Return whether the pods of a set have a subdomain: without a headlessServiceConfig, a set needs no Service that
-    they could name (CORE-042)."""
+    """Return whether the pods of a set must have a subdomain: a set without a headlessServiceConfig needs no Service
+    that the subdomain could name (CORE-042)."""
     return at(pcs, "spec", "template", "headlessServiceConfig") is not None
 
 
 def containers(pod_spec: object) -> list[Document]:
-    """The containers and init containers of a pod spec."""
+    """Return the init containers and containers of a pod spec."""
     return [*items(pod_spec, "initContainers"), *items(pod_spec, "containers")]
 
 

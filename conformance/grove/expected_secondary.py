@@ -1,5 +1,5 @@
-"""The secondary resources of a set: account, role, binding and token for its init containers, and autoscalers
-(docs/spec/objects.md, section 2.3, and docs/spec/statuses.md, section 8). Pure."""
+"""The expected secondary resources of a set: ServiceAccount, Role, RoleBinding and token Secret for its init
+containers, and autoscalers (docs/spec/objects.md, section 2.3, and docs/spec/statuses.md, section 8). Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from conformance.grove.template import SetTemplate
 
 OWNER = "PodCliqueSet"
 PERMISSIONS = [f"{verb} {resource}" for verb in ("get", "list", "watch") for resource in ("pods", "pods/status")]
-"""Exactly what the Role allows, in the words of `role_rules.allowed` (OBJ-242)."""
+"""The exact permissions of the Role, in the format of `role_rules.allowed` (OBJ-242)."""
 
 
 @dataclass(frozen=True)
 class SecondaryResource:
-    """A secondary resource. `resource` is the plural of its kind; `labels` are those that it must have at least
-    (OBJ-201 … OBJ-203). The set is its controller (OBJ-217, OBJ-218)."""
+    """A secondary resource. `resource` is the plural of its kind; `labels` are the labels that it must have; it may
+    have more (OBJ-201 … OBJ-203). The set is its controller (OBJ-217, OBJ-218)."""
 
     resource: str
     name: str
@@ -31,12 +31,12 @@ class Autoscaler(SecondaryResource):
     """A HorizontalPodAutoscaler (OBJ-810, OBJ-811)."""
 
     target: tuple[str, str]
-    """Kind and name."""
+    """Kind and name of the scale target."""
     minimum: int | None
-    """None if the configuration does not say."""
+    """minReplicas; None if the configuration does not set it."""
     maximum: int
     metrics: list[Document]
-    """Empty if the API server chooses the value."""
+    """The metrics; empty if the API server chooses them."""
 
 
 def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ def _labels(set_name: str, component: str, name: str) -> dict[str, str]:
 
 
 def secondary_resources(workload: Document) -> list[SecondaryResource]:
-    """Return the four objects that each set has once, whatever its replicas (OBJ-108 … OBJ-110)."""
+    """Return the four objects that each set has once, independent of its replicas (OBJ-108 … OBJ-110)."""
     set_name = template.read(workload).name
     return [
         SecondaryResource(resource, name, _labels(set_name, component, name))

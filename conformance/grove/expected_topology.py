@@ -1,4 +1,4 @@
-"""The topology constraints of a set as its gangs must have them (docs/spec/objects.md, section 4.5). Pure."""
+"""The expected topology constraints of a set's gangs (docs/spec/objects.md, section 4.5). Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Placement:
     groups: Mapping[str, Constraint]
     """The constraint of each PodGroup that has one."""
     bundles: list[tuple[list[str], Constraint]]
-    """PodGroups that are packed together, with their constraint. Implementations choose the names of these groups
-    (OBJ-115)."""
+    """Lists of PodGroups that are packed together, each with its constraint. Implementations choose the names of these
+    bundles (OBJ-115)."""
     inherited: bool = False
-    """Whether the gang's own constraint is that of the set because its scaling group has none (OBJ-453)."""
+    """Whether the gang has the constraint of the set because its scaling group has none (OBJ-453)."""
 
     @property
     def any(self) -> bool:
@@ -36,7 +36,8 @@ class Placement:
 
 
 def translated(constraint: object, levels: Levels) -> Constraint:
-    """Return a constraint of the set in node label keys (OBJ-451), without domains that the binding does not have."""
+    """Return a constraint of the set translated to node label keys (OBJ-451), without domains that the binding does not
+    have."""
     domains = {
         "required": text(constraint, "pack", "required") or text(constraint, "packDomain"),
         "preferred": text(constraint, "pack", "preferred"),

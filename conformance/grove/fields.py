@@ -1,7 +1,7 @@
-"""Read fields of objects that may be wrong: a judged implementation may leave out any field, or put anything in it.
+"""Read fields of objects that may be malformed: a judged implementation may omit any field, or put anything in it.
 
-Nothing here raises. A missing field, or one of the wrong type, yields a value that equals no correct one: None for a
-number or boolean, the empty string for text, an empty list or mapping.
+Nothing here raises. A field that is missing or has the wrong type yields a value that no correct field has: None for a
+number or boolean, the empty string for text, or an empty list or mapping.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ Document = Mapping[str, Any]
 Step = str | int
 
 _MAPPING = (dict, Mapping)
-"""Decoded objects are dictionaries, for which this test is much cheaper than for Mapping alone."""
+"""Types for isinstance. Decoded objects are dictionaries, for which the check is much cheaper than with Mapping
+alone."""
 
 
 def at(document: object, *path: Step) -> object:
@@ -44,7 +45,7 @@ def number(document: object, *path: Step) -> int | None:
 
 
 def count(document: object, *path: Step) -> int:
-    """Return the integer at a path, or 0: Kubernetes leaves out zeros. For sums and comparisons."""
+    """Return the integer at a path, or 0, because Kubernetes omits zeros. For sums and comparisons."""
     return number(document, *path) or 0
 
 
@@ -126,9 +127,9 @@ def condition_is(document: object, kind: str) -> str:
 def pruned(expected: object, observed: object) -> object:
     """Return `observed` reduced to the fields of `expected`.
 
-    Additions of other components (defaults of the API server, tolerations, injected variables and volumes) are left
-    out, so that the result equals `expected` if nothing of it is missing. Items of a list are matched by `name`, items
-    without a name as a whole.
+    Additions by other components (defaults of the API server, tolerations, injected variables and volumes) are left
+    out, so that the result equals `expected` if `observed` has everything that is expected. List items are matched by
+    `name`; items without a name are compared as a whole.
     """
     if isinstance(expected, Mapping):
         if not isinstance(observed, Mapping):

@@ -1,7 +1,7 @@
-"""PodGangMaps of the line `maps`: what their entries say, and what a replica must therefore contain (gang-maps.md).
+"""PodGangMaps of the line `maps`: read their entries, and compute what a replica must therefore contain (gang-maps.md).
 
-Members are found by owner and spec, gangs by the labels of their entry, and none by its name: a wrong name fails only
-the checks of names.
+Members are identified by owner and spec, gangs by the labels of their entry, and nothing by name, so that a wrong name
+fails only the checks about names.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class MapEntry:
     generation: str
     role: str
     cliques: Mapping[str, int]
-    """Standalone clique template → pods, without zeros."""
+    """Template of a standalone clique → number of pods, without zeros."""
     groups: Mapping[str, tuple[int, ...]]
-    """Scaling group in the template → indices of its replicas, without empty ones."""
+    """Template of a scaling group → indices of its replicas, without empty lists."""
     depends_on: tuple[str, ...]
 
     @property
     def empty(self) -> bool:
-        """Return whether it holds nothing."""
+        """Return whether the entry has no members."""
         return not self.cliques and not self.groups
 
     def summary(self) -> str:
-        """Return the contents of the entry as text: `Anchor a:2 g:[0, 1]`."""
+        """Return the role and members of the entry as text: `Anchor a:2 g:[0, 1]`."""
         parts = [f"{clique}:{count}" for clique, count in sorted(self.cliques.items())]
         parts += [f"{group}:{list(indices)}" for group, indices in sorted(self.groups.items())]
         return " ".join([self.role, *parts])
@@ -46,7 +46,7 @@ class MapEntry:
 
 @dataclass(frozen=True)
 class EntryGang:
-    """A gang that an entry stands for, by the full names of its PodCliques."""
+    """A gang that an entry stands for, with the full names of its PodCliques."""
 
     name: str
     entry: MapEntry
@@ -70,8 +70,8 @@ def entries(document: Document | None) -> tuple[MapEntry, ...]:
 
 
 def entry_documents(document: Document | None) -> list[Document]:
-    """Return the entries of a map as it lists them, with the names that the template has for standalone PodCliques. The
-    comment says "standalone PodClique name", which may also be the name of the PodClique object (GM-31)."""
+    """Return the entries of a map in their order, with standalone PodCliques renamed to their template names. The API's
+    comment says "standalone PodClique name", which may also mean the name of the PodClique object (GM-31)."""
     prefix = names.clique(set_of(document), replica_of(document or {}), "")
     return [
         {**entry, "podCliques": {key.removeprefix(prefix): pods for key, pods in _mapping(entry, "podCliques").items()}}
@@ -80,7 +80,7 @@ def entry_documents(document: Document | None) -> list[Document]:
 
 
 def first(pcs: Document, generation: str) -> dict[str, object]:
-    """Return how the entries of a new replica begin, in the form of `beginning` (GM-34)."""
+    """Return the expected entries of a new replica, in the form of `beginning` (GM-34)."""
     set_template = template.read(pcs)
     base = {group.name: list(range(min(group.min_available, group.replicas))) for group in set_template.groups}
     further = {
@@ -99,8 +99,9 @@ def first(pcs: Document, generation: str) -> dict[str, object]:
 
 
 def beginning(every: Iterable[MapEntry]) -> dict[str, object]:
-    """Return the contents of the entries of a new replica. The number of Tails is open, and so are the fields of empty
-    entries, such as a place for replicas that scaling adds."""
+    """Return the contents of the entries of a new replica, for comparison with `first`. The number of Tails and the
+    fields of empty entries, such as a ScaleOut for later replicas, are not compared because the contract leaves them
+    open."""
     listed = [entry for entry in every if entry.role != TAIL_ROLE or not entry.empty]
     anchors, tails = ([entry for entry in listed if entry.role == role] for role in (ANCHOR_ROLE, TAIL_ROLE))
     anchor = anchors[0] if anchors else None
@@ -163,8 +164,8 @@ def members(set_template: SetTemplate, replica: int, group: str, index: int) -> 
 
 
 def misplaced(every: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapping[str, int]) -> list[str]:
-    """Return the members that entries do not hold exactly once: pods of standalone cliques (`sizes`: template →
-    replicas), and replicas of scaling groups (`grouped`) (GM-38)."""
+    """Return an error for each component whose members the entries do not hold exactly once: pods of standalone cliques
+    (`sizes`: template → replicas), and replicas of scaling groups (`grouped`: template → replicas) (GM-38)."""
     listed = list(every)
     wrong = []
     for clique, size in sorted(sizes.items()):
@@ -179,7 +180,8 @@ def misplaced(every: Iterable[MapEntry], sizes: Mapping[str, int], grouped: Mapp
 
 
 def unmet(every: Iterable[MapEntry]) -> list[str]:
-    """Return the dependencies on entries that the map does not have: they are never met (GM-64, GM-72)."""
+    """Return an error for each dependency on an entry that the map does not have: such a dependency is never met
+    (GM-64, GM-72)."""
     listed = list(every)
     epochs = {entry.epoch for entry in listed}
     return [
@@ -191,8 +193,8 @@ def unmet(every: Iterable[MapEntry]) -> list[str]:
 
 
 def leftovers(every: Iterable[MapEntry]) -> list[str]:
-    """Return the empty entries that should have been removed. The newest ScaleOut stays as long as there is an anchor
-    (GM-42)."""
+    """Return the empty entries that should have been removed. The newest ScaleOut may stay as long as there is an
+    anchor (GM-42)."""
     listed = list(every)
     anchored = any(entry.role == ANCHOR_ROLE and not entry.empty for entry in listed)
     places = [entry.epoch for entry in listed if entry.role == SCALE_OUT_ROLE]
@@ -201,34 +203,34 @@ def leftovers(every: Iterable[MapEntry]) -> list[str]:
 
 
 def belonging(gang: Document | None) -> dict[str, str]:
-    """Return the labels with which a gang names its entry (GM-16)."""
+    """Return the labels by which a gang identifies its entry (GM-16)."""
     keys = (labels.EPOCH, labels.GANG_ROLE, labels.GENERATION_HASH)
     return {key: label(gang, key) for key in keys}
 
 
 def tags(entry: MapEntry, generation: str) -> dict[str, str]:
-    """Return the labels of a gang of an entry that was made for this generation of the set (GM-16)."""
+    """Return the expected labels of an entry's gang that was created for this generation of the set (GM-16)."""
     return {labels.EPOCH: entry.epoch, labels.GANG_ROLE: entry.role, labels.GENERATION_HASH: generation}
 
 
 def pod_group_names(gang: Document) -> tuple[str, ...]:
-    """Return the PodCliques that a PodGang has PodGroups for, sorted."""
+    """Return the sorted names of the PodCliques for which a PodGang has PodGroups."""
     return tuple(sorted(text(group, "name") for group in items(gang, "spec", "podgroups")))
 
 
 def referenced(gang: Document) -> Iterator[str]:
-    """Yield the names of the pods that a PodGang refers to."""
+    """Yield the names of the pods that a PodGang references."""
     for group in items(gang, "spec", "podgroups"):
         yield from (text(pod, "name") for pod in items(group, "podReferences"))
 
 
 def set_of(document: Document | None) -> str:
-    """Return the set that a map belongs to: its controller, or else its label."""
+    """Return the name of the set that a map belongs to: from its controller or otherwise from its label."""
     return text(controller(document), "name") or label(document, labels.PART_OF)
 
 
 def replica_of(gang_map: Document) -> int:
-    """Return the replica of the set that a map is of; -1 if it does not say."""
+    """Return the index of the set replica that a map is about; -1 if the map does not say."""
     index = number(gang_map, "spec", "podCliqueSetReplicaIndex")
     return -1 if index is None else index
 

@@ -1,6 +1,6 @@
-"""Pods in all states, as data (fixtures/health/pods.yaml), and the pod status for each state.
+"""Pods in all states, from fixtures/health/pods.yaml, and the pod status for each state.
 
-What a clique must report about its pods: COND-08 … COND-15, and docs/spec/statuses.md, section 10.
+For the status that a clique must report about its pods, see COND-08 … COND-15 and docs/spec/statuses.md, section 10.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from conformance import data, documents
 
 HOLD_STATUS = "conformance.grove.io/hold-status"
-"""Annotation of a pod whose status is written by the test instead of the fake kubelet."""
+"""Annotation of a pod whose status the test writes instead of the fake kubelet."""
 HOLD_DELETION = "conformance.grove.io/hold-deletion"
-"""Annotation of a pod that the fake kubelet does not end: it stays terminating."""
+"""Annotation of a pod that the fake kubelet does not terminate, so that the pod stays terminating."""
 MOMENT = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
 class HealthCase:
-    """One case: a clique, the state of each of its pods, and what its status must report about them."""
+    """One case: a clique, the state of each of its pods, and the values that the clique's status must report."""
 
     name: str
     about: str

@@ -9,13 +9,13 @@ PODCLIQUES = Resource("grove.io", "v1alpha1", "podcliques", "PodClique")
 SCALING_GROUPS = Resource("grove.io", "v1alpha1", "podcliquescalinggroups", "PodCliqueScalingGroup")
 PODGANGS = Resource("scheduler.grove.io", "v1alpha1", "podgangs", "PodGang")
 PODGANGMAPS = Resource("grove.io", "v1alpha1", "podgangmaps", "PodGangMap")
-"""The kind of coherent updates, which an operator may serve or not (COH-050)."""
+"""The kind for coherent updates, which an operator need not serve (COH-050)."""
 TOPOLOGY_BINDINGS = Resource(
     "grove.io", "v1alpha1", "clustertopologybindings", "ClusterTopologyBinding", namespaced=False
 )
 
 LEASE = "grove-operator-leader-election"
-"""The Lease with which operators elect their leader by default (CFG-06, CHG-RS-06)."""
+"""The default Lease for the operator's leader election (CFG-06, CHG-RS-06)."""
 
 GROVE = (PODCLIQUESETS, PODCLIQUES, SCALING_GROUPS, PODGANGS)
 """The namespaced kinds of Grove."""
@@ -27,22 +27,24 @@ ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "Rol
 AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 COMPUTE_DOMAINS = Resource("resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain")
-"""A kind of a driver, which a cluster may not have."""
+"""A kind that belongs to a driver; a cluster may not have it."""
 
 SECONDARY_RESOURCES = (SERVICE_ACCOUNTS, SECRETS, ROLES, ROLE_BINDINGS, AUTOSCALERS, RESOURCE_CLAIMS)
-"""Kinds of objects that an operator may create beside the kinds of Grove, pods and Services (OBJ-108 … OBJ-113)."""
+"""Kinds of objects that an operator may create in addition to the kinds of Grove, pods and Services (OBJ-108 …
+OBJ-113)."""
 
 WORKLOADS, PODGROUPS, COMPOSITES = (
     f"{plural}.scheduling.k8s.io" for plural in ("workloads", "podgroups", "compositepodgroups")
 )
 WORKLOAD_API = (WORKLOADS, PODGROUPS, COMPOSITES)
-"""The kinds of Kubernetes' Workload API, in whatever version they are served (WL-F01, WL37-E01)."""
+"""The kinds of Kubernetes' Workload API, in any served version (WL-F01, WL37-E01)."""
 
 SECOND_SCHEDULER = "second-scheduler"
-"""The name of a second profile of kube-scheduler on clusters with features: a gang can have pods of both (WL-S39)."""
+"""The name of a second kube-scheduler profile on clusters with features: a gang can have pods of both profiles
+(WL-S39)."""
 
 RECORDED_KINDS = (
     *(*GROVE, PODGANGMAPS, PODS, SERVICES, NODES, EVENTS, LEASES),
     *(*SECONDARY_RESOURCES, COMPUTE_DOMAINS),
 )
-"""The kinds that the suite records of any implementation, where they are served."""
+"""The kinds that the suite records for any implementation, if they are served."""

@@ -1,4 +1,5 @@
-"""The lines of Grove's contract: releases that agree on how PodGangs are known (fixtures/contract/lines.yaml)."""
+"""The release lines of Grove's contract: releases that agree on how PodGangs are identified
+(fixtures/contract/lines.yaml)."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ Order = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Line:
-    """A line. `first` is empty for the line that Grove began with; `newest` is what an implementation is judged by that
-    does not name a release."""
+    """A release line. `first` is its first release, empty for Grove's first line; `newest` is the release by which an
+    implementation is judged if it does not name one."""
 
     name: str
     newest: str
@@ -28,30 +29,30 @@ class Line:
 
     @property
     def releases(self) -> str:
-        """Return the releases that follow it, for people."""
+        """Return a description of the releases in this line."""
         return f"from {self.first}" if self.first else f"up to {self.newest}"
 
 
 @functools.cache
 def load() -> dict[str, Line]:
-    """Return the lines by name, the oldest first. Raises UsageError (file, line, field)."""
+    """Return the lines by name, oldest first. Raises UsageError (file, line, field)."""
     return read(data.folder("fixtures") / "contract" / "lines.yaml")
 
 
 def read(path: Path) -> dict[str, Line]:
-    """Read such a file. Raises UsageError (file, line, field)."""
+    """Read a file of lines. Raises UsageError (file, line, field)."""
     document = documents.read(path, data.folder("fixtures") / "contract" / "lines.schema.json")
     return {entry["name"]: Line(**entry) for entry in document.value["lines"]}
 
 
 def order(release: str) -> Order | None:
-    """Return what releases of Grove are sorted by; None for a text that is no release, such as a proposal's name."""
+    """Return the sort key of a release of Grove; None for a text that is not a release, such as a proposal's name."""
     match = _RELEASE.fullmatch(release)
     return tuple(math.inf if part is None else int(part) for part in match.groups()) if match else None
 
 
 def of(contract: str) -> tuple[str, str]:
-    """Return line and release of a descriptor's `contract`, which is a line or a release."""
+    """Return the line and release for a descriptor's `contract`, which is a line or a release."""
     lines = load()
     if contract in lines:
         return contract, lines[contract].newest
@@ -61,7 +62,7 @@ def of(contract: str) -> tuple[str, str]:
 
 
 def holds(begin: str, until: str, release: str) -> bool:
-    """Return whether what holds from one release to another holds for a release. A text that is no release limits
-    nothing, and everything holds if no release is known."""
+    """Return whether a rule that holds from the release `begin` up to the release `until` holds for `release`. A bound
+    that is not a release does not limit, and the rule holds if `release` is not a release."""
     current, first, last = order(release), order(begin), order(until)
     return current is None or ((first is None or first <= current) and (last is None or current <= last))

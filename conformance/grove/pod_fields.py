@@ -1,8 +1,8 @@
-"""Pod specs in which every field of the served schema is set, generated from the API server's OpenAPI document. Pure.
+"""Generate pod specs in which every field of the served schema is set, from the API server's OpenAPI document. Pure.
 
-A field gets a value by its type. `fixtures/pods/fields.yaml` has the values of fields that Kubernetes restricts, the
-fields that exclude each other, and those that no pod spec has, with the reason. A field that a later version of
-Kubernetes adds is therefore set without a change here.
+A field gets a value according to its type. `fixtures/pods/fields.yaml` lists the values of fields that Kubernetes
+restricts, fields that exclude each other, and fields that are never set, with the reason. A field that a later version
+of Kubernetes adds is therefore set without a change to this module.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ PodSpec = dict[str, Any]
 
 ROOT = "PodSpec"
 OBJECTS = "objects"
-"""Alternatives of a type that are all its fields of the type object."""
+"""The rule for a type whose alternatives are all its fields of object type."""
 BY_ITEM = "byItem"
-"""A value whose entry depends on the index of the list item: the entries follow each other, null omits the field."""
+"""The key of a value that depends on the index of the list item: item i gets the i-th entry, starting over at the end;
+null omits the field."""
 _QUANTITY, _INT_OR_STRING = "Quantity", "IntOrString"
 _WORD = re.compile(r"\$\{(list|n|item|alternative|name)\}")
 _MAX_DEPTH = 40
@@ -32,8 +33,8 @@ _MAX_DEPTH = 40
 @dataclass(frozen=True)
 class Template:
     """The rules of one pod spec. Keys of `values` and `excluded` are `Type.field`, or `holder.field` for the objects in
-    one field or list. `alternatives` are by type the fields of which only one can be set, or OBJECTS; a group of fields
-    that belong together counts as one. `only` are those of the alternatives that the template permits."""
+    one particular field or list. `alternatives` maps a type to the fields of which only one can be set, or to OBJECTS;
+    a group of fields that belong together counts as one. `only` restricts the alternatives that the template uses."""
 
     name: str
     values: Mapping[str, Any]
@@ -59,17 +60,17 @@ def templates(path: Path | None = None) -> list[Template]:
 
 
 def pod_spec(schemas: Mapping[str, Schema], template: Template, name: str) -> PodSpec:
-    """Return the pod spec of a template. `schemas` are `components.schemas` of the API server's document of core/v1,
-    `name` that of the objects that have to exist: a ServiceAccount, a PriorityClass and a RuntimeClass."""
+    """Return the pod spec of a template. `schemas` are `components.schemas` of the API server's OpenAPI document for
+    core/v1. `name` is the name of the objects that must exist: a ServiceAccount, a PriorityClass and a RuntimeClass."""
     spec: PodSpec = _Generator(schemas, template, name).object(ROOT, _Place())
     return spec
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of a generated value. `field` is the innermost field, `list` the innermost list of objects; `item` the
-    index in that list, and `number` the same combined with the indices of the lists around it; `choice` is the number
-    of the alternative that this item has, `alternative` the name of its field."""
+    """The position of a generated value. `field` is the innermost field, and `list` the innermost list of objects;
+    `item` is the index in that list, and `number` combines it with the indices in the enclosing lists; `choice` is the
+    number of the alternative that this item uses, and `alternative` the name of its field."""
 
     field: str = ""
     list: str = ""
@@ -115,7 +116,7 @@ class _Generator:
         return value
 
     def _choice(self, kind: str, place: _Place) -> tuple[Sequence[str], int]:
-        """Return the alternative that an object has, and the number of the choice inside of it."""
+        """Return the alternative that an object uses, and the number of the choice within that alternative."""
         groups = self._alternatives(kind, place)
         counts = [self._count_of(kind, group, place) for group in groups]
         choice = place.choice % sum(counts) if counts else 0
@@ -126,7 +127,7 @@ class _Generator:
         return (), 0
 
     def _fields(self, kind: str, chosen: Sequence[str], place: _Place) -> Iterator[tuple[str, Schema]]:
-        """Yield the fields of a type that can be set beside the `chosen` alternative, and those of the alternative."""
+        """Yield the fields of the `chosen` alternative, and the fields of the type that can be set alongside it."""
         properties = self._types[kind]["properties"]
         alternatives = {field for group in self._groups(kind) for field in group}
         for field, schema in properties.items():
@@ -134,7 +135,7 @@ class _Generator:
                 yield field, schema
 
     def _groups(self, kind: str) -> list[tuple[str, ...]]:
-        """Return the groups of fields of a type of which one group can be set."""
+        """Return the groups of fields of a type, of which only one group can be set."""
         rule = self._template.alternatives.get(kind, ())
         properties = self._types[kind]["properties"]
         if rule == OBJECTS:
@@ -144,7 +145,7 @@ class _Generator:
         return [group for group in served if group]
 
     def _alternatives(self, kind: str, place: _Place) -> list[tuple[str, ...]]:
-        """Return those of the groups that the template permits."""
+        """Return the groups of alternatives that the template permits."""
         only = self._template.only.get(kind)
         return [
             group
@@ -157,7 +158,7 @@ class _Generator:
         return max(self._count(properties[field], place.inside(field)) for field in group)
 
     def _count(self, schema: Schema, place: _Place) -> int:
-        """Return how many alternatives a value has, without those of lists in it."""
+        """Return how many alternatives a value has, not counting alternatives in lists inside it."""
         kind = _reference(schema)
         if not kind or kind in (_QUANTITY, _INT_OR_STRING) or place.depth > _MAX_DEPTH:
             return 1
@@ -211,7 +212,7 @@ class _Generator:
         return f"{place.field.lower()}-{place.number}"
 
     def _filled(self, value: Any, place: _Place) -> Any:
-        """Return a value of the table with its placeholders and BY_ITEM filled in."""
+        """Return a value from the table with its placeholders and BY_ITEM resolved."""
         if isinstance(value, Mapping):
             if BY_ITEM in value:
                 return self._filled(value[BY_ITEM][place.item % len(value[BY_ITEM])], place)
@@ -235,12 +236,14 @@ def _number(place: _Place) -> int:
 
 
 def _keys(kind: str, field: str, place: _Place) -> tuple[str, ...]:
-    """Return the keys of a field in the table: the field or list that holds the object comes before the type."""
+    """Return the keys of a field in the table: the key with the field or list that holds the object takes precedence
+    over the key with the type."""
     return (f"{place.field}.{field}", f"{kind}.{field}")
 
 
 def is_of_pods(name: str) -> bool:
-    """Return whether a type is of core/v1 or of the API machinery: names without their package are unique there."""
+    """Return whether a type belongs to core/v1 or to the API machinery, where names are unique without their
+    package."""
     return ".api.core.v1." in name or ".apimachinery." in name
 
 

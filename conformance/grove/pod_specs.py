@@ -1,5 +1,5 @@
-"""Comparison of the pod specs of Pods and PodCliques with their template: all of it, in order, and with nothing added
-but by Grove and by the API server. Pure."""
+"""Compare the pod specs of Pods and PodCliques with their template: they must contain everything in the template, in
+order, and only additions by Grove and by the API server. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any
 from conformance.grove.fields import Document, items, mapping, text
 
 OF_GROVE = ("hostname", "subdomain", "schedulingGates", "schedulingGroup", "nodeName")
-"""Fields of a pod spec that Grove, its back-end or the scheduler sets."""
+"""Fields of a pod spec that Grove, a scheduler back-end or the scheduler sets."""
 OF_ACCOUNT = ("serviceAccountName", "serviceAccount")
 """The ServiceAccount of a Pod, and the deprecated name of that field."""
 CONTAINERS = ("initContainers", "containers")
 VARIABLES = "GROVE_"
-"""The beginning of the names of Grove's variables."""
+"""The prefix of the names of Grove's environment variables."""
 _TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
 
 
 def served(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a value without the fields that a structural schema does not have: the API server prunes them."""
+    """Return a value without the fields that a structural schema does not contain, because the API server prunes
+    them."""
     if schema.get("x-kubernetes-preserve-unknown-fields") or not schema:
         return value
     if isinstance(value, list):
@@ -34,25 +35,25 @@ def served(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def of_pod(pod_spec: Document, accepted: Document, template: Document) -> dict[str, object]:
-    """Return the fields of a Pod's spec by path, to be compared with those of `accepted`: the spec that the API server
-    makes of the template. Permitted additions are left out: fields that Grove sets, ResourceClaims, tolerations, node
-    selectors and an affinity of a scheduler's back-end, and the means by which Pods wait for other Pods: init
-    containers with their volumes, and a ServiceAccount."""
+    """Return the fields of a Pod's spec by path, for comparison with `accepted`: the spec that the API server makes of
+    the template. Permitted additions are left out: fields that Grove sets; ResourceClaims, tolerations, node selectors
+    and an affinity from a scheduler back-end; and the init containers, volumes and ServiceAccount with which Pods wait
+    for other Pods."""
     fields = by_path(_without_additions(_without_waits(pod_spec, accepted), accepted))
     return fields if "serviceAccountName" in template else {k: v for k, v in fields.items() if k not in OF_ACCOUNT}
 
 
 def of_clique(pod_spec: Document, template: Document, accepted: Document) -> dict[str, object]:
-    """Return the fields of a PodClique's podSpec by path, to be compared with those of its template. What may be added
-    to a Pod may be added here already. Defaults, as `accepted` has them, may be written as well, and values that the
-    API server itself leaves out because they mean nothing, such as an empty list, may be missing."""
+    """Return the fields of a PodClique's podSpec by path, for comparison with its template. Everything that may be
+    added to a Pod may already be added here. Defaults as in `accepted` may also be written, and values that the API
+    server omits because they have no meaning, such as an empty list, may be missing."""
     spec = _without_additions(_without_waits(pod_spec, template), template)
     of_waits = ("schedulerName",) if "serviceAccountName" in template else ("schedulerName", *OF_ACCOUNT)
     return by_path(_without_defaults({k: v for k, v in spec.items() if k not in of_waits}, template, accepted))
 
 
 def by_path(value: object, path: str = "") -> dict[str, object]:
-    """Return the scalars and the lists of scalars in a value by their paths. Empty objects and lists count, too."""
+    """Return the scalars and lists of scalars in a value by their paths, including empty objects and lists."""
     if isinstance(value, Mapping) and value:
         parts = [by_path(item, f"{path}.{key}".lstrip(".")) for key, item in value.items()]
     elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
@@ -63,7 +64,8 @@ def by_path(value: object, path: str = "") -> dict[str, object]:
 
 
 def _without_waits(pod_spec: Document, accepted: Document) -> dict[str, Any]:
-    """Return a Pod's spec without further init containers that end, and without the volumes that only these mount."""
+    """Return a Pod's spec without additional init containers that are not sidecars, and without the volumes that only
+    these containers mount."""
     accepted_names = {text(container, "name") for container in items(accepted, "initContainers")}
     containers = items(pod_spec, "initContainers")
     waits = [c for c in containers if text(c, "name") not in accepted_names and text(c, "restartPolicy") != "Always"]
@@ -110,8 +112,8 @@ def _container(container: Document, claims: set[str]) -> dict[str, Any]:
 
 
 def _without_defaults(value: object, template: object, accepted: object) -> object:
-    """Return a value without fields that the template lacks and that are as in `accepted`, and without empty ones that
-    `accepted` lacks."""
+    """Return a value without fields that are missing in the template and equal the default in `accepted`, and without
+    empty fields that are missing in `accepted`."""
     if isinstance(value, Mapping) and isinstance(template, Mapping):
         defaults = accepted if isinstance(accepted, Mapping) else {}
         return {
@@ -120,7 +122,7 @@ def _without_defaults(value: object, template: object, accepted: object) -> obje
             if (key in template and (item or key in defaults)) or (item and item != defaults.get(key))
         }
     if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
-        # Admission of the API server appends to lists, such as the volume of the token.
+        # The API server's admission appends to lists, for example the token volume.
         defaults_of = accepted if isinstance(accepted, list) and len(accepted) >= len(value) else [None] * len(value)
         return [_without_defaults(*items_) for items_ in zip(value, template, defaults_of, strict=False)]
     return value

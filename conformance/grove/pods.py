@@ -1,4 +1,4 @@
-"""Read what tests need from a pod of a clique."""
+"""Read the properties of a clique's pod that tests need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def gates(pod: Document) -> set[str]:
 
 
 def gated(pod: Document) -> bool:
-    """Return whether the pod has a gate of the operator's own: no document gives its name (GANG-026)."""
+    """Return whether the pod has a gate other than the suite's foreign ones: no document specifies the name of the
+    operator's gate (GANG-026)."""
     return any(not gate.startswith(labels.FOREIGN_PREFIX) for gate in gates(pod))
 
 
@@ -33,24 +34,25 @@ def ended(pod: Document) -> bool:
 
 
 def ready(pod: Document) -> bool:
-    """Return whether the pod is Ready. A pod that has ended is not, whatever its conditions say."""
+    """Return whether the pod is Ready. A pod that has ended is not Ready, even if its conditions say so."""
     return condition_is(pod, "Ready") == "True" and not ended(pod)
 
 
 def owner(pod: Document) -> Document:
-    """Return the owner reference to the pod's clique: its controller, or else an owner of that kind (CORE-045)."""
+    """Return the owner reference to the pod's clique: the controller reference or, without one, an owner reference of
+    kind PodClique (CORE-045)."""
     references = items(pod, "metadata", "ownerReferences")
     cliques = (reference for reference in references if text(reference, "kind") == PODCLIQUES.kind)
     return controller(pod) or next(cliques, {})
 
 
 def clique(pod: Document) -> str:
-    """Return the name of the pod's clique: by its owner, or by its label if it has none (CORE-045)."""
+    """Return the name of the pod's clique: from its owner reference, or from its label if it has none (CORE-045)."""
     return text(owner(pod), "name") or label(pod, labels.CLIQUE)
 
 
 def of_grove(pod: Document) -> bool:
-    """Return whether the labels of the pod are those of a Grove operator's pod."""
+    """Return whether the labels of the pod mark it as a pod of a Grove operator."""
     return (
         bool(label(pod, labels.CLIQUE) or label(pod, labels.GANG)) or label(pod, labels.MANAGED_BY) == labels.OPERATOR
     )

@@ -1,4 +1,4 @@
-"""Amounts of resources: values of quantities, requests of a pod, capacity of a node. Accepts malformed input."""
+"""Resource amounts: values of quantities, requests of a pod, and capacity of a node. Malformed input is accepted."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ def amounts(quantities: Mapping[str, object]) -> Amounts:
 
 
 def allocatable(node: Document) -> Amounts:
-    """Return what a node offers to pods, `status.allocatable`."""
+    """Return the amounts that a node offers to pods, from `status.allocatable`."""
     return amounts(mapping(node, "status", "allocatable"))
 
 
 def requested(pod: Document) -> Amounts:
-    """Return what a pod takes from its node: the sum of its containers or, if that is more, an init container beside
-    the sidecars; pod-level resources take precedence. The overhead and the pod itself (`pods`: 1) are added."""
+    """Return the amounts that a pod takes from its node: the sum of its containers or, if larger, an init container
+    together with the sidecars started before it; pod-level resources take precedence. The overhead and the pod itself
+    (`pods`: 1) are added."""
     main = _sum(_requests(container) for container in items(pod, "spec", "containers"))
     going_on: Amounts = {}
     peak: Amounts = {}

@@ -1,7 +1,7 @@
-"""The fields that a rejection is about, read from the text of a webhook or the causes of a schema violation.
+"""Read the fields that a rejection is about, from the message of a webhook or the causes of a schema violation.
 
-Tests compare the end of a field's path and the kind of error, never a whole path or text (api.md DFT-11): paths of
-webhooks have doubled segments and lack indices.
+Tests compare only the end of a field's path and the kind of error, never a whole path or message, because webhooks'
+paths have doubled segments and lack indices (api.md DFT-11).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _ADMISSION = re.compile(
     r"""admission webhook "|failed calling webhook "|conversion webhook for |policy '[^']*' with binding"""
     r"""|AdmissionPolicy '|admission plugin "(Mutating|Validating)[A-Za-z]*" failed to complete"""
 )
-"""Matches messages of the API server about webhooks, policies and plugins that denied a request or did not answer."""
+"""A pattern for messages of the API server about webhooks, policies and plugins that denied a request or did not
+respond."""
 _QUOTA = re.compile(r"(?:exceeded quota|failed quota|status unknown for quota): (?P<name>[\w.-]+)")
 _LIMITS = re.compile(r"(?:max|min)imum \S+ usage per |max limit to request ratio per ")
 _DEFAULTS = re.compile(r"resources\.requests: Invalid value: .*must be less than or equal to \S+ limit")
@@ -50,7 +51,7 @@ _DENIED = re.compile(
 
 @dataclass(frozen=True)
 class FieldError:
-    """A field error. The path has no indices; `place` is the same as the API server writes it."""
+    """A field error. `path` has no indices; `place` is the path as the API server writes it."""
 
     path: str
     kind: str
@@ -65,7 +66,7 @@ class FieldError:
 
 
 def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Yield the field errors of a Status object. Texts that are not field errors are left out."""
+    """Yield the field errors of a Status object. Other texts are skipped."""
     causes = details.get("causes")
     if isinstance(causes, list) and causes:
         for cause in causes:
@@ -79,8 +80,9 @@ def field_errors(message: str, details: Mapping[str, Any]) -> Iterator[FieldErro
 
 
 def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str]) -> bool:
-    """Return whether the cluster has refused a request for a reason of its own: a quota, limits, the security of pods,
-    or one of its webhooks and policies, `hooks`. `test_objects`: kinds and names of what the test has made for that."""
+    """Return whether the cluster itself has rejected a request: by a quota, limits, Pod Security, or one of its
+    webhooks and policies (`hooks`). `test_objects`: kinds and names of quotas and limits that the test itself has
+    created."""
     if (quota := _QUOTA.search(answer)) is not None:
         return quota["name"] not in test_objects
     if _LIMITS.search(answer) is not None:
@@ -91,10 +93,10 @@ def by_cluster(answer: str, test_objects: Collection[str], hooks: Collection[str
 
 
 def by_default_limits(answer: str) -> bool:
-    """Return whether a pod asks for more than its limit, as it does where a LimitRange adds a small one."""
+    """Return whether a pod requests more than its limit, as happens if a LimitRange adds a small default limit."""
     return _DEFAULTS.search(answer) is not None
 
 
 def by_webhook(answer: str) -> bool:
-    """Return whether an answer of the API server names a webhook or an admission policy as its cause."""
+    """Return whether a response of the API server names a webhook or an admission policy as its cause."""
     return _ADMISSION.search(answer) is not None

@@ -1,4 +1,5 @@
-"""Fields that a pod needs so that the Pod Security Standard "restricted" admits it: many clusters enforce it."""
+"""The fields that a pod needs to be admitted under the Pod Security Standard "restricted", which many clusters
+enforce."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ CONTAINER: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities
 
 
 def restricted(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod spec that the standard admits, unless the spec itself asks for more."""
+    """Return a pod spec that the standard admits, unless the spec itself requests more privileges."""
 
     def context(holder: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
         return {**holder, "securityContext": {**defaults, **(holder.get("securityContext") or {})}}

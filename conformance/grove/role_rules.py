@@ -1,4 +1,4 @@
-"""Compare Roles by the requests that they allow, independent of how their rules are written."""
+"""Compare Roles by the requests that they allow, independent of the form of their rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def allowed(role: Document | None) -> list[str]:
     for rule in items(role, "rules"):
         verbs, resources, groups = (texts(rule, part) for part in ("verbs", "resources", "apiGroups"))
         permissions.update(product(verbs, resources, groups, texts(rule, "resourceNames") or [""]))
-    # A permission for all objects includes those for single ones.
+    # A permission for all objects includes the permissions for single objects.
     needed = {(*scope, name) for *scope, name in permissions if not name or (*scope, "") not in permissions}
     return sorted(_text(*permission) for permission in needed)
 

@@ -1,4 +1,5 @@
-"""Samples: manifests to try a cluster with (`fixtures/samples/`). Each is a file of plain manifests for kubectl."""
+"""Sample manifests for trying out a cluster (`fixtures/samples/`). Each sample is a file of plain manifests for
+kubectl."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from conformance.errors import UsageError
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample. `nodes`: on which all of it can run, as for `--nodes`."""
+    """One sample. `nodes`: nodes on which the whole sample can run, in the format of `--nodes`."""
 
     name: str
     about: str
@@ -41,7 +42,7 @@ def read(path: Path) -> dict[str, Sample]:
 
 
 def named(name: str, place: str) -> Sample:
-    """Return the sample `name`. Raises UsageError if there is none."""
+    """Return the sample `name`. Raises UsageError if it does not exist; `place` is the location in the message."""
     if name not in load():
         raise UsageError(f"unknown sample {name!r}", where=place, hint=documents.suggestion(name, load()))
     return load()[name]

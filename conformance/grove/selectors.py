@@ -1,4 +1,4 @@
-"""Label selectors: as text, as the status of a scale subresource contains them, and as the specs of pods do."""
+"""Evaluate label selectors: as text, as in the status of a scale subresource, and as structures, as in pod specs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AMONG = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^)]*
 
 
 def selects(selector: str, pod: Document) -> bool:
-    """Return whether a selector selects an object. An empty one selects nothing here."""
+    """Return whether a selector in text form selects an object. An empty selector selects nothing here."""
     terms = _TERM.findall(selector)
     return terms != [] and all(_holds(term.strip(), labels(pod)) for term in terms)
 
@@ -31,7 +31,8 @@ def _holds(term: str, tags: Mapping[str, str]) -> bool:
 
 
 def matches(selector: object, tags: Mapping[str, str]) -> bool:
-    """Return whether a `labelSelector` matches labels: an empty one matches all, and a missing one none."""
+    """Return whether a `labelSelector` matches labels: an empty selector matches everything, and a missing one
+    nothing."""
     if not isinstance(selector, Mapping):
         return False
     exact = at(selector, "matchLabels")

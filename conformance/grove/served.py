@@ -1,4 +1,5 @@
-"""The kinds of Grove as their CRDs must serve them (docs/spec/api.md, sections 1 and 2), and CRDs in the same form.
+"""The kinds of Grove as CRDs must serve them (docs/spec/api.md, sections 1 and 2), and functions that read CRDs in the
+same form.
 
 Pure; the data are in fixtures/api/kinds.yaml.
 """
@@ -16,7 +17,7 @@ from conformance.grove.fields import Document, at, items, text, texts
 
 VERSION = "v1alpha1"
 _ALWAYS = ("is", "required", "default")
-"""The properties of each field that are compared; None for those that the file does not give."""
+"""The properties that are compared for every field, even if the file does not list them."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,13 @@ class Field:
     path: str
     says: Mapping[str, object]
     further: Sequence[str] = ()
-    """Values that the enum may have besides the documented ones; one of them may then be the default."""
+    """Values that the enum may have in addition to the documented ones; if it has one of them, that value may be the
+    default."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind: names of its CRD, subresources, printer columns, fields."""
+    """A kind: the names in its CRD, its subresources, printer columns and fields."""
 
     fact: str
     name: str
@@ -71,7 +73,8 @@ def facts(listed: Sequence[Kind]) -> set[str]:
 
 
 def called(crd: Document, kind: Kind) -> dict[str, object]:
-    """Return `Kind.is_called` of a CRD. Undocumented short names are left out: the contract permits them."""
+    """Return the names and subresources of a CRD in the form of `Kind.is_called`. Undocumented short names are left
+    out, because the contract permits them."""
     names, version = at(crd, "spec", "names"), _version(crd)
     subresources = at(version, "subresources")
     scale = at(subresources, "scale")
@@ -88,15 +91,15 @@ def called(crd: Document, kind: Kind) -> dict[str, object]:
 
 
 def columns(crd: Document, kind: Kind) -> list[list[object]]:
-    """Return the printer columns of a CRD (name, path, type, priority) that have a documented name. Other columns may
-    be among them."""
+    """Return the printer columns of a CRD (name, path, type, priority) that have a documented name. A CRD may have
+    other columns between them."""
     documented = {column[0] for column in kind.columns}
     matches = [c for c in items(_version(crd), "additionalPrinterColumns") if text(c, "name") in documented]
     return [[text(c, "name"), text(c, "jsonPath"), text(c, "type"), at(c, "priority") or 0] for c in matches]
 
 
 def observed(crd: Document, field: Field) -> dict[str, object]:
-    """Return the properties of a field in a CRD, in the terms of `Field.says`. The type is None if there is no such
+    """Return the properties of a field in a CRD, in the form of `Field.says`. The type is None if there is no such
     field."""
     parent, schema, name = None, at(_version(crd), "schema", "openAPIV3Schema"), ""
     for step in _steps(field.path):
@@ -116,7 +119,7 @@ def observed(crd: Document, field: Field) -> dict[str, object]:
             properties["default"] = field.says["default"]
         properties["enum"] = [value for value in properties["enum"] if value not in field.further]
     if isinstance(enough := field.says.get("holds"), int):
-        # The documented limit is a defect (DFT-13): a higher limit, or none at all, is as good.
+        # The documented limit is a defect (DFT-13): a higher limit, or none at all, is also correct.
         limit = at(schema, "maxLength")
         properties["holds"] = min(enough, limit) if isinstance(limit, int) else enough
     return {word: properties[word] for word in field.says}
@@ -163,6 +166,6 @@ def _version(crd: Document) -> Mapping[str, Any]:
 
 
 def _steps(path: str) -> Iterator[str]:
-    """`a.b[].c` → a, b, [], c."""
+    """Split a path: `a.b[].c` → a, b, [], c."""
     for step in path.split("."):
         yield from filter(None, (step.removesuffix("[]"), "[]" if step.endswith("[]") else ""))

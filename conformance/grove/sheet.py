@@ -1,7 +1,7 @@
 """`docs/contract.md`: the exact names and values that an implementation writes, generated from the suite's oracle.
 
-Pure. Names, labels, owners and variables are those that the oracle expects of an example set. Conditions are a table
-here, because the oracle computes them only while judging.
+Pure. Names, labels, owners and variables are computed by the oracle for an example set. Conditions are a table in this
+module, because the oracle computes them only while it judges.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ CONDITIONS: Sequence[tuple[str, str, str, str, str]] = (
     ),
     ("PodCliqueSet", "TopologyLevelsUnavailable", "False", "AllClusterTopologyLevelsAvailable", "else"),
 )
-"""Kind, type, status, reason, when (api.md COND-01 to COND-17)."""
+"""Kind, condition type, status, reason, and the circumstances (api.md COND-01 to COND-17)."""
 
 KEYS: Mapping[str, str] = {
     labels.MANAGED_BY: f"`{labels.OPERATOR}` on every object of the operator, pods included",
@@ -187,7 +187,7 @@ def _objects(workload: Document, objects: expected.ExpectedObjects) -> Iterable[
 def _names() -> Iterable[tuple[str, str]]:
     of_set, group, clique = "<set>", "<set>-<i>-<group>", "<clique>"
     i, j, min_available, further = 7, 8, 3, 5
-    words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # Numbers stand for words while names are formed.
+    words = {i: "<i>", j: "<j>", further: "<j - minAvailable>"}  # Numbers stand for words while names are built.
     for description, name in (
         ("Service of a replica of the set", names.service(of_set, i)),
         ("PodGangMap of a replica of the set (line `maps`)", names.gang_map(of_set, i)),

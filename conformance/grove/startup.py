@@ -1,4 +1,4 @@
-"""The start order of the cliques of a set (OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
+"""The startup order of the cliques of a set (OBJ-601 … OBJ-607, OBJ-630 … OBJ-634). Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAITER = "grove-initc"
 
 @dataclass(frozen=True)
 class Seat:
-    """The place of a PodClique in its set: its template, its replica of the set, and its replica of a scaling group."""
+    """The position of a PodClique in its set: its template, its set replica, and its scaling group replica."""
 
     clique: str
     index: int
@@ -30,8 +30,8 @@ class Seat:
 
 
 def seat(set_template: SetTemplate, clique_name: str, tags: Mapping[str, str]) -> Seat | None:
-    """Return the place of a PodClique, from its full name and the labels of it and its pods; None if they do not fit
-    the set."""
+    """Return the position of a PodClique, from its full name and the labels that it and its pods have; None if these do
+    not fit the set."""
     index, group_index = tags.get(labels.SET_INDEX, ""), tags.get(labels.GROUP_INDEX, "")
     if not index.isdecimal():
         return None
@@ -52,8 +52,8 @@ def parents(set_template: SetTemplate, place: Seat) -> dict[str, int] | None:
     """Return the full names of the parents of a clique, in order, each with the number of pods that must be Ready
     first.
 
-    None where the specification leaves it open: in a scaled gang of a set with InOrder, behind a predecessor that is
-    not in the gang (OBJ-605).
+    Return None if the specification leaves the parents open: in a scaled gang of a set with InOrder, if the clique's
+    predecessor is not in the gang but an earlier clique is (OBJ-605).
     """
     if set_template.startup == EXPLICIT:
         before = list(set_template.clique(place.clique).starts_after)
@@ -74,7 +74,7 @@ def parents(set_template: SetTemplate, place: Seat) -> dict[str, int] | None:
 
 
 def _in_gang(set_template: SetTemplate, place: Seat, name: str) -> list[str]:
-    """Return the cliques of a template in the same gang as `place` (OBJ-603, OBJ-606)."""
+    """Return the full names of a template's cliques that `place` can wait for (OBJ-603, OBJ-606)."""
     group = next((group for group in set_template.groups if name in group.cliques), None)
     if group is None:
         return [] if place.scaled else [names.clique(set_template.name, place.index, name)]
@@ -94,7 +94,7 @@ MOUNTS = {
     "/var/grove/pod-info": ("pod-info-vol", True),
     "/var/run/secrets/kubernetes.io/serviceaccount": ("sa-token-secret-vol", True),
 }
-"""Path → name of the volume, and whether it is read-only (OBJ-632)."""
+"""Mount path → name of the volume, and whether the mount is read-only (OBJ-632)."""
 
 
 def mounts(container: Document) -> dict[str, tuple[str, bool]]:

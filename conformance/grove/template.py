@@ -1,4 +1,4 @@
-"""The content of a PodCliqueSet with the defaults of admission (docs/spec/admission.md, section 5)."""
+"""The content of a PodCliqueSet with admission's defaults (docs/spec/admission.md, section 5)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class CliqueTemplate:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     starts_after: tuple[str, ...]
-    """Names of templates. They matter only with the start-up type Explicit (OBJ-602)."""
+    """Names of clique templates; used only with the startup type Explicit (OBJ-602)."""
     entry: Document
-    """The entry as written, for checks of other fields."""
+    """The original entry, for checks of other fields."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class GroupTemplate:
     cliques: tuple[str, ...]
     replicas: int
     min_available: int
-    """minAvailable: replicas with a lower index belong to the base gang, each other one has a scaled gang (OBJ-401)."""
+    """minAvailable: replicas with a lower index belong to the base gang, and every other replica has its own scaled
+    gang (OBJ-401)."""
     entry: Document
 
 
@@ -51,7 +52,7 @@ class SetTemplate:
     startup: str
     """cliqueStartupType."""
     document: Document
-    """The whole set as written."""
+    """The original set."""
 
     def clique(self, name: str) -> CliqueTemplate:
         """Return a clique template by name. Raises KeyError."""
@@ -62,13 +63,13 @@ class SetTemplate:
 
     @property
     def standalone(self) -> tuple[CliqueTemplate, ...]:
-        """Return the cliques that are in no scaling group, in their order."""
+        """Return the cliques that are not in a scaling group, in their order."""
         members = {member for group in self.groups for member in group.cliques}
         return tuple(clique for clique in self.cliques if clique.name not in members)
 
 
 def read(workload: Document) -> SetTemplate:
-    """Read a valid PodCliqueSet, as it is sent or as it is stored."""
+    """Read a valid PodCliqueSet, either as submitted or as stored."""
     template = at(workload, "spec", "template")
     publish = truth(template, "headlessServiceConfig", "publishNotReadyAddresses")
     return SetTemplate(

@@ -1,7 +1,7 @@
 """The hashes of pod templates as Grove operators store them, computed by the suite itself (spec HASH-010 to HASH-110).
 
-An operator may write any of these; tests use them to play objects of an earlier operator. Plain and slow: the code
-follows the rules of the specification one by one.
+An operator may write any of these hashes; tests use them to imitate objects of an earlier operator. The code is plain
+and slow: it follows the rules of the specification one by one.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _INNER_KEYS: Mapping[str, Callable[[Document], Any]] = {
 
 
 class NotReadable(Exception):
-    """A template contains something whose hashed text the suite does not know."""
+    """A template contains a value whose hashed text the suite cannot compute."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One scheme of hashing: which version of the Kubernetes libraries, and the stored or the canonical form."""
+    """A hashing scheme: the version of the Kubernetes libraries, and whether the template is hashed in its canonical
+    form or as stored."""
 
     library: str
     canonical: bool
@@ -53,7 +54,7 @@ CANONICAL = tuple(Way(library, True) for library in LIBRARIES)
 
 
 def of_clique(template: Document, priority: str, way: Way) -> str:
-    """Return the pod template hash of a clique template of a set with this priority class (HASH-010, HASH-012)."""
+    """Return the pod template hash of a clique template in a set with this priority class (HASH-010, HASH-012)."""
     return _spelt(_text(template, priority, way))
 
 
@@ -148,8 +149,8 @@ _UNITS = {"": 0, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "Ki": 10, "Mi": 20, "
 
 
 def _quantity(value: object) -> str:
-    """Return the hashed text of a quantity: HASH-060 to HASH-066, for whole numbers with a common suffix that are not
-    too big."""
+    """Return the hashed text of a quantity (HASH-060 to HASH-066). Only whole numbers that are not too large and have a
+    common suffix are supported; raises NotReadable for other quantities."""
     text = "" if value is None else str(value)
     digits = text.rstrip("mkKMGTi")
     suffix = text[len(digits) :]

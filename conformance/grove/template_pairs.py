@@ -1,4 +1,4 @@
-"""Pairs of clique templates that differ in one thing, from data (`fixtures/hashes/templates.yaml`) and generated."""
+"""Pairs of clique templates that differ in one respect, from `fixtures/hashes/templates.yaml` or randomly generated."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TemplatePair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs by what the change means. `keyed`: lists without an order, no pod may change; `ordered` and `changed`: the
-    pods must be replaced; `open`: either is right; `outside_pod_spec`: changes outside the pod spec. `notations`: an
-    amount as the API machinery writes it, and in another notation; `foreign_notations`: in a notation that it does not
-    rewrite."""
+    """Pairs by the meaning of the change. `keyed`: reordered lists whose order has no meaning, so no pod may be
+    replaced; `ordered` and `changed`: the pods must be replaced; `open`: both are correct; `outside_pod_spec`: changes
+    outside the pod spec. `notations`: an amount as the API machinery writes it, and in another notation;
+    `foreign_notations`: the same, with a notation that the API machinery does not rewrite."""
 
     base: Spec
     keyed: list[TemplatePair]
@@ -78,8 +78,8 @@ def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterato
 
 
 def notations_by_chance(chance: random.Random, base: Spec, name: str) -> TemplatePair:
-    """Return a clique that asks for a random amount of CPU, as Kubernetes' library writes it and as a decimal number
-    (HASH-069)."""
+    """Return a pair of templates that request the same random amount of CPU, once as Kubernetes' library writes it and
+    once as a decimal number (HASH-069)."""
     hundredths = chance.randint(1, 250)
     written = str(hundredths // 100) if hundredths % 100 == 0 else f"{hundredths * 10}m"
     sides = (template(name, _requesting(base, "cpu", quantity)) for quantity in (written, f"{hundredths / 100:.2f}"))
@@ -87,7 +87,7 @@ def notations_by_chance(chance: random.Random, base: Spec, name: str) -> Templat
 
 
 def _requesting(base: Spec, resource: str, amount: object) -> Spec:
-    """Return a pod spec with the amount in all kinds of fields that hold quantities."""
+    """Return a pod spec with the amount in every kind of field that holds a quantity."""
     (container,) = base["containers"]
     limit = {"emptyDir": {"sizeLimit": amount}} if resource == "memory" else {"emptyDir": {}}
     amounts = {"requests": {resource: amount}, "limits": {resource: amount}}
@@ -95,7 +95,7 @@ def _requesting(base: Spec, resource: str, amount: object) -> Spec:
 
 
 def template(name: str, pod_spec: Spec) -> Spec:
-    """Return a clique with one pod, which restricted namespaces admit."""
+    """Return a clique template with one pod that restricted namespaces admit."""
     return {
         "name": name,
         "labels": {"example.com/clique": name},
@@ -104,7 +104,7 @@ def template(name: str, pod_spec: Spec) -> Spec:
 
 
 def _place(clique: Spec, path: str) -> tuple[Any, Any]:
-    """Return the object or list that contains the value at a path, and its key or index there."""
+    """Return the object or list that contains the value at a path, and the value's key or index in it."""
     steps = path.strip("/").split("/")
     holder: Any = clique if steps[0] == "template" else clique["spec"]["podSpec"]
     *way, last = steps[1:] if steps[0] == "template" else steps
@@ -114,7 +114,7 @@ def _place(clique: Spec, path: str) -> tuple[Any, Any]:
 
 
 def reordered(chance: random.Random, pod_spec: Spec) -> Spec:
-    """Return the pod spec with all unordered lists of two or more items in another order."""
+    """Return the pod spec with all lists whose order has no meaning reordered, if they have two or more items."""
     result = copy.deepcopy(pod_spec)
     _shuffle(chance, result, KEYED)
     for kind in ("containers", "initContainers", "ephemeralContainers"):
@@ -133,7 +133,7 @@ def _shuffle(chance: random.Random, holder: Spec, names: tuple[str, ...]) -> Non
 
 
 def by_chance(chance: random.Random) -> Spec:
-    """Return a random valid pod spec with lists of all kinds. Its pods can run."""
+    """Return a random valid pod spec with lists of all kinds, whose pods can run."""
     volumes = [{"name": name, "emptyDir": {}} for name in _names(chance, 2, 4)]
 
     def container(name: str) -> Spec:
@@ -161,7 +161,7 @@ def by_chance(chance: random.Random) -> Spec:
 
 
 def changed(chance: random.Random, pod_spec: Spec) -> Spec:
-    """Return the pod spec with one meaningful change and its lists in another order."""
+    """Return the pod spec with one meaningful change and its lists reordered."""
     result = reordered(chance, pod_spec)
     container = chance.choice([*result["containers"], *result.get("initContainers", ())])
     match chance.randrange(6):

@@ -11,7 +11,8 @@ COUNTERS = (
 
 
 def progress(document: Document | None) -> Document:
-    """Return `status.updateProgress`, or the field of earlier versions; an empty mapping if there is none."""
+    """Return `status.updateProgress`, or the corresponding field of earlier versions; an empty mapping if there is
+    none."""
     for field in ("updateProgress", "rollingUpdateProgress"):
         value = at(document, "status", field)
         if isinstance(value, dict):
@@ -20,19 +21,20 @@ def progress(document: Document | None) -> Document:
 
 
 def started(document: Document | None) -> str:
-    """Return when the update began; empty if there is none."""
+    """Return the start time of the update; empty if there is none."""
     return text(progress(document), "updateStartedAt")
 
 
 def ended(document: Document | None, generation: str = "") -> bool:
-    """Return whether an update has begun and ended; with `generation`, the one to that generation of the set."""
+    """Return whether an update has started and ended; with `generation`, whether the update to that generation of the
+    set has."""
     if generation and text(progress(document), "podCliqueSetGenerationHash") != generation:
         return False
     return started(document) != "" and text(progress(document), "updateEndedAt") != ""
 
 
 def running(document: Document | None) -> bool:
-    """Return whether an update has begun and not ended."""
+    """Return whether an update has started and not ended."""
     return started(document) != "" and not ended(document)
 
 
@@ -44,7 +46,7 @@ def turns(document: Document | None) -> list[int | None]:
 
 
 def counts(document: Document | None) -> dict[str, int]:
-    """Return all counters of a set's progress. JSON leaves out zeros."""
+    """Return all counters of a set's progress. Zeros are omitted in JSON, so missing counters are 0."""
     return {field: count(progress(document), field) for pair in COUNTERS for field in pair}
 
 
@@ -70,8 +72,8 @@ def selection(part: Document | None) -> str | int | None:
 
 
 def named(part: Document | None) -> set[str | int]:
-    """Return the pods of a clique, or the replicas of a scaling group, that its progress names as selected, now or
-    before."""
+    """Return the pods of a clique, or the replicas of a scaling group, that its progress lists as selected for
+    replacement, currently or earlier."""
     selections: list[object] = []
     for field in ("readyPodsSelectedToUpdate", "readyReplicaIndicesSelectedToUpdate"):
         completed = at(progress(part), field, "completed")
@@ -80,8 +82,8 @@ def named(part: Document | None) -> set[str | int]:
 
 
 def targets(part: Document | None) -> dict[str, str]:
-    """Return the hashes that the update of a clique or scaling group leads to, by the status field that reports them
-    when they are reached."""
+    """Return the target hashes of the update of a clique or scaling group, by the status field that reports the hash
+    once it is reached."""
     fields = {
         "podCliqueSetGenerationHash": "currentPodCliqueSetGenerationHash",
         "podTemplateHash": "currentPodTemplateHash",

@@ -1,4 +1,4 @@
-"""The environment variables of a container as its process sees them, by the rules of the kubelet. Pure."""
+"""The environment variables of a container as its process sees them, according to the kubelet's rules. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
 
 
 def environment(container: Document, pod: Document) -> dict[str, str]:
-    """Return the variables of a container of a pod by name, in their order, with their values: literals with references
-    to earlier variables expanded, and fields of the pod read. Of two variables with one name the last value counts."""
+    """Return the variables of a pod's container, in order, with their values: references to earlier variables in
+    literals are expanded, and fields of the pod are resolved. If two variables have the same name, the last value
+    counts."""
     values: dict[str, str] = {}
     for variable in items(container, "env"):
         path = text(variable, "valueFrom", "fieldRef", "fieldPath")

@@ -1,7 +1,7 @@
-"""PodCliqueSets by name: fixtures/workloads/<name>.yaml, with named parameters.
+"""Load PodCliqueSets by name from fixtures/workloads/<name>.yaml, with named parameters.
 
-A file has `parameters` (type, default, description) and a `manifest` in which `${name}` stands for a parameter. If it
-is the whole value, the type is kept; inside a longer text, the value is inserted.
+A file has `parameters` (type, default, description) and a `manifest` in which `${name}` stands for a parameter. If
+`${name}` is the whole value, the parameter's type is kept; inside a longer text, its value is inserted as text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from conformance.grove.restricted import restricted
 
 SCHEMA = "workload.schema.json"
 TYPES: Mapping[str, type] = {"integer": int, "text": str, "quantity": int}
-"""The types of values. A quantity is an amount of a resource, written as text as Kubernetes itself writes it."""
+"""The types of parameter values. A quantity is an amount of a resource; it is inserted as text, as Kubernetes itself
+writes it."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
@@ -36,8 +37,8 @@ def names(place: Path | None = None) -> list[str]:
 
 
 def load(name: str, values: Mapping[str, object] | None = None, place: Path | None = None) -> dict[str, Any]:
-    """Return the PodCliqueSet of a workload, without a namespace, with pods that restricted namespaces admit. Raises
-    UsageError for an unknown workload or parameter, or a value of the wrong type."""
+    """Return the PodCliqueSet of a workload, without a namespace, and with pods that restricted namespaces admit.
+    Raises UsageError for an unknown workload or parameter, or a value of the wrong type."""
     place = place or folder()
     if name not in names(place):
         raise UsageError(f"unknown workload {name!r}", hint=documents.suggestion(name, names(place)))
@@ -55,7 +56,7 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
 
 
 def parameters(name: str, place: Path | None = None) -> Mapping[str, Mapping[str, Any]]:
-    """Return the parameters of a workload: name → type, default, about."""
+    """Return the parameters of a workload: name → its type, default and description."""
     document = documents.read((place or folder()) / f"{name}.yaml", folder() / SCHEMA)
     declared: Mapping[str, Mapping[str, Any]] = document.value["parameters"]
     return declared
@@ -73,7 +74,7 @@ def validate(place: Path | None = None) -> list[str]:
 
 
 def check(path: Path) -> None:
-    """Read a workload file and check what its schema cannot: types of defaults, existing placeholders, unused
+    """Read a workload file and check what its schema cannot express: types of defaults, unknown placeholders, unused
     parameters, and cliques of groups. Raises UsageError."""
     document = documents.read(path, folder() / SCHEMA)
     parameters = document.value["parameters"]

@@ -1,4 +1,4 @@
-"""Defaulting of a set (docs/spec/admission.md, section 5)."""
+"""The defaulting of a set (docs/spec/admission.md, section 5)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from conformance.grove.admission.violation import Document
 
 COHERENT = "Coherent"
 BY_CODE = ("roleName", "minReplicas", "maxReplicas", "restartPolicy", "terminationGracePeriodSeconds")
-"""Fields whose defaults only upstream's code has."""
+"""Fields whose defaults no document names; only upstream's code sets them."""
 
 
 def without_coherent(pcs: Document, stored: Document) -> dict[str, Any]:
-    """Return the spec of an accepted set without the defaults of an implementation of coherent updates: the strategy
-    Coherent where none was given (COH-060), and maxUnavailable (COH-062)."""
+    """Return the spec of an accepted set without the defaults that implementations of coherent updates add: the
+    strategy Coherent if no strategy was given (COH-060), and maxUnavailable (COH-062)."""
     spec: dict[str, Any] = copy.deepcopy(dict(stored))
     given = pcs["spec"].get("updateStrategy")
     if _strategy(spec) == COHERENT and not (isinstance(given, dict) and given.get("type")):
@@ -39,7 +39,7 @@ def _strategy(spec: Mapping[str, Any]) -> object:
 
 
 def defaulted(pcs: Document) -> dict[str, Any]:
-    """Return a copy with the defaults filled in. The set must be well-formed."""
+    """Return a copy of a set with all defaults filled in. The set must be well-formed."""
     whole = copy.deepcopy(dict(pcs))
     spec: MutableMapping[str, Any] = whole["spec"]
     _fill(spec, "replicas", 0)  # DEF-01
@@ -68,8 +68,8 @@ def defaulted(pcs: Document) -> dict[str, Any]:
 
 
 def differences(expected: Any, observed: Any, at: str = "") -> dict[str, Any]:
-    """Return the fields that are expected and are missing or differ: path → observed value. Additional fields are no
-    difference: the suite does not judge other defaults."""
+    """Return the expected fields that are missing or differ: path → observed value. Additional fields do not count,
+    because the suite does not judge other defaults."""
     if isinstance(expected, Mapping) and isinstance(observed, Mapping):
         differing: dict[str, Any] = {}
         for key, value in expected.items():
@@ -86,7 +86,7 @@ def differences(expected: Any, observed: Any, at: str = "") -> dict[str, Any]:
 
 
 def documented(pcs: Document) -> dict[str, Any]:
-    """Return a copy with the defaults that documents name. The set must be well-formed."""
+    """Return a copy of a set with only the defaults that documents name. The set must be well-formed."""
     whole = defaulted(pcs)
     if pcs["spec"]["template"].get("headlessServiceConfig") is None:
         del whole["spec"]["template"]["headlessServiceConfig"]

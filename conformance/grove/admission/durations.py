@@ -1,4 +1,4 @@
-"""Go's notation of durations (DEF-08, VAL-45)."""
+"""Go's notation for durations (DEF-08, VAL-45)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def seconds(text: str) -> Fraction | None:
 
 
 def equal(one: object, other: object) -> bool:
-    """Return whether two texts are the same duration, however they are written."""
+    """Return whether two texts denote the same duration, even in different notations."""
     duration = seconds(one) if isinstance(one, str) else None
     return duration is not None and isinstance(other, str) and duration == seconds(other)
 
 
 def normal(text: str) -> str | None:
-    """Return a duration of whole seconds as Go writes it; None for others."""
+    """Return a duration of whole seconds in the form in which Go writes it; None for any other duration."""
     value = seconds(text)
     if value is None or value.denominator != 1:
         return None

@@ -1,4 +1,4 @@
-"""Sets generated from random numbers: valid ones, and mutations that may break rules."""
+"""Randomly generated sets: valid sets, and mutations that may break rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIZES = (-1, 0, 1, 2, 3, 9)
 
 
 def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set:
-    """Return a set that every rule permits."""
+    """Return a random set that breaks no rule."""
     clique_names = random.sample(_NAMES, random.randint(1, 4))
     template: Set = {"cliques": [_clique(random, clique) for clique in clique_names]}
     if random.random() < 0.6:
@@ -49,7 +49,7 @@ def valid(random: Random, facts: AdmissionFacts, name: str = "generated") -> Set
 
 
 def mutated(random: Random, pcs: Set) -> Set:
-    """Return a copy with one change, which most often breaks a rule."""
+    """Return a copy with one or two changes, which usually break a rule."""
     changed: Set = copy.deepcopy(pcs)
     for change in random.sample(MUTATIONS, random.choice([1, 1, 1, 2])):
         if cliques(changed):
@@ -111,7 +111,7 @@ def _share(random: Random, template: Set) -> None:
 
 
 def _constrain(random: Random, template: Set, facts: AdmissionFacts) -> None:
-    """Constrain the set, and parts of it to equal or narrower domains."""
+    """Add a topology constraint to the set, and equal or narrower constraints to some of its parts."""
     name, levels = random.choice(sorted(facts.bindings.items()))
     at = random.randrange(len(levels))
     template["topologyConstraint"] = {"topologyName": name, "pack": {"required": levels[at]}}

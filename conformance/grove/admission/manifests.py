@@ -1,7 +1,8 @@
-"""Manifests with the verdict that admission must give: fixtures/admission/*.yaml.
+"""Read manifests with the verdict that admission must give, from fixtures/admission/*.yaml.
 
-A manifest is complete (`manifest`), or one of `bases` with some fields set and dropped. `${binding}` and `${other}`
-stand for the ClusterTopologyBindings of the test (levels zone, rack, host), `${scheduler}` for an enabled scheduler.
+A manifest is either complete (`manifest`), or one of `bases` with some fields set or dropped. `${binding}` and
+`${other}` stand for the ClusterTopologyBindings of the test (levels zone, rack, host), and `${scheduler}` for an
+enabled scheduler.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
 
 @dataclass(frozen=True)
 class Error:
-    """The expected error of a refusal: a part of the field's path, and the kind of error (any if empty)."""
+    """An expected error of a rejection: part of the field's path, and the kind of error (empty for any kind)."""
 
     at: str
     kind: str = ""
@@ -41,18 +42,19 @@ class Manifest:
     rules: tuple[str, ...]
     object: Mapping[str, Any]
     stored: Mapping[str, Any] | None
-    """The stored object that `object` replaces; None for a create."""
+    """The stored object that `object` replaces; None if `object` is created."""
     verdict: str
     """`accepted`, `refused`, or `either`."""
     errors: tuple[Error, ...]
-    """Expected errors. The refusal itself does not depend on them, see `conformance.tests.admission.judging`."""
+    """Expected errors. Whether the manifest counts as rejected does not depend on them, see
+    `conformance.tests.admission.judging`."""
     defaults: Mapping[str, Any]
-    """Fields by path that the accepted object must have. Durations are compared by what they mean."""
+    """Fields by path that the accepted object must have. Durations are compared by value, not by notation."""
     written: Mapping[str, str]
-    """Durations by path, in the notation that the accepted object must have."""
+    """Path → duration, in the exact notation that the accepted object must have."""
     absent: tuple[str, ...]
     warnings: tuple[str, ...]
-    """For each expected warning, a part of its text."""
+    """A part of the text of each expected warning."""
     silent: tuple[str, ...]
     """Texts that no warning may contain."""
     needs: frozenset[str]
@@ -73,13 +75,13 @@ def folder() -> Path:
 
 @functools.cache
 def load(place: Path | None = None) -> tuple[Manifest, ...]:
-    """Return all manifests in the order of files and lines. Raises UsageError."""
+    """Return all manifests, ordered by file name and line. Raises UsageError."""
     return tuple(manifest for path in sorted((place or folder()).glob("*.yaml")) for manifest in read(path))
 
 
 def read(path: Path) -> list[Manifest]:
-    """Return the manifests of a file. Raises UsageError for anything that the schema or the bases of the file do not
-    allow."""
+    """Return the manifests of a file. Raises UsageError if an entry violates the schema or does not fit the file's
+    bases."""
     document = documents.read(path, folder() / SCHEMA)
     manifests = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
     for i, manifest in enumerate(manifests):
@@ -90,7 +92,7 @@ def read(path: Path) -> list[Manifest]:
 
 
 def filled(value: Any, words: Mapping[str, str]) -> Any:
-    """Return a value with its `${…}` replaced."""
+    """Return a value in which each `${word}` is replaced."""
     if isinstance(value, Mapping):
         return {key: filled(item, words) for key, item in value.items()}
     if isinstance(value, list):

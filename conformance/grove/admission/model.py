@@ -1,8 +1,8 @@
-"""The rules that a set breaks (docs/spec/admission.md, sections 6, 7 and 11). A row that describes a defect counts as
-the rule that upstream should enforce.
+"""Find the rules that a set breaks (docs/spec/admission.md, sections 6, 7 and 11). A row that describes a defect counts
+as the rule that upstream should enforce.
 
-A set must be well-formed: what the schema alone decides (types, unknown enum values) is not modelled. Dots in names are
-left open (DFT-14); generated sets have none.
+A set must be well-formed: errors that the schema alone detects (types, unknown enum values) are not modelled. The
+specification leaves dots in names open (DFT-14); generated sets have none.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def create(pcs: Document, facts: AdmissionFacts) -> list[Violation]:
 
 
 def left_open(pcs: Document) -> list[str]:
-    """Return why a set may be refused although it breaks no rule: documents refuse what upstream's code accepts, or say
-    nothing of it."""
+    """Return the reasons why a set may be rejected although it breaks no rule: upstream's code accepts it, but
+    documents reject it or do not mention it."""
     listed = [clique["spec"] for clique in cliques(pcs)]
     reasons = []
     if not all(spec.get("replicas") for spec in listed):
@@ -55,7 +55,7 @@ def left_open(pcs: Document) -> list[str]:
 
 
 def always(whole: Document, facts: AdmissionFacts) -> Iterator[Violation]:
-    """Yield the violations of a defaulted set that are judged on create and on every update."""
+    """Yield the violations of a defaulted set by the rules that apply on create and on every update."""
     if whole["spec"]["replicas"] < 0:
         yield Violation("SCH-20", "spec.replicas")
     if not cliques(whole):
@@ -174,7 +174,7 @@ def _startup(whole: Document) -> Iterator[Violation]:
             yield Violation("VAL-20", "startsAfter")
         if not set(listed) <= parents.keys():
             yield Violation("VAL-21", "startsAfter")
-    # Remove, repeatedly, all cliques that wait for none of the others: what is left waits in a circle or behind one.
+    # Repeatedly remove all cliques that do not wait for a remaining clique: the rest form a cycle or wait for one.
     waiting = {name: (of & parents.keys()) - {name} for name, of in parents.items()}
     while free := [name for name, of in waiting.items() if not of]:
         for name in free:

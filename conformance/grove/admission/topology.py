@@ -1,4 +1,4 @@
-"""Topology constraints of a defaulted set (docs/spec/admission.md, section 9)."""
+"""The rules about topology constraints of a defaulted set (docs/spec/admission.md, section 9)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LEAF = "topologyConstraint"
 
 
 def create(whole: Document, facts: AdmissionFacts) -> list[Violation]:
-    """Return the violations of a new set. The rules are in steps: the first step that finds any ends the check
-    (VTC-01)."""
+    """Return the violations of a new set. The rules are checked in steps, and the first step that finds violations ends
+    the check (VTC-01)."""
     scopes = _scopes(whole)
     if not scopes:
         return []
@@ -24,7 +24,7 @@ def create(whole: Document, facts: AdmissionFacts) -> list[Violation]:
 
 
 def update(whole: Document, stored: Document) -> Iterator[Violation]:
-    """Yield changed constraints (VTC-20 to VTC-25). Sets with `packDomain` are not modelled."""
+    """Yield a violation for each changed constraint (VTC-20 to VTC-25). Sets with `packDomain` are not modelled."""
     before = _scopes(stored)
     now = _scopes(whole)
     stored_scopes = {"", *(f"c:{c['name']}" for c in cliques(stored)), *(f"g:{g['name']}" for g in groups(stored))}
@@ -60,7 +60,7 @@ def _asks(constraint: Document | None) -> _Request:
 
 
 def shape(whole: Document) -> Iterator[Violation]:
-    """Yield violations of the schema of constraints, which is checked before any other rule (ADM-04)."""
+    """Yield violations of the schema of constraints, which is checked before all other rules (ADM-04)."""
     for constraint in _scopes(whole).values():
         if constraint.get("pack") is None and not constraint.get("packDomain"):
             yield Violation("SCH-07", "pack")
@@ -71,7 +71,7 @@ def shape(whole: Document) -> Iterator[Violation]:
 
 
 def _above(whole: Document, scope: str) -> list[str]:
-    """Return the scopes around one, nearest first."""
+    """Return the scopes that enclose a scope, innermost first."""
     if scope == "":
         return []
     around = [f"g:{g['name']}" for g in groups(whole) if scope.startswith("c:") and scope[2:] in g["cliqueNames"]]

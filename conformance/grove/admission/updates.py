@@ -1,4 +1,4 @@
-"""The changes of a set that break a rule (docs/spec/admission.md, section 8, MNV-04)."""
+"""Find the changes of a set that break a rule (docs/spec/admission.md, section 8, MNV-04)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _same(now: list[Document], before: list[Document], rules: Mapping[str, tuple
 
 
 def _added_to_pods(whole: Document, before: Document) -> Iterator[Violation]:
-    """Yield violations of DFT-06 as it should be."""
+    """Yield violations of the rule that upstream fails to enforce on updates (DFT-06)."""
     had = {clique["name"]: clique["spec"]["podSpec"] for clique in cliques(before)}
     for clique in cliques(whole):
         pod, old = clique["spec"]["podSpec"], had.get(clique["name"], {})
@@ -91,7 +91,7 @@ def _holders(whole: Document) -> Iterator[tuple[str, str | None]]:
 
 
 def _at(value: Any, way: tuple[str, ...]) -> Any:
-    """Return a field. Absent, null and empty are the same."""
+    """Return the value of a field; None if it is absent, null or empty."""
     for step in way:
         value = value.get(step) if value else None
     return value or None

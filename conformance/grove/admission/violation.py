@@ -1,4 +1,4 @@
-"""Violations of rules by a set."""
+"""Violations of admission rules, and the facts on which the rules depend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken rule, and where a refusal must point: the end of the field's path."""
+    """A broken rule, and the end of the field path that a rejection must name."""
 
     rule: str
     leaf: str
@@ -19,15 +19,15 @@ class Violation:
 
 @dataclass(frozen=True)
 class AdmissionFacts:
-    """The facts that the verdict depends on besides the set itself."""
+    """The facts, in addition to the set itself, on which the verdict depends."""
 
     topology: bool = False
     """Whether topology-aware scheduling is enabled."""
     mnnvl: bool = False
     schedulers: Sequence[str] = ()
-    """Names of schedulers that are certainly enabled. The empty name is always valid."""
+    """Names of schedulers that are known to be enabled. The empty name is always valid."""
     bindings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """ClusterTopologyBindings with their domains, broadest first."""
+    """ClusterTopologyBinding → its domains, broadest first."""
 
 
 def cliques(pcs: Document) -> list[Document]:

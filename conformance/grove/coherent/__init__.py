@@ -1,1 +1,1 @@
-"""Coherent updates (GREP-393) as the suite reads and judges them; nothing here knows the reference."""
+"""Coherent updates (GREP-393) as the suite reads and judges them. This code is independent of the reference."""

@@ -1,4 +1,5 @@
-"""Changes of a map by one write, and whether a coherent update may make them (coherent.md, sections 3.3 to 3.5)."""
+"""The change that one write makes to a map, and whether a coherent update may make it (coherent.md, sections 3.3 to
+3.5)."""
 
 from __future__ import annotations
 
@@ -18,27 +19,27 @@ class LayoutChange:
 
     @property
     def opened(self) -> list[Entry]:
-        """New anchors."""
+        """Return the new anchors."""
         return [entry for entry in self._new() if entry.anchor]
 
     @property
     def tails(self) -> list[Entry]:
-        """New gangs that are no anchors."""
+        """Return the new gangs that are not anchors."""
         return [entry for entry in self._new() if not entry.anchor]
 
     @property
     def grown(self) -> dict[str, dict[Key, int]]:
-        """The members of each component that existing gangs have gained, by gang."""
+        """Return the numbers of members that existing gangs have gained, by gang and component."""
         return {key: gained for key, gained in self._differences(1).items() if gained}
 
     @property
     def shrunk(self) -> dict[str, dict[Key, int]]:
-        """The members of each component that gangs have lost, by gang, removed gangs included."""
+        """Return the numbers of members that gangs, including removed ones, have lost, by gang and component."""
         return {key: lost for key, lost in self._differences(-1).items() if lost}
 
     @property
     def batch(self) -> Batch:
-        """The members that the new gangs, and those that have grown, have gained."""
+        """Return the total numbers of members that new and existing gangs have gained, by component."""
         counts: dict[Key, int] = {}
         for entry in self._new():
             for key in entry.components():
@@ -49,7 +50,7 @@ class LayoutChange:
         return Batch(bool(self.opened), counts)
 
     def __bool__(self) -> bool:
-        """Return whether any gang holds something else than before. Hashes and dependencies do not count."""
+        """Return whether the members of any gang have changed. Hashes and dependencies do not count."""
         return bool(self._new() or self.grown or self.shrunk)
 
     def _new(self) -> list[Entry]:
@@ -79,7 +80,7 @@ def _difference(before: Entry, after: Entry | None, key: Key, sign: int) -> int:
 
 
 def changes(layouts: Iterable[Layout]) -> list[LayoutChange]:
-    """The changes between layouts that follow each other; writes that move nothing are left out."""
+    """Return the changes between successive layouts; writes that move no members are left out."""
     result: list[LayoutChange] = []
     last: Layout | None = None
     for layout in layouts:
@@ -100,10 +101,11 @@ def problems(
     single_anchor: bool = False,
 ) -> list[str]:
     """Return the reasons why a coherent update to `generation` may not make a change of a map; empty if it may.
-    `components`: those in scope; `before`: keys of the gangs that existed when the update began, which may lose members
-    even where a revert has brought their generation back; `unavailable`: the number of members of the batch that were
-    unavailable already (they may be replaced beyond maxUnavailable); `settled`: whether the members that a gang has of
-    a component are of the present template, where more is known of the gang than its generation (COH-197)."""
+    `components`: the components in scope; `before`: keys of the gangs that existed at the start of the update, which
+    may lose members even if a revert has made their generation current again; `unavailable`: component → the number of
+    its members in the batch that were already unavailable (they may be replaced beyond maxUnavailable); `settled`:
+    returns whether a gang's members of a component are of the current template, if more is known about the gang than
+    its generation (COH-197); `single_anchor`: whether only one anchor may be opened."""
     in_scope = {component.key: component for component in components}
     old = set(before)
     errors = [*unmoved(change, generation, old), *_replicas_that_join(change)]
@@ -126,8 +128,8 @@ def problems(
 
 
 def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iterator[str]:
-    """Yield the errors of a change whose removed members are not the added ones, or do not move from gangs of other
-    generations to those of this one. `old`: keys of the gangs that existed when the update began."""
+    """Yield errors if the removed members of a change are not the added ones, or if members do not move from gangs of
+    other generations to gangs of this generation. `old`: keys of the gangs that existed at the start of the update."""
     removed: dict[Key, int] = {}
     of = {entry.key: entry for entry in (*change.after, *change.before)}
     for gang, lost in change.shrunk.items():
@@ -146,7 +148,7 @@ def unmoved(change: LayoutChange, generation: str, old: Collection[str]) -> Iter
 
 
 def _replicas_that_join(change: LayoutChange) -> Iterator[str]:
-    """Replicas of scaling groups join no gang that is there already."""
+    """Yield errors for replicas of scaling groups that join an existing gang."""
     for gang, gained in change.grown.items():
         for key in gained:
             if key.kind == "group":
@@ -161,9 +163,10 @@ def _opened(
     *,
     ahead: bool,
 ) -> Iterator[str]:
-    """A new anchor holds the minimum of every component in scope, and nothing else happens in that sub-step. It may
-    hold less where all that it takes over was unavailable (COH-213), or where something was of the present template
-    before the update (`ahead`): components may then differ in how far they are (COH-Q33)."""
+    """Yield the errors of a sub-step that opens an anchor: the anchor must hold the minimum of every component in
+    scope, and nothing else may happen. The anchor may hold less if members that it takes over were unavailable
+    (COH-213), or if some members were of the current template before the update (`ahead`), because components may then
+    have progressed differently (COH-Q33)."""
     if len(change.opened) > 1:
         yield f"{len(change.opened)} anchors are opened at once"
     if change.tails or change.grown:
@@ -178,7 +181,8 @@ def _opened(
 
 
 def _followed(change: LayoutChange, generation: str) -> Iterator[str]:
-    """Tails hold one replica each; pods join the newest anchor of the update."""
+    """Yield the errors of a sub-step without a new anchor: each tail must hold one replica, and pods must join the
+    newest anchor of the update."""
     for entry in change.tails:
         if sum(map(entry.size, entry.components())) != 1 or any(key.kind == "clique" for key in entry.components()):
             yield f"gang {entry.key} is no anchor and holds {entry.content()}, not one replica of one scaling group"
@@ -203,7 +207,8 @@ def _over_budget(
 
 
 def _newest(anchors: Sequence[str]) -> str:
-    """The anchor that was created last: names end in their time (COH-036); else the order in the map decides."""
+    """Return the anchor that was created last, by the time at the end of its name (COH-036) or otherwise by the order
+    in the map."""
     times = [name.rpartition("-")[2] for name in anchors]
     if all(timestamp.isdigit() for timestamp in times):
         return max(anchors, key=lambda name: int(name.rpartition("-")[2]))

@@ -1,4 +1,4 @@
-"""The common model of PodGangMaps in the forms of all published versions of the proposal."""
+"""The common model of PodGangMaps, for all published versions of the proposal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """The gang that an entry of a map asks for. `key` identifies it for as long as it exists. `dependent`: its pods
+    """The gang that an entry of a map requests. `key` identifies the gang for its whole lifetime. `dependent`: its pods
     wait for other gangs."""
 
     key: str
@@ -33,21 +33,21 @@ class Entry:
 
     @property
     def empty(self) -> bool:
-        """Return whether it holds nothing: such an entry asks for no gang."""
+        """Return whether the entry has no members; such an entry requests no gang."""
         return not any(self.cliques.values()) and not any(self.groups.values())
 
     def size(self, key: Key) -> int:
-        """Return how many pods of a clique, or replicas of a scaling group, it holds."""
+        """Return how many pods of a clique, or replicas of a scaling group, the gang holds."""
         return self.cliques.get(key.name, 0) if key.kind == "clique" else len(self.groups.get(key.name, ()))
 
     def components(self) -> set[Key]:
-        """The components that it holds something of."""
+        """Return the components of which the gang holds members."""
         return {Key("clique", name) for name, count in self.cliques.items() if count} | {
             Key("group", name) for name, indices in self.groups.items() if indices
         }
 
     def content(self) -> str:
-        """Return the members of the gang, for people and for comparisons: `{F2, P0, P1}`."""
+        """Return the members of the gang as text, for display and comparison: `{F2, P[0,1]}`."""
         return self._format(lambda replicas: f"[{','.join(map(str, sorted(replicas)))}]")
 
     def sizes(self) -> str:
@@ -62,12 +62,12 @@ class Entry:
 
 
 Layout = tuple[Entry, ...]
-"""The gangs of one replica of a set, those without members left out."""
+"""The gangs of one replica of a set, without gangs that have no members."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A component as the plan of an update needs it."""
+    """A component, with the values that the plan of an update depends on."""
 
     key: Key
     replicas: int
@@ -77,17 +77,17 @@ class Component:
 
 
 def total(layout: Iterable[Entry], key: Key) -> int:
-    """Return how many pods or replicas of a component all gangs hold together."""
+    """Return the total number of pods or replicas of a component in all gangs."""
     return sum(entry.size(key) for entry in layout)
 
 
 def indices(layout: Iterable[Entry], group: str) -> list[int]:
-    """The replica indices of a scaling group that gangs hold, sorted, with repetitions."""
+    """Return the sorted replica indices of a scaling group that gangs hold, including duplicates."""
     return sorted(index for entry in layout for index in entry.groups.get(group, ()))
 
 
 def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[str]:
-    """Return the components whose pods or replicas the gangs do not hold exactly once (COH-059)."""
+    """Return an error for each component whose pods or replicas the gangs do not hold exactly once (COH-059)."""
     errors = []
     for key, size in sorted(sizes.items()):
         if key.kind == "clique" and (placed := total(layout, key)) != size:
@@ -98,5 +98,5 @@ def broken_partition(layout: Sequence[Entry], sizes: Mapping[Key, int]) -> list[
 
 
 def shape(layout: Iterable[Entry]) -> list[str]:
-    """Return the contents of all gangs without their names, sorted, for comparisons."""
+    """Return the sorted contents of all gangs, without their names, for comparison."""
     return sorted(f"{'anchor ' if entry.anchor else ''}{entry.content()}" for entry in layout if not entry.empty)

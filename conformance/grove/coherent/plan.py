@@ -1,7 +1,7 @@
-"""The sub-steps of a coherent update of one replica of a set in which nothing fails (coherent.md, section 3.3).
+"""The planned sub-steps of a coherent update of one set replica if nothing fails (coherent.md, section 3.3).
 
-The proposal says both that a plan is made once from the totals and that each step is planned from what remains; the two
-differ where a division leaves a rest (COH-123). Both are readings of it, and either is accepted.
+The proposal says both that the plan is made once from the totals and that each step is planned from the remaining
+members. The results differ if a division leaves a remainder (COH-123). Both readings are accepted.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from conformance.grove.coherent.model import Component, Key
 
 @dataclass(frozen=True)
 class Batch:
-    """The pods or replicas of each component that one sub-step replaces. `opens`: whether it opens an anchor, which
-    holds all of them; else each replica of a scaling group has a gang of its own, and pods join an anchor."""
+    """The pods or replicas of each component that one sub-step replaces. `opens`: whether the sub-step opens an anchor
+    that holds all of them; otherwise, each replica of a scaling group gets its own gang, and pods join an anchor."""
 
     opens: bool
     counts: Mapping[Key, int]
@@ -27,7 +27,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Steps:
-    """The numbers of a plan: how many steps open an anchor, what each of them replaces, and what is left after them."""
+    """The numbers of a plan: how many steps open an anchor (`count`), how many members each of these steps replaces
+    (`target`), and how many remain after them (`leftover`)."""
 
     count: int
     target: Mapping[Key, int]
@@ -35,8 +36,8 @@ class Steps:
 
 
 def steps(components: Sequence[Component]) -> Steps:
-    """The formulas of COH-120. A component without replicas is left out (COH-229c); one that has fewer than its minimum
-    makes one step of all that there is (COH-229b)."""
+    """Return the numbers of a plan by the formulas of COH-120. A component without replicas is left out (COH-229c); if
+    a component has fewer members than its minimum, there is one step with all its members (COH-229b)."""
     populated = [component for component in components if component.replicas > 0]
     if not populated:
         return Steps(0, {}, {})
@@ -51,7 +52,7 @@ def steps(components: Sequence[Component]) -> Steps:
 
 
 def from_totals(components: Sequence[Component]) -> list[Batch]:
-    """The sub-steps, planned once."""
+    """Return the sub-steps of a plan that is made once from the totals."""
     plan = steps(components)
     batches: list[Batch] = []
     for _ in range(plan.count):
@@ -60,7 +61,7 @@ def from_totals(components: Sequence[Component]) -> list[Batch]:
 
 
 def from_remainder(components: Sequence[Component]) -> list[Batch]:
-    """The sub-steps, where each step is planned from what remains before it."""
+    """Return the sub-steps of a plan in which each step is planned from the members that remain before it."""
     remaining = {component.key: component.replicas for component in components if component.replicas > 0}
     batches: list[Batch] = []
     while any(remaining.values()):
@@ -76,7 +77,7 @@ def from_remainder(components: Sequence[Component]) -> list[Batch]:
 
 
 def readings(components: Sequence[Component], *, single_anchor: bool = False) -> list[list[Batch]]:
-    """The sequences of sub-steps that are accepted. `single_anchor`: only the first step opens an anchor (COH-R01)."""
+    """Return the accepted sequences of sub-steps. `single_anchor`: only the first step opens an anchor (COH-R01)."""
     sequences = [from_totals(components), from_remainder(components)]
     if not any(component.key.kind == "group" for component in components):
         sequences.append(_with_one_anchor(components))
@@ -86,9 +87,9 @@ def readings(components: Sequence[Component], *, single_anchor: bool = False) ->
 
 
 def follows(observed: Sequence[Batch], reading: Sequence[Batch], components: Sequence[Component]) -> bool:
-    """Return whether sub-steps are those of a reading. The members of an anchor are fixed. Replacements between two
-    anchors may be divided into other sub-steps, as long as none of them exceeds a budget: the texts say "at most"
-    (COH-121)."""
+    """Return whether the observed sub-steps follow a reading. The members of an anchor are fixed. Replacements between
+    two anchors may be divided into sub-steps differently, as long as no sub-step exceeds maxUnavailable: the texts say
+    "at most" (COH-121)."""
     budgets = {component.key: max(1, component.unavailable) for component in components}
     tails = [batch for batch in observed if not batch.opens]
     within = all(count <= budgets.get(key, 0) for batch in tails for key, count in batch.counts.items() if count)
@@ -96,8 +97,8 @@ def follows(observed: Sequence[Batch], reading: Sequence[Batch], components: Seq
 
 
 def _stages(batches: Sequence[Batch]) -> list[tuple[dict[Key, int], dict[Key, int]]]:
-    """Return the members of each anchor, and the members that are replaced until the next anchor. Writes that only
-    remove members count with those that put them into new gangs: entries may be patched one by one."""
+    """Return, for each anchor, its members and the members that are replaced before the next anchor. Batches without
+    gained members are skipped, because entries may be patched one by one."""
     stages: list[tuple[dict[Key, int], dict[Key, int]]] = []
     for batch in batches:
         counts = {key: count for key, count in batch.counts.items() if count}
@@ -114,7 +115,8 @@ def _stages(batches: Sequence[Batch]) -> list[tuple[dict[Key, int], dict[Key, in
 
 
 def _with_one_anchor(components: Sequence[Component]) -> list[Batch]:
-    """The sub-steps of standalone cliques alone by the newest text: one anchor, which takes the others in (GM-154)."""
+    """Return the sub-steps for standalone cliques alone according to the newest text: one anchor, which the remaining
+    pods join (GM-154)."""
     populated = [component for component in components if component.replicas > 0]
     return list(_step(populated, {component.key: component.replicas for component in populated}))
 
@@ -136,7 +138,8 @@ def _step(components: Sequence[Component], target: Mapping[Key, int]) -> Iterato
 
 
 def _tails(components: Sequence[Component], remaining: Mapping[Key, int]) -> Iterator[Batch]:
-    """Sub-steps that open no anchor: all components together, each within its budget."""
+    """Yield sub-steps that do not open an anchor: each replaces members of all components, within each component's
+    maxUnavailable."""
     budget = {component.key: max(1, component.unavailable) for component in components}
     unmoved = {key: count for key, count in remaining.items() if count > 0}
     while unmoved:

@@ -1,4 +1,4 @@
-"""Support of an implementation's CRDs for coherent updates, and for the version of the proposal (COH-003)."""
+"""Whether an implementation's CRDs support coherent updates, and which version of the proposal (COH-003)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from conformance.grove.served import VERSION
 MAPS, SETS = "podgangmaps.grove.io", "podcliquesets.grove.io"
 COHERENT = "Coherent"
 FEATURE = "coherent"
-"""The feature of an implementation that serves PodGangMaps and the strategy."""
+"""The feature of an implementation that serves PodGangMaps and the strategy Coherent."""
 FIRST_TEXT = "coherent-first-text"
-"""The feature of one that serves them without maxUnavailable, as the first text of the proposal has it."""
+"""The feature of an implementation that serves both without maxUnavailable, like the first text of the proposal."""
 WORD = "podgangmaps"
-"""A word that is in the manifests of every implementation that serves PodGangMaps."""
+"""A word that occurs in the manifests of every implementation that serves PodGangMaps."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """`maps`: PodGangMaps are served; `key`: the key of their entries; `strategies`, `default`: of
-    `updateStrategy.type`; `budget`: templates have `rollingUpdate.maxUnavailable`."""
+    """The parts of coherent updates that CRDs serve. `maps`: whether PodGangMaps are served; `key`: the key of their
+    entries; `strategies`, `default`: the values and the default of `updateStrategy.type`; `budget`: whether templates
+    have `rollingUpdate.maxUnavailable`."""
 
     maps: bool = False
     key: str = ""
@@ -32,19 +33,19 @@ class Served:
 
     @property
     def features(self) -> frozenset[str]:
-        """The features that follow from it."""
+        """Return the features that follow from the served parts."""
         if not self.maps or COHERENT not in self.strategies:
             return frozenset()
         return frozenset({FEATURE} if self.budget else {FEATURE, FIRST_TEXT})
 
     @property
     def by_epoch(self) -> bool:
-        """Return whether PodGangMaps are those of the line `maps` (GM-30)."""
+        """Return whether PodGangMaps have the form of the line `maps` (GM-30)."""
         return self.maps and self.key == "epoch"
 
     @property
     def findings(self) -> dict[str, str]:
-        """Findings for the report, by the name of the CRD or field."""
+        """Return findings for the report, by name of the CRD or field."""
         if not self.maps and COHERENT not in self.strategies:
             return {}
         return {

@@ -1,8 +1,8 @@
-"""Read PodGangMaps and statuses in any shape: the versions of the proposal disagree (COH-005 … COH-022).
+"""Read PodGangMaps and statuses in every shape that a version of the proposal defines (COH-005 … COH-022).
 
-A map's entries are keyed by the name of their gang, or by an *epoch*. An entry of an epoch with the role Tail or
-ScaleOut stands for a gang for each replica that it lists; its gangs are found by the label of the epoch and by what
-they hold.
+A map's entries are keyed by the name of their gang or by an *epoch*. An entry with an epoch and the role Tail or
+ScaleOut stands for one gang for each replica that it lists; these gangs are identified by their epoch label and their
+members.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from conformance.grove.fields import (
 from conformance.grove.labels import ANCHOR_ROLE, EPOCH, GANG_ROLE
 
 ANCHOR = "scheduling.grove.io/anchor"
-"""`true` on gangs that others depend on, where entries have names instead of epochs (COH-081)."""
+"""The label that is `true` on gangs on which other gangs depend, if entries have names instead of epochs (COH-081)."""
 
 
 def replica(gang_map: Document | None) -> int | None:
-    """The replica of the set that a map is of (COH-054)."""
+    """Return the index of the set replica that a map is about (COH-054)."""
     return number(gang_map, "spec", "podCliqueSetReplicaIndex")
 
 
 def entries(gang_map: Document | None) -> Layout:
-    """The gangs that a map asks for, in its order; entries that hold nothing are left out."""
+    """Return the gangs that a map requests, in its order; entries without members are left out."""
     every = (gang for entry in gang_maps.entry_documents(gang_map) for gang in _gangs(entry))
     return tuple(entry for entry in every if not entry.empty)
 
 
 def by_epoch(gang_map: Document | None) -> bool:
-    """Return whether entries of a map are keyed by epochs: then the labels of a PodGang name its entry, and nothing is
-    known of it before it exists."""
+    """Return whether the entries of a map are keyed by epochs. If so, the labels of a PodGang name its entry, and
+    nothing is known about a PodGang before it exists."""
     return any(text(entry, "epoch") and not text(entry, "name") for entry in items(gang_map, "spec", "entries"))
 
 
 def empty_entries(gang_map: Document | None) -> list[str]:
-    """The keys of entries of a map that hold nothing."""
+    """Return the keys of a map's entries that have no members."""
     listed = items(gang_map, "spec", "entries")
     return [_key(entry) for entry in listed if all(gang.empty for gang in _gangs(entry))]
 
 
 def without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
-    """The entries of a map but for the last one that holds something."""
+    """Return the entries of a map except the last one that has members."""
     listed = items(gang_map, "spec", "entries")
     last = max(
         (place for place, entry in enumerate(listed) if not all(gang.empty for gang in _gangs(entry))), default=-1
@@ -66,7 +66,7 @@ def without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
 
 
 def generations(gang_map: Document | None) -> set[str]:
-    """The generation hashes of a map's entries."""
+    """Return the generation hashes of a map's entries."""
     return {text(entry, "podCliqueSetGenerationHash") for entry in items(gang_map, "spec", "entries")}
 
 
@@ -76,8 +76,8 @@ def is_anchor(gang: Document | None) -> bool:
 
 
 def key_of(gang: Document | None, groups: Mapping[str, str]) -> str:
-    """The key of the entry that a PodGang belongs to. `groups`: clique → the scaling group's template name and the
-    replica index as `group/index`, for all member cliques."""
+    """Return the key of the entry that a PodGang belongs to. `groups`: member clique → its scaling group's template
+    name and replica index, as `group/index`."""
     epoch = label(gang, EPOCH)
     if not epoch:
         return name(gang)
@@ -90,27 +90,27 @@ def key_of(gang: Document | None, groups: Mapping[str, str]) -> str:
 
 
 def gang_done(gang: Document | None) -> bool:
-    """Return whether a PodGang is or was Ready, as far as it says so itself (COH-015, COH-087, COH-088)."""
+    """Return whether a PodGang's status says that it is or was Ready (COH-015, COH-087, COH-088)."""
     if text(gang, "status", "lastReady"):
         return True
     return "True" in (condition_is(gang, "Ready"), condition_is(gang, "Available"))
 
 
 def gang_scheduled(gang: Document | None) -> bool:
-    """Return whether a PodGang is or was scheduled, as far as it says so itself (COH-086)."""
+    """Return whether a PodGang's status says that it is or was scheduled (COH-086)."""
     return text(gang, "status", "lastScheduled") != "" or condition_is(gang, "Scheduled") == "True"
 
 
 def scopes(states: Iterable[Document]) -> list[tuple[str, ...]]:
-    """Return the different scopes that these states of a set list, by names, from the first one on that lists any: the
-    start of an update may be written before its scope."""
+    """Return the different scopes, as names, that these states of a set list. States before the first scope are
+    skipped, because the start of an update may be written before its scope."""
     listed = (tuple(sorted(name for _, name in scope(state))) for state in states)
     return sorted(set(dropwhile(operator.not_, listed)))
 
 
 def scope(pcs: Document | None) -> set[tuple[str, str]]:
-    """The components that a set's update is to roll: kind and template name (COH-010, COH-068). A clique may also be
-    listed by the names of its PodCliques, with those of all replicas."""
+    """Return the components that a set's update must roll: kind and template name (COH-010, COH-068). A clique may also
+    be listed by the names of its PodCliques in all replicas."""
     progress, object_name = updates.progress(pcs), re.compile(rf"^{re.escape(name(pcs))}-\d+-")
     cliques = _first(progress, "updatedStandalonePodCliques", "inScopeStandalonePodCliques")
     groups = _first(progress, "updatedPodCliqueScalingGroups", "inScopePodCliqueScalingGroups")
@@ -118,18 +118,18 @@ def scope(pcs: Document | None) -> set[tuple[str, str]]:
 
 
 def in_flight(pcs: Document | None) -> dict[int, list[str]]:
-    """Return the gangs that a set reports to be under way, by replica: their names or epochs (COH-011)."""
+    """Return the gangs that a set reports as in flight, by replica: their names or epochs (COH-011)."""
     return {index: _in_flight(entry) for entry, index in _turns(pcs)}
 
 
 def stalls(pcs: Document | None) -> dict[int, str]:
-    """Return the reasons that a set reports for stalled updates, by replica (COH-012)."""
+    """Return the reasons for stalled updates that a set reports, by replica (COH-012)."""
     messages = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _turns(pcs)}
     return {index: words for index, words in messages.items() if words}
 
 
 def clique_mapping(clique: Document | None) -> dict[str, int]:
-    """The pods of a standalone clique by gang, from its status (COH-013). The gangs are those of the shape: names."""
+    """Return the numbers of pods of a standalone clique by gang name, from its status (COH-013)."""
     value = at(clique, "status", "podGangMapping")
     if isinstance(value, list):
         listed = items(clique, "status", "podGangMapping")
@@ -138,8 +138,8 @@ def clique_mapping(clique: Document | None) -> dict[str, int]:
 
 
 def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int, ...]]:
-    """The replica indices of a scaling group by key of their entry, from its status (COH-014). `template`: the name
-    that entries have for it."""
+    """Return the replica indices of a scaling group by key of their entry, from its status (COH-014). `template`: the
+    scaling group's name in entries."""
     value = at(group, "status", "podGangMapping")
     if isinstance(value, Mapping):
         return {key: _integers(replica_indices) for key, replica_indices in value.items()}
@@ -162,7 +162,7 @@ def has_mapping(owner: Document | None) -> bool:
 
 
 def _gangs(entry: Document) -> Iterator[Entry]:
-    """The gangs of one entry of a map, as it lists them."""
+    """Yield the gangs of one entry of a map."""
     key, generation = _key(entry), text(entry, "podCliqueSetGenerationHash")
     cliques = {member: count for member, count in _numbers(at(entry, "podCliques")).items() if count}
     groups = {member: group_indices for member, group_indices in _groups(entry).items() if group_indices}
@@ -181,7 +181,8 @@ def _key(entry: Document) -> str:
 
 
 def _anchor(entry: Document, cliques: Mapping[str, int], dependent: bool) -> bool:
-    """By role, by the labels of its gang, else: what depends on nothing, or holds standalone pods (COH-009)."""
+    """Return whether an entry is an anchor: by its role, by the labels of its gang or, without both, if it depends on
+    nothing or holds standalone pods (COH-009)."""
     if role := text(entry, "role"):
         return role == ANCHOR_ROLE
     if marked := mapping(entry, "labels").get(ANCHOR):
@@ -190,7 +191,7 @@ def _anchor(entry: Document, cliques: Mapping[str, int], dependent: bool) -> boo
 
 
 def _depends(entry: Document) -> bool:
-    """Return whether an entry depends on others: a selector, or names or epochs that are none of its own (COH-007)."""
+    """Return whether an entry depends on other entries, by a selector or by names or epochs (COH-007)."""
     value = at(entry, "dependsOn")
     if isinstance(value, list):
         return any(texts(entry, "dependsOn"))

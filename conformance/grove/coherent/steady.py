@@ -1,4 +1,4 @@
-"""Permitted changes of a replica's gangs by scaling while no update runs (coherent.md, section 5)."""
+"""The changes that scaling may make to a replica's gangs while no update is running (coherent.md, section 5)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from conformance.grove.coherent.model import Key, broken_partition, indices
 
 
 def problems(change: LayoutChange, sizes: Mapping[Key, int]) -> list[str]:
-    """Return the reasons why scaling to `sizes` may not make a change; empty if it may. Implementations choose the pods
-    of a standalone clique that are removed, and the order in which gangs lose replicas, as long as those with the
-    highest indices are removed."""
+    """Return the reasons why scaling to `sizes` may not make a change; empty if it may. Implementations may choose
+    which pods of a standalone clique are removed, and the order in which gangs lose replicas, as long as the replicas
+    with the highest indices are removed."""
     return [*_grown(change), *_new(change), *_replicas(change, sizes)]
 
 
 def _grown(change: LayoutChange) -> Iterator[str]:
-    """Only pods of standalone cliques join a gang that exists, the newest one that holds the clique (COH-245)."""
+    """Yield errors unless only pods of standalone cliques join existing gangs, and each joins the newest gang that
+    holds its clique (COH-245)."""
     for gang, gained in change.grown.items():
         for key in gained:
             if key.kind == "group":
@@ -58,7 +59,8 @@ def _holder(change: LayoutChange, group: str, index: int) -> bool:
 
 
 def _newest_with(change: LayoutChange, key: Key) -> str:
-    """The gang with the highest suffix among those that hold pods of a clique; empty where the names say nothing."""
+    """Return the gang with the highest numeric suffix among the gangs that hold pods of a clique; empty if not all
+    names have such a suffix."""
     holding = [entry.key for entry in change.before if entry.size(key)]
     suffixes = {name: name.rpartition("-")[2] for name in holding}
     numbered = {name: int(suffix) for name, suffix in suffixes.items() if suffix.isdigit()}

@@ -1,6 +1,6 @@
-"""The worked traces of the specification as data: fixtures/coherent/traces.yaml.
+"""The worked traces of the specification, from fixtures/coherent/traces.yaml.
 
-A gang is written `M1*@v1: F2 P[0,1]`: its name, `*` for an anchor, its generation, what it holds.
+A gang is written as `M1*@v1: F2 P[0,1]`: its name, `*` for an anchor, its generation, and its members.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _MEMBER = re.compile(r"(?P<name>[A-Za-z]+)(?:(?P<count>\d+)|\[(?P<indices>[\d,]+
 
 @dataclass(frozen=True)
 class Sub:
-    """One write of the map. `begins`: the update that begins with it, as a generation; `unavailable`: members of the
-    batch that were unavailable before."""
+    """One write of the map. `begins`: the generation of the update that starts with it, if any; `unavailable`: the
+    numbers of members of the batch that were already unavailable."""
 
     layout: Layout
     begins: str
@@ -31,7 +31,8 @@ class Sub:
 
 @dataclass(frozen=True)
 class Trace:
-    """One replica of a set: its components, what its updates change, and the layouts that follow each other."""
+    """A trace of one set replica: its components, the components that its updates change, and its successive
+    layouts."""
 
     name: str
     source: tuple[str, ...]
@@ -40,17 +41,17 @@ class Trace:
     changed: tuple[Key, ...]
     writes: tuple[Sub, ...]
     whole: bool
-    """Whether it shows every sub-step of an update in which nothing fails."""
+    """Whether the trace shows every sub-step of an update in which nothing fails."""
 
     @property
     def in_scope(self) -> list[Component]:
-        """The components that the updates of the trace change."""
+        """Return the components that the updates of the trace change."""
         return [component for component in self.components if component.key in self.changed]
 
 
 @dataclass(frozen=True)
 class PlanTrace:
-    """A worked plan: components, and the batches that are printed for them (COH-130 … COH-141)."""
+    """A worked plan: components, and the batches that the specification lists for them (COH-130 … COH-141)."""
 
     id: str
     components: tuple[Component, ...]
@@ -69,7 +70,7 @@ def traces() -> list[Trace]:
 
 
 def plans() -> list[PlanTrace]:
-    """The worked plans. Raises UsageError with file, line and field."""
+    """Return the worked plans. Raises UsageError with file, line and field."""
     document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
     return [
         PlanTrace(entry["id"], _components(entry), tuple(entry["batches"]))
@@ -78,14 +79,14 @@ def plans() -> list[PlanTrace]:
 
 
 def check(path: Path) -> None:
-    """Read a file of traces. Raises UsageError with file, line and field."""
+    """Check a file of traces. Raises UsageError with file, line and field."""
     document = documents.read(path, folder() / "traces.schema.json")
     for entry in document.value["traces"]:
         _trace(entry)
 
 
 def layout(gangs: Sequence[str]) -> Layout:
-    """Read gangs in their notation. Raises UsageError."""
+    """Parse gangs in this notation. Raises UsageError."""
     return tuple(_gang(gang) for gang in gangs)
 
 

@@ -1,7 +1,7 @@
 """The oracle of gang scheduling: which placements the contract permits, found by brute force (spec part E).
 
 The package contains small instances (nodes, running pods, gangs) as data, the rules that judge an outcome, and the
-enumeration of all permitted outcomes. It accesses no cluster and shares no code with any scheduler.
+enumeration of all permitted outcomes. It does not access a cluster, and shares no code with any scheduler.
 
 - `instance`   instances and outcomes
 - `scenarios`  instances as YAML: `fixtures/scheduling/`, and printed counterexamples

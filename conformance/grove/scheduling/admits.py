@@ -1,5 +1,5 @@
-"""Decide whether a node admits a pod of a group, apart from capacity: cordons, taints, node selector, required node
-affinity."""
+"""Decide whether a node admits a pod of a group, not considering capacity: cordons, taints, node selector and required
+node affinity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.grove.scheduling.instance import Group, Node
 
 
 class Refusal(NamedTuple):
-    """The reason why a node does not admit a pod, with the rule of spec E.1."""
+    """The reason why a node does not admit a pod, and the rule of spec E.1."""
 
     rule: str
     text: str
@@ -35,7 +35,8 @@ def refusal(node: Node, group: Group) -> Refusal | None:
 
 
 def unselected(node: Node, group: Group) -> str:
-    """Return why node selector and required node affinity of a group do not select the node; empty if they do."""
+    """Return the reason why the node selector or required node affinity of a group does not select the node; empty if
+    both select it."""
     if wrong := {k: v for k, v in group.demands.get("nodeSelector", {}).items() if node.labels.get(k) != v}:
         return f"the node selector asks for {wrong}"
     terms = group.demands.get("nodeAffinity")

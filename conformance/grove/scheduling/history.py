@@ -1,7 +1,7 @@
-"""Judge a placement at each step, not only at its end: capacity, domains, the base gang first.
+"""Judge a placement at every step, not only at the end: capacity, domains, and base gangs first.
 
-The steps are those that a watch shows, in their order. While a gang is being bound, it may be bound in part (GS-23 is
-about time and is judged elsewhere). At the end of the history the cluster must be at rest.
+The steps are the changes that a watch shows, in their order. A gang may be partly bound while it is being bound (GS-23
+is about time and is judged elsewhere). At the end of the history, the cluster must be at rest.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from conformance.grove.scheduling.rules import Breach, safety, verdict
 
 @dataclass(frozen=True)
 class Bound:
-    """A pod was bound to a node. `gang` and `group` are empty if it belongs to none."""
+    """A pod was bound to a node. `gang` and `group` are empty if the pod does not belong to a gang."""
 
     pod: str
     gang: str
     group: str
     node: str
     moved: str = ""
-    """The running pod of which it is the recreated one."""
+    """The running pod that this pod replaces after an eviction; empty if there is none."""
 
 
 @dataclass(frozen=True)
 class PodGone:
-    """A pod is gone: one that ran before, or one that was bound in this history."""
+    """A pod is gone: either a running pod of the instance, or a pod that was bound in this history."""
 
     pod: str
 
 
 def judged(instance: Instance, steps: Iterable[Bound | PodGone], *, recreated: bool = False) -> list[Breach]:
-    """Return the breaches during the steps (each once), then those of the end. `recreated`: see `SchedulingOutcome`."""
+    """Return the distinct breaches during the steps, then the breaches at the end. `recreated`: see
+    `SchedulingOutcome`."""
     alive: dict[str, Bound] = {}
     evicted: set[str] = set()
     breaches: dict[Breach, None] = {}
@@ -53,7 +54,7 @@ def judged(instance: Instance, steps: Iterable[Bound | PodGone], *, recreated: b
 
 
 def _lost(breach: Breach) -> Breach:
-    """Return the breach of a gang that had its minimum before. It is not placed in part, it was evicted in part."""
+    """Return the breach for a gang that had its minimum before: it was not placed in part, but evicted in part."""
     if breach.rule not in ("GS-20", "GS-21"):
         return breach
     return replace(breach, rule="GS-31", text=f"was placed as a whole, and pods of it were evicted: {breach.text}")

@@ -1,7 +1,7 @@
 """Instances of the scheduling problem and their outcomes (spec E.1).
 
-Pods of a group are interchangeable: an outcome is a count for each group and node, and the running pods that were
-evicted.
+Pods of a group are interchangeable: an outcome is the number of pods of each group on each node, and the set of evicted
+running pods.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Resources = Mapping[str, int]
-"""Resource → whole units. A resource that a node does not name is unlimited there."""
+"""Resource → whole units. A resource that a node does not list is unlimited on it."""
 
 HOST = "host"
-"""The label key of the narrowest domain. Every node has it; the default value is the node's name."""
+"""The label key of the narrowest domain. Every node has this label; its default value is the node's name."""
 
 Spread = Mapping[str, int]
-"""Node → pods of one group on it; never 0."""
+"""Node → number of a group's pods on it; never 0."""
 
 Placed = Mapping[str, Mapping[str, Spread]]
 """Gang → group → node → number of pods bound there."""
@@ -26,7 +26,7 @@ Placed = Mapping[str, Mapping[str, Spread]]
 
 @dataclass(frozen=True)
 class Node:
-    """A node. `capacity` is the limit for all pods on it, including those that run already."""
+    """A node. `capacity` is the limit for all pods on it, including pods that are already running."""
 
     name: str
     capacity: Resources
@@ -39,7 +39,7 @@ class Node:
 @dataclass(frozen=True)
 class Group:
     """A pod group: at least `minimum` and at most `desired` pods, each of which requests `asks`. If pods are gated or
-    missing, the minimum may be out of reach."""
+    missing, the minimum may be unreachable."""
 
     name: str
     minimum: int
@@ -51,9 +51,10 @@ class Group:
     """Demands of the pod spec on nodes (nodeSelector, tolerations, nodeAffinity, claim) and on other pods (hostPorts,
     apart, together, spread), and the part of the spec that requests its resources (requestedBy)."""
     gated: int | None = None
-    """Pods in addition to the desired ones that have a foreign scheduling gate and therefore do not count."""
+    """Number of pods, in addition to the desired ones, that have a foreign scheduling gate and therefore do not
+    count."""
     missing: int | None = None
-    """Pods that the PodGang references and that do not exist."""
+    """Number of pods that the PodGang references but that do not exist."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Gang:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Return the constraints of all three levels, the widest first."""
+        """Return the constraints of all three levels, widest first."""
         of_gang = Scope(tuple(group.name for group in self.groups), self.required, self.preferred)
         of_groups = (Scope((group.name,), group.required, group.preferred) for group in self.groups)
         return tuple(scope for scope in (of_gang, *self.configs, *of_groups) if scope.required or scope.preferred)
@@ -91,7 +92,7 @@ class Gang:
 
 @dataclass(frozen=True)
 class RunningPod:
-    """A pod that is bound when the instance begins. It belongs to a gang and one of its groups, or to none."""
+    """A pod that is already bound at the start of the instance. It belongs to a group of a gang, or to no gang."""
 
     name: str
     node: str
@@ -103,7 +104,7 @@ class RunningPod:
 
     @property
     def holds(self) -> bool:
-        """Return whether the pod takes capacity of its node (GS-S40)."""
+        """Return whether the pod takes up capacity on its node (GS-S40)."""
         return self.state != "finished"
 
     @property
@@ -114,15 +115,15 @@ class RunningPod:
 
 @dataclass(frozen=True)
 class SchedulingOutcome:
-    """The state in which a scheduler came to rest: the pods that it bound, and the running pods that it evicted, by
-    name."""
+    """The state in which a scheduler came to rest: the pods that it bound, and the names of the running pods that it
+    evicted."""
 
     placed: Placed = field(default_factory=dict)
     evicted: frozenset[str] = frozenset()
     recreated: bool = False
-    """Whether evicted pods of gangs were recreated, so that they wait again."""
+    """Whether evicted pods of gangs were recreated, so that they are pending again."""
     moved: frozenset[str] = frozenset()
-    """The evicted pods that were recreated and bound again: the scheduler has moved them to make room."""
+    """The evicted pods that were recreated and bound again, that is, pods that the scheduler has moved to make room."""
 
     @property
     def victims(self) -> frozenset[str]:
@@ -136,10 +137,10 @@ class SchedulingOutcome:
 
 @dataclass(frozen=True)
 class InstanceChange:
-    """A change of an instance that has come to rest."""
+    """A change that is made to an instance after it has come to rest."""
 
     nodes: tuple[Node, ...] = ()
-    """New gangs, or existing gangs in their new form."""
+    """New nodes, or existing nodes in their new form."""
     deleted: tuple[str, ...] = ()
     """Gangs that are deleted together with their pods."""
     gangs: tuple[Gang, ...] = ()
@@ -168,11 +169,11 @@ class Instance:
         return any(group.minimum == 0 for gang in self.gangs for group in gang.groups)
 
     def priority(self, pod: RunningPod) -> int:
-        """Return the priority of a running pod. A pod of a gang has the priority of the gang."""
+        """Return the priority of a running pod, which for a pod of a gang is the priority of the gang."""
         return next((gang.priority for gang in self.gangs if gang.name == pod.gang), pod.priority)
 
     def after(self, outcome: SchedulingOutcome, change: InstanceChange) -> Instance:
-        """Return the instance that begins where `outcome` ended, after `change`."""
+        """Return the instance that starts from the result of `outcome`, with `change` applied."""
         fresh = {node.name: node for node in change.nodes}
         nodes = [fresh.pop(node.name, node) for node in self.nodes] + list(fresh.values())
         running = [pod for pod in self.running if pod.name not in outcome.evicted] + list(bound(self, outcome))
@@ -197,7 +198,7 @@ def bound(instance: Instance, outcome: SchedulingOutcome) -> Iterator[RunningPod
 
 
 def survivors(instance: Instance, outcome: SchedulingOutcome, gang: str, group: str) -> Counter[str]:
-    """Return the pods of a group that were bound before and still are, by node."""
+    """Return the number of a group's pods that were already bound and still are, by node."""
     return Counter(
         pod.node
         for pod in instance.running
@@ -206,12 +207,13 @@ def survivors(instance: Instance, outcome: SchedulingOutcome, gang: str, group: 
 
 
 def members(instance: Instance, outcome: SchedulingOutcome, gang: str, group: str) -> Counter[str]:
-    """Return the pods of a group at the end, by node."""
+    """Return the number of a group's pods at the end, by node."""
     return survivors(instance, outcome, gang, group) + Counter(outcome.of(gang, group))
 
 
 def admitted(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
-    """Return whether each group has its minimum at the end. A gang whose minimums are all zero always has (GS-45)."""
+    """Return whether each group has its minimum at the end. This always holds for a gang whose minimums are all zero
+    (GS-45)."""
     return all(members(instance, outcome, gang.name, group.name).total() >= group.minimum for group in gang.groups)
 
 

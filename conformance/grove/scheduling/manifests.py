@@ -1,8 +1,9 @@
-"""Convert an instance to Kubernetes objects, and the pods of a cluster to an outcome: how a scheduler is tested alone.
+"""Convert an instance to Kubernetes objects, and the pods of a cluster to an outcome, to test a scheduler without an
+operator.
 
-The suite creates what an operator would create: nodes, PodGangs and pods, those of scaled gangs with Grove's gate if
-the testbed says so. Running pods are created with their node. `gang_status` is for each PodGang: it tells the scheduler
-that all pods exist. A label of each object names its scenario.
+The suite creates nodes, and the PodGangs and pods that an operator would create; pods of scaled gangs have Grove's gate
+if the testbed says so. Running pods are created with a nodeName. Each PodGang gets `gang_status`, which tells the
+scheduler that all pods exist. A label of each object names its scenario.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ KEYS: Mapping[str, str] = MappingProxyType(
 _RESOURCES = {"gpus": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 _PLENTY = {"cpu": 1000, "memory": 10000}
 FOREIGN_GATE = "example.com/held"
-"""The gate of pods that the instance calls gated."""
+"""The scheduling gate of pods that the instance describes as gated."""
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """The nodes and the namespace of an instance. The pool's name is prepended to names of nodes and domains, and
-    `prefix` to names of gangs and pods, so that many instances can be played at once."""
+    """The nodes and the namespace of an instance. The pool's name is prepended to the names of nodes and domains, and
+    `prefix` to the names of gangs and pods, so that many instances can run at the same time."""
 
     namespace: str
     pool: str
@@ -56,9 +57,9 @@ class Testbed:
     tolerations: tuple[Mapping[str, str], ...] = ()
     """The tolerations that every pod needs for these nodes."""
     keys: Mapping[str, str] = field(default_factory=lambda: KEYS)
-    """Label keys of the instance → label keys of the nodes. Other keys are used as they are."""
+    """Label key in the instance → label key of the nodes. Other keys are used unchanged."""
     gates: bool = False
-    """Whether pods of scaled gangs start with Grove's gate, which the suite removes as the operator does (GS-03)."""
+    """Whether pods of scaled gangs start with Grove's gate, which the suite removes when an operator would (GS-03)."""
 
     def name(self, *parts: str) -> str:
         """Return the name of a gang, a group or a pod."""
@@ -83,14 +84,14 @@ class Testbed:
 
 
 def object_name(*parts: str) -> str:
-    """Return the name of an object in lower case: names in instances may have capital letters, which Kubernetes
+    """Return the name of an object in lower case, because names in instances may have capital letters, which Kubernetes
     rejects."""
     return "-".join(parts).lower()
 
 
 def priority_class(priority: int) -> str:
-    """Return the name of the PriorityClass of a priority, also of 0: what schedulers take for the priority of a gang
-    without a class differs (KAI-09)."""
+    """Return the name of the PriorityClass for a priority, including 0, because schedulers assume different priorities
+    for a gang without a class (KAI-09)."""
     return f"conformance-{priority}"
 
 
@@ -119,8 +120,8 @@ def gangs(instance: Instance, testbed: Testbed) -> list[Manifest]:
 
 
 def topology_binding(instance: Instance, testbed: Testbed) -> Manifest | None:
-    """Return the ClusterTopologyBinding that the gangs of an instance name, with the levels that they use; None if they
-    have no constraints. Schedulers that translate it need no other level on each node (KAI-07)."""
+    """Return the ClusterTopologyBinding that the gangs of an instance name, with only the levels that they use, because
+    some schedulers expect every level on each node (KAI-07); None if the gangs have no constraints."""
     scopes = [scope for gang in instance.gangs for scope in gang.scopes]
     used = {key for scope in scopes for key in (scope.required, scope.preferred) if key}
     levels = [{"domain": key, "key": testbed.key(key)} for key in KEYS if key in used]
@@ -136,7 +137,7 @@ def topology_binding(instance: Instance, testbed: Testbed) -> Manifest | None:
 
 
 def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
-    """Return the waiting pods: of each group as many as are desired and not running, and the pods with foreign
+    """Return the pending pods: for each group, the desired pods that are not running yet, and the pods with foreign
     gates."""
     manifests = []
     for gang in instance.gangs:
@@ -152,8 +153,8 @@ def pods(instance: Instance, testbed: Testbed) -> list[Manifest]:
 
 
 def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
-    """Return the running pods, already bound. The caller deletes those that are `terminating` (a finalizer holds them)
-    and ends those that are `finished`."""
+    """Return the running pods, already bound. The caller deletes the pods that are `terminating` (a finalizer holds
+    them) and ends the pods that are `finished`."""
     manifests = []
     for pod in instance.running:
         gang = next((gang for gang in instance.gangs if gang.name == pod.gang), None)
@@ -167,12 +168,12 @@ def running(instance: Instance, testbed: Testbed) -> list[Manifest]:
 
 
 def recreated_name(pod: RunningPod, testbed: Testbed) -> str:
-    """Return the name of the pod that takes the place of an evicted one."""
+    """Return the name of the pod that replaces an evicted pod."""
     return testbed.name(pod.name, "again")
 
 
 def recreated(instance: Instance, pod: RunningPod, testbed: Testbed) -> Manifest:
-    """Return the pod that takes the place of an evicted one, as its owner creates it: without a node."""
+    """Return the pod that replaces an evicted pod, as its owner creates it: without a node."""
     [manifest] = running(replace(instance, running=(pod,)), testbed)
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
     return {**manifest, "metadata": {**manifest["metadata"], "name": recreated_name(pod, testbed)}, "spec": spec}
@@ -195,7 +196,8 @@ def gang_status(now: str) -> Manifest:
 
 
 def outcome(instance: Instance, observed: Iterable[Mapping[str, Any]], testbed: Testbed) -> SchedulingOutcome:
-    """Return the outcome of an instance from all pods of its namespace. Pods that are being deleted count as gone."""
+    """Return the outcome of an instance, read from all pods of its namespace. Pods that are being deleted count as
+    gone."""
     nodes_of = {testbed.node(node.name): node.name for node in instance.nodes}
     groups = {testbed.name(g.name, group.name): (g.name, group.name) for g in instance.gangs for group in g.groups}
     alive = {pod["metadata"]["name"]: pod for pod in observed if not pod["metadata"].get("deletionTimestamp")}
@@ -325,8 +327,8 @@ def _pod(
 
 
 def _containers(amounts: Mapping[str, str], demands: Mapping[str, Any]) -> Manifest:
-    """Return the containers of a pod that requests amounts, and its own resources if it requests CPU and memory
-    itself."""
+    """Return the containers of a pod that requests these amounts, and pod-level resources if CPU and memory are
+    requested by the pod itself."""
     main: Manifest = {"name": "main", "image": "registry.example/x:1"}
     if ports := demands.get("hostPorts"):
         main["ports"] = [{"containerPort": port, "hostPort": port} for port in ports]
@@ -359,7 +361,7 @@ def _affinity(demands: Mapping[str, Any], testbed: Testbed, pod_labels: Mapping[
 
 
 def _selector(term: Mapping[str, Any], testbed: Testbed, pod_labels: Mapping[str, str]) -> Manifest:
-    """Return the label selector of the groups that a term names, or of the pod's own group."""
+    """Return the label selector for the groups that a term names, or for the pod's own group."""
     named = [testbed.name(*group.split("/")) for group in term.get("groups", ())]
     return {
         "matchExpressions": [{"key": labels.CLIQUE, "operator": "In", "values": named or [pod_labels[labels.CLIQUE]]}]

@@ -1,4 +1,4 @@
-"""All outcomes that an instance permits, by enumeration, and how good an outcome is."""
+"""Enumerate all permitted outcomes of an instance, and rate the quality of an outcome."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from conformance.grove.scheduling.search import distributions
 
 
 def permitted(instance: Instance) -> Iterator[SchedulingOutcome]:
-    """Yield every outcome at rest without a MUST breach, each once. For small instances only: about 6 nodes, 8 pods, 3
+    """Yield every outcome at rest without a MUST breach, each once. Only for small instances: about 6 nodes, 8 pods, 3
     gangs.
 
-    Evicted gangs do not come back (their pods are not recreated), and pods of running gangs that lost some are placed
-    as a whole or not at all.
+    Pods of evicted gangs are not recreated. Missing pods of a running gang are placed only if the gang then has its
+    minimums.
     """
     for evicted in _evictions(instance):
         for placed in _placements(instance, list(instance.gangs), SchedulingOutcome(evicted=evicted)):
@@ -32,8 +32,8 @@ def recommended(instance: Instance) -> list[SchedulingOutcome]:
 
 
 def score(instance: Instance, outcome: SchedulingOutcome) -> float:
-    """Return the mean of 1 / domains used over the preferred scopes of the placed gangs; 1.0 without any (OR-9). A node
-    of others is a domain of its own."""
+    """Return the mean of 1 / (number of domains used) over the preferred scopes of the placed gangs; 1.0 if there are
+    none (OR-9). A node that is not part of the instance counts as a separate domain."""
     labels = {node.name: node.labels for node in instance.nodes}
     scores = []
     for gang in instance.gangs:
@@ -53,7 +53,8 @@ def _evictions(instance: Instance) -> Iterator[frozenset[str]]:
 
 
 def _placements(instance: Instance, gangs: list[Gang], so_far: SchedulingOutcome) -> Iterator[Placed]:
-    """Yield placements gang by gang: none, or any counts from the minimums to the desired pods, wherever they fit."""
+    """Yield placements gang by gang: each gang gets either no pods or any number from its minimums to the desired pods,
+    in any way that fits."""
     if not gangs:
         yield so_far.placed
         return

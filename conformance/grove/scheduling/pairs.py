@@ -1,7 +1,7 @@
-"""Demands of pods on others on their node or in their domain: host ports, anti-affinity, affinity, spread.
+"""Demands of pods on other pods on the same node or in the same domain: host ports, anti-affinity, affinity, spread.
 
-Written from Kubernetes' documentation of these fields. Bound pods are judged as they stand, not in the order in which
-they came: a scheduler of gangs decides on all pods of a gang together.
+The rules follow Kubernetes' documentation of these fields. The bound pods are judged as a whole, not in the order of
+their bindings, because a gang scheduler decides on all pods of a gang together.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class BoundPod:
     group: Group
     node: Node
     new: bool
-    """Whether the outcome bound the pod; otherwise it ran before."""
+    """Whether the outcome bound the pod; otherwise the pod was already running."""
 
     @property
     def full_name(self) -> str:
-        """Return the gang and the group."""
+        """Return the pod's gang and group as `gang/group`."""
         return f"{self.gang}/{self.group.name}"
 
     def domain(self, key: str) -> str:
@@ -40,7 +40,7 @@ class BoundPod:
 
 
 class Clash(NamedTuple):
-    """Something that a bound pod demands and that does not hold."""
+    """A demand of a bound pod that is not satisfied."""
 
     rule: str
     """`OR-…` of spec E.1."""
@@ -49,12 +49,12 @@ class Clash(NamedTuple):
 
 
 def paired(instance: Instance) -> bool:
-    """Return whether any pod demands something of other pods."""
+    """Return whether any pod has a demand on other pods."""
     return any(key in group.demands for gang in instance.gangs for group in gang.groups for key in PAIRED)
 
 
 def clashes(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
-    """Yield what is wrong at any moment: two pods on one host port, pods that have to be apart."""
+    """Yield demands that must hold at every moment and do not: host ports and anti-affinity."""
     if not paired(instance):
         return
     pods = bound_pods(instance, outcome)
@@ -63,8 +63,8 @@ def clashes(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
 
 
 def unmet(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
-    """Yield what is wrong at rest: pods without those that they need near them, and an uneven spread. While the pods of
-    a gang are bound one after the other, either may be so for a moment."""
+    """Yield demands that must hold at rest and do not: affinity and spread. Both may be violated for a moment while the
+    pods of a gang are bound one after the other."""
     if not paired(instance):
         return
     pods = bound_pods(instance, outcome)
@@ -73,7 +73,7 @@ def unmet(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Clash]:
 
 
 def bound_pods(instance: Instance, outcome: SchedulingOutcome) -> list[BoundPod]:
-    """Return the pods of gangs that hold a node, those that ran before first."""
+    """Return the pods of gangs that occupy a node, starting with the pods that were already running."""
     nodes = {node.name: node for node in instance.nodes}
     bound = [
         BoundPod(pod.gang, instance.gang(pod.gang).group(pod.group), nodes[pod.node], new=False)
@@ -136,6 +136,6 @@ def _spread(instance: Instance, pods: Sequence[BoundPod]) -> Iterator[Clash]:
 
 
 def _named(near: BoundPod, pod: BoundPod, term: Mapping[str, Any]) -> bool:
-    """Return whether the label selector of a term of `pod` selects `near`: the groups that the term names, or the
-    pod's own."""
+    """Return whether a term of `pod` selects `near`: the term selects the groups that it names, or the pod's own
+    group."""
     return near.full_name in term.get("groups", (pod.full_name,))

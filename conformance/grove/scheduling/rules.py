@@ -1,6 +1,6 @@
-"""Judge an outcome at rest: its breaches, each with the rule of the specification that it breaks.
+"""Judge an outcome at rest: find its breaches, each with the broken rule of the specification.
 
-MUST breaches make an outcome forbidden; SHOULD breaches are reported as quality (spec E.1).
+MUST breaches make an outcome forbidden; SHOULD breaches are reported as a lack of quality (spec E.1).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from conformance.grove.scheduling.search import FreeCapacity, distributions, fit
 
 Level = Literal["MUST", "SHOULD"]
 NO_DOMAIN = ""
-"""The domain of a scope whose pods share none: no node is in it."""
+"""The domain of a scope whose pods do not share a domain; no node is in it."""
 
 
 @dataclass(frozen=True)
 class Breach:
-    """A broken rule, with the gang that it is about and a text for people."""
+    """A broken rule, with the gang that it is about and a human-readable text."""
 
     rule: str
     """`GS-…` of spec A.3, or `OR-…` of spec E.1 for rules that only that section has."""
@@ -41,17 +41,17 @@ class Breach:
     text: str
     level: Level = "MUST"
     victim: str = ""
-    """The evicted pod that it is about, if it is about one."""
+    """The evicted pod that the breach is about, if any."""
     extra: bool = False
-    """Whether it is about a pod above the minimum of its group."""
+    """Whether the breach is about a pod above the minimum of its group."""
 
     def __str__(self) -> str:
         return f"{self.rule} {self.gang + ': ' if self.gang else ''}{self.text}"
 
 
 def verdict(instance: Instance, outcome: SchedulingOutcome) -> list[Breach]:
-    """Return all breaches of an outcome at rest. Progress is judged only of legal outcomes: otherwise it would
-    mislead."""
+    """Return all breaches of an outcome at rest. Progress is judged only for outcomes without other MUST breaches,
+    because it would be misleading otherwise."""
     breaches = [*safety(instance, outcome), *whole(instance, outcome), *_victims(instance, outcome)]
     breaches += [Breach(*clash) for clash in unmet(instance, outcome)]
     if not forbidden(breaches):
@@ -64,11 +64,11 @@ def forbidden(breaches: list[Breach]) -> list[Breach]:
     return [breach for breach in breaches if breach.level == "MUST"]
 
 
-# Rules for every moment, not only for rest.
+# Rules that apply at every moment, not only at rest.
 
 
 def safety(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    """Yield the breaches that are wrong at any moment: capacity, nodes, pods that clash, domains, base gangs."""
+    """Yield the breaches of rules that apply at every moment: capacity, nodes, clashing pods, domains, base gangs."""
     yield from _capacity(instance, outcome)
     yield from (Breach(*clash) for clash in clashes(instance, outcome))
     for gang in instance.gangs:
@@ -134,11 +134,12 @@ def _base_stands(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> 
     return not gang.base or (base is not None and admitted(instance, outcome, base))
 
 
-# Rules for the cluster at rest.
+# Rules that apply when the cluster is at rest.
 
 
 def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    """A gang has its whole minimum or nothing; one that has lost pods may stay below its minimum (GS-41)."""
+    """Yield a breach for each gang that is bound in part: a gang must have its whole minimum or nothing, but a gang
+    that has lost pods may stay below its minimum (GS-41)."""
     for gang in instance.gangs:
         if not any(outcome.placed.get(gang.name, {}).values()) or admitted(instance, outcome, gang):
             continue
@@ -151,7 +152,7 @@ def whole(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
 
 
 def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    """Yield breaches about the evicted pods and the gangs that they were evicted for (GS-30 to GS-32)."""
+    """Yield breaches about evicted pods and the gangs for which they were evicted (GS-30 to GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
     if strange := outcome.victims - {pod.name for pod in victims}:
         yield Breach("OR-8", "", f"evicted {', '.join(sorted(strange))}, which were not running")
@@ -168,7 +169,7 @@ def _victims(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]
 
 
 def _bereft(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
-    """Yield scaled gangs that keep running without their base gang (GS-31)."""
+    """Yield a breach for each scaled gang that keeps running without its base gang (GS-31)."""
     still_running = [pod for pod in instance.running if pod not in victims and pod.counts]
     evicted_gangs = {pod.gang for pod in victims} - {pod.gang for pod in still_running}
     for gang in instance.gangs:
@@ -194,18 +195,19 @@ def _torn(instance: Instance, victims: list[RunningPod]) -> Iterator[Breach]:
 def _needless(
     instance: Instance, outcome: SchedulingOutcome, victims: list[RunningPod], bound: list[Gang]
 ) -> Iterator[Breach]:
-    """Yield a breach if fewer victims would have sufficed, for one preemptor (OR-8): any legal subset of them."""
+    """Yield a breach if a legal subset of the victims would have sufficed; judged only if there is exactly one
+    preemptor (OR-8)."""
     preemptors = [gang for gang in bound if all(gang.priority > instance.priority(pod) for pod in victims)]
     if len(preemptors) != 1 or any(pod.gang == preemptors[0].name for pod in victims):
         return
     preemptor = preemptors[0]
     evicted_gangs = {pod.gang for pod in victims}
-    # Scaled gangs should be evicted with their base gang (GS-31): they do not count as superfluous.
+    # Scaled gangs should be evicted together with their base gang (GS-31), so they do not count as superfluous.
     needed = [pod for pod in victims if not _goes_with_base(instance, outcome, pod, evicted_gangs)]
     remaining = {
         name: groups for name, groups in outcome.placed.items() if name not in {preemptor.name, *evicted_gangs}
     }
-    # A gang that was evicted may have come back and evicted others: these were needed only if they alone suffice.
+    # An evicted gang may have been placed again and have evicted other pods; then only these later victims are tried.
     returned = [gang.priority for gang in bound if gang.name in evicted_gangs]
     later = [pod for pod in needed if instance.priority(pod) < max(returned, default=0)]
     parts: Iterable[Sequence[RunningPod]] = (
@@ -230,7 +232,8 @@ def _goes_with_base(instance: Instance, outcome: SchedulingOutcome, pod: Running
 
 
 def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    """Yield gangs and pods that wait although they could be placed, or although gangs of lower priority were placed."""
+    """Yield breaches for gangs and pods that wait although they could be placed, or although gangs of lower priority
+    were placed."""
     for gang in waiting(instance, outcome):
         if _minimum_fits(instance, outcome, gang):
             yield Breach("GS-26", gang.name, "waits, although its minimums fit into the free capacity")
@@ -252,8 +255,8 @@ def _progress(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach
 
 
 def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
-    """Return the gangs below their minimum that could be placed; scaled gangs only once their base gang is placed
-    (OR-7)."""
+    """Return the gangs that are below their minimum and whose pods are pending; scaled gangs only once their base gang
+    is admitted (OR-7)."""
     return [
         gang
         for gang in instance.gangs
@@ -264,10 +267,10 @@ def waiting(instance: Instance, outcome: SchedulingOutcome) -> list[Gang]:
 
 
 def certain(instance: Instance, outcome: SchedulingOutcome, breach: Breach) -> bool:
-    """Return whether a gang that is said to wait without need (GS-26, GS-28) fits however its pods are placed, so that
-    no search is needed."""
+    """Return whether a gang that needlessly waits according to `breach` (GS-26, GS-28) fits however its pods are
+    placed, so that a scheduler needs no search to place it."""
     gang = instance.gang(breach.gang)
-    if paired(instance) or len(required_scopes(gang)) > 1:  # a choice of outer domains is a search, too
+    if paired(instance) or len(required_scopes(gang)) > 1:  # choosing outer domains is also a search
         return False
     if breach.rule == "GS-28":
         lower = {other.name for other in instance.gangs if other.priority < gang.priority}
@@ -278,7 +281,7 @@ def certain(instance: Instance, outcome: SchedulingOutcome, breach: Breach) -> b
 
 
 def _pending(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
-    """Return whether the pods that a gang lacks exist. Those of evicted gangs exist only if they were recreated."""
+    """Return whether the pods that a gang lacks exist. Pods of evicted gangs exist only if they were recreated."""
     if any(group.minimum > group.desired for group in gang.groups):
         return False
     lost = any(pod.gang == gang.name and pod.name in outcome.evicted for pod in instance.running)
@@ -286,8 +289,8 @@ def _pending(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool
 
 
 def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
-    """Yield breaches of the choice of victims: pods above minimums come before whole gangs, then lower priorities first
-    (OR-8, GS-32)."""
+    """Yield breaches of the order in which victims must be chosen: pods above minimums before whole gangs, then lower
+    priorities first (OR-8, GS-32)."""
     victims = [pod for pod in instance.running if pod.name in outcome.victims]
     bound = [gang for gang in instance.gangs if any(outcome.placed.get(gang.name, {}).values())]
     pending = [gang for gang in bound if gang.name not in {pod.gang for pod in instance.running}]
@@ -309,7 +312,7 @@ def _thrift(instance: Instance, outcome: SchedulingOutcome) -> Iterator[Breach]:
 
 
 def _above_its_minimum(instance: Instance, outcome: SchedulingOutcome, pod: RunningPod) -> bool:
-    """Return whether the group of an evicted pod keeps its minimum without it."""
+    """Return whether the group of an evicted pod still has its minimum without the pod."""
     group = next(
         (g for gang in instance.gangs if gang.name == pod.gang for g in gang.groups if g.name == pod.group), None
     )
@@ -317,7 +320,7 @@ def _above_its_minimum(instance: Instance, outcome: SchedulingOutcome, pod: Runn
 
 
 def _without_spares(instance: Instance, priority: int) -> Iterator[SchedulingOutcome]:
-    """Yield each way to evict all pods above minimums of gangs below a priority."""
+    """Yield every way to evict all pods above the minimums from gangs below a priority."""
     choices: list[list[tuple[str, ...]]] = []
     for gang in instance.gangs:
         for group in gang.groups if gang.priority < priority else ():
@@ -329,8 +332,7 @@ def _without_spares(instance: Instance, priority: int) -> Iterator[SchedulingOut
 
 
 def _fits_without_extras(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
-    """Return whether the gang's minimums fit if gangs of the same or lower priority give up some of their new extra
-    pods."""
+    """Return whether the gang's minimums fit if gangs of the same or lower priority give up their new extra pods."""
     choices: list[list[tuple[str, str, Mapping[str, int]]]] = []
     for other in instance.gangs:
         if other.priority <= gang.priority and admitted(instance, outcome, other):
@@ -355,7 +357,7 @@ def _parts(spread: Mapping[str, int], size: int) -> Iterator[tuple[str, ...]]:
 
 
 def _minimum_fits(instance: Instance, outcome: SchedulingOutcome, gang: Gang) -> bool:
-    """Return whether the pods that a gang lacks to its minimums fit beside what the outcome has placed."""
+    """Return whether the pods that a gang lacks to reach its minimums fit alongside the outcome's placements."""
     lacking = {g.name: _lacking(instance, outcome, gang, g) for g in gang.groups}
     return _fits(instance, outcome, gang, lacking)
 

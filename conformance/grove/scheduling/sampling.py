@@ -1,4 +1,4 @@
-"""Generated instances for one run, determined by its seed."""
+"""Generate the instances of one run, determined by its seed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from conformance.grove.scheduling.instance import Instance
 from conformance.grove.scheduling.scenarios import Expectation, Scenario
 
 NO_PREFERENCES, ONE_LEVEL = "no-preferred-topology", "one-topology-level"
-"""Features of schedulers whose API cannot express a preferred domain, or domains within domains."""
+"""Features of schedulers whose API cannot express preferred domains, or nested domains."""
 TRIES = 60
-"""Maximum number of generated instances for each one that is played."""
+"""Maximum number of generated instances for each instance that is used."""
 
 
 class _Enough(Exception):
@@ -19,9 +19,9 @@ class _Enough(Exception):
 
 
 def scenarios(number: int, count: int, checks: tuple[str, ...], features: Collection[str] = ()) -> list[Scenario]:
-    """Return `count` generated instances that are worth playing and that a scheduler with these features can express,
-    the same for the same `number`. Their ids are `drawn-<i>`."""
-    # Slow to import, and most runs draw nothing.
+    """Return up to `count` generated instances that are worth running and that can be expressed for a scheduler with
+    these features. `number` is the seed: the same seed gives the same instances. Their ids are `drawn-<i>`."""
+    # hypothesis is slow to import, and most runs generate no instances.
     from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
     from conformance.grove.scheduling.strategies import instances
@@ -58,9 +58,9 @@ def _scenario(name: str, about: str, instance: Instance, checks: tuple[str, ...]
 
 
 def playable(instance: Instance) -> bool:
-    """Return whether the rules about the instance are settled: no minimum is 0, whose meaning is open (GS-45), and
-    gates do not affect who is first. Those of scaled gangs are removed after other gangs of lower priority were placed,
-    which is not a mistake."""
+    """Return whether the contract defines the outcome of the instance. No minimum may be 0, whose meaning is open
+    (GS-45). No gang may have lower priority than a scaled gang, because the gates of scaled gangs are removed only
+    after such a gang may have been placed, which is not a mistake."""
     scaled = [gang for gang in instance.gangs if gang.base]
     overtaken = any(other.priority < gang.priority for gang in scaled for other in instance.gangs)
     return not overtaken and not instance.zero_minimums
@@ -76,7 +76,7 @@ def expressible(instance: Instance, features: Collection[str]) -> bool:
 
 
 def contended(instance: Instance) -> bool:
-    """Return whether something waits, there are several nodes, and not everything fits."""
+    """Return whether a gang is waiting, there are several nodes, and not everything fits."""
     demand = sum(group.asks.get("gpus", 0) * group.desired for gang in instance.gangs for group in gang.groups)
     supply = sum(node.capacity.get("gpus", 0) for node in instance.nodes if node.schedulable)
     waits = any(gang.name not in {pod.gang for pod in instance.running} for gang in instance.gangs)

@@ -1,4 +1,4 @@
-"""Instances as data: `fixtures/scheduling/*.yaml`, and any instance as YAML that reproduces it."""
+"""Read instances from `fixtures/scheduling/*.yaml`, and write any instance as YAML that reproduces it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity", "claim", "requestedBy
 
 @dataclass(frozen=True)
 class Expectation:
-    """The specification of the outcomes of an instance; fields are None or empty if it specifies nothing."""
+    """The expected outcomes of an instance; a field is None or empty if nothing is expected."""
 
     must: int | None = None
     should: int | None = None
@@ -45,7 +45,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Scenario:
-    """An instance with an id, a description, what is expected of it, and the requirements that it checks."""
+    """An instance with an id, a description, its expected outcomes, and the requirements that it checks."""
 
     id: str
     about: str
@@ -53,10 +53,11 @@ class Scenario:
     expected: Expectation
     enumerable: bool = True
     change: InstanceChange | None = None
-    """The change after the instance has come to rest; None for none."""
+    """The change to make after the instance has come to rest, if any."""
     afterwards: Expectation = Expectation()
     checks: tuple[str, ...] = ()
-    """The requirements that a forbidden outcome breaks, as far as they speak of its breaches."""
+    """The requirements that a forbidden outcome can break; an outcome fails the requirements that are about its
+    breaches."""
 
 
 def folder() -> Path:
@@ -65,7 +66,7 @@ def folder() -> Path:
 
 
 def load(place: Path | None = None) -> list[Scenario]:
-    """Return all scenarios, in the order of files and entries. Raises UsageError (file, line, field)."""
+    """Return all scenarios, ordered by file name and entry. Raises UsageError (file, line, field)."""
     return [scenario for path in sorted((place or folder()).glob("*.yaml")) for scenario in read(path)]
 
 
@@ -80,7 +81,7 @@ def read(path: Path) -> list[Scenario]:
 
 
 def to_yaml(instance: Instance, about: str = "") -> str:
-    """Return an instance as a file with one scenario, which `read` accepts."""
+    """Return an instance as the text of a file with one scenario, which `read` accepts."""
     entry: dict[str, Any] = {"id": instance.name or "instance"}
     if about:
         entry["about"] = about
@@ -199,7 +200,7 @@ def _resources(entry: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
-    """Check what the schema cannot: names that must exist, minimums not above the desired pods."""
+    """Check what the schema cannot express: that names exist, and that minimums do not exceed the desired pods."""
     gangs = {gang["name"]: {group["name"] for group in gang["groups"]} for gang in entry["gangs"]}
     nodes = {node.name for item in entry["nodes"] for node in _nodes(item)}
 

@@ -1,6 +1,7 @@
 """Brute force: every way to distribute the pods of a gang's groups over nodes, within capacity and required domains.
 
-Deliberately simple, because it judges schedulers that are not. The only optimization: stop where the rest cannot fit.
+The code is deliberately simple, because it judges schedulers that are not. Its only optimization is to stop when the
+remaining pods cannot fit.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ FreeCapacity = Mapping[str, Mapping[str, int]]
 """Node → resource → free units."""
 
 Domains = Mapping[int, str]
-"""Index in `required_scopes(gang)` → the label value that all pods of the scope share."""
+"""Index in `required_scopes(gang)` → the label value that all pods of the scope must share."""
 
 
 TRIES = 5_000
-"""Maximum number of states that `surely_fits` looks at."""
+"""Maximum number of states that `surely_fits` examines."""
 
 
 class RequiredScope(NamedTuple):
@@ -36,15 +37,15 @@ def required_scopes(gang: Gang) -> list[RequiredScope]:
 
 
 def fits(instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains) -> bool:
-    """Return whether there is any distribution."""
+    """Return whether there is any way to place `counts` pods (by group)."""
     return next(distributions(instance, gang, counts, capacity, domains), None) is not None
 
 
 def surely_fits(
     instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains
 ) -> bool:
-    """Return whether there are domains in which pods that are placed one after the other all find room, whichever is
-    first and wherever each goes. What is too much to try counts as not sure."""
+    """Return whether there are domains in which pods that are placed one after the other always fit, in whatever order
+    and on whichever nodes they are placed. If there is too much to try, return False."""
     scopes = required_scopes(gang)
     labels = [
         sorted({node.labels[scope.key] for node in instance.nodes if scope.key in node.labels}) for scope in scopes
@@ -98,8 +99,7 @@ def _sure(
 def distributions(
     instance: Instance, gang: Gang, counts: Mapping[str, int], capacity: FreeCapacity, domains: Domains
 ) -> Iterator[dict[str, Spread]]:
-    """Yield every way to place `counts` pods (by group), each once. `domains` are fixed already, by pods that are
-    bound."""
+    """Yield every way to place `counts` pods (by group), each once. `domains` are already fixed by bound pods."""
     groups = [group for group in gang.groups if counts.get(group.name)]
     yield from _groups(instance, gang, groups, counts, capacity, dict(domains))
 
@@ -132,7 +132,8 @@ def _groups(
 def _choices(
     instance: Instance, scopes: list[RequiredScope], indices: list[int], domains: dict[int, str]
 ) -> Iterator[dict[int, str]]:
-    """Yield every way to settle the open domains of the scopes `mine`, from the label values that occur together."""
+    """Yield every way to choose the open domains of the scopes with these `indices`, from combinations of label values
+    that occur on a node."""
     unsettled = [i for i in indices if i not in domains]
     visited = set()
     for node in instance.nodes:
@@ -169,7 +170,7 @@ def _holds(capacity: Mapping[str, int], asks: Resources, count: int) -> int:
 
 
 def without(capacity: FreeCapacity, asks: Resources, spread: Spread) -> FreeCapacity:
-    """Return the capacity that is left after placing pods."""
+    """Return the remaining capacity after placing pods."""
     remaining = dict(capacity)
     for node, count in spread.items():
         here = capacity[node]

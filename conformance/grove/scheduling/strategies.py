@@ -1,7 +1,7 @@
-"""Generated instances, small enough for brute force (hypothesis).
+"""Hypothesis strategies that generate instances small enough for brute force.
 
-Draw from `instances()`. Counterexamples shrink to few nodes and pods; `scenarios.to_yaml` prints one as the YAML that
-reproduces it, and `scenarios.read` reads that.
+Draw from `instances()`. Counterexamples shrink to few nodes and pods. `scenarios.to_yaml` writes an instance as YAML,
+which `scenarios.read` can read.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from conformance.grove.scheduling.search import distributions
 
 RACK, BLOCK = "rack", "block"
 LEVELS = (BLOCK, RACK, HOST)
-"""The label keys of generated nodes, the widest first. They nest."""
+"""The label keys of generated nodes, widest first. The domains are nested."""
 POOL = "pool"
 MOST_PODS = 9
-"""Limit for all pending gangs together: beyond it, brute force takes too long."""
+"""Maximum number of pods of all pending gangs together: beyond it, brute force takes too long."""
 
 _keys = st.sampled_from(("", "", RACK, BLOCK, HOST))
 _soft_keys = st.sampled_from(("", "", "", RACK, HOST))
@@ -43,13 +43,15 @@ _TAINT = {"key": POOL, "value": "x", "effect": "NoSchedule"}
 
 
 def instances() -> SearchStrategy[Instance]:
-    """Generate waiting gangs, sometimes with running gangs and pods, or a few waiting gangs among many running ones."""
+    """Generate waiting gangs, sometimes with running gangs and pods, or a few waiting gangs among several running
+    ones."""
     return st.one_of(_instances(crowded=False), _instances(crowded=True))
 
 
 @st.composite
 def preferences(draw: DrawFn) -> Instance:
-    """Generate one gang without extra pods and with one preference: how well it is met depends on nothing else."""
+    """Generate one gang without extra pods and with one preference, so that nothing else affects how well the
+    preference is met."""
     nodes = tuple(draw(_plain_node(number)) for number in range(draw(st.integers(3, 5))))
     sizes = draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=2, max_size=3))
     groups = tuple(
@@ -107,7 +109,7 @@ def _gang(draw: DrawFn, name: str, earlier: list[Gang]) -> Gang:
         configs = (Scope(some, draw(_keys), draw(_soft_keys)),)
     bases = [gang for gang in earlier if not gang.base]
     base = draw(st.sampled_from([None, None, *bases])) if bases else None
-    # A scaled gang has the priority of its base gang: they belong to one set.
+    # A scaled gang has the priority of its base gang, because both belong to the same set.
     priority = base.priority if base else draw(st.sampled_from((0, 5)))
     return Gang(name, groups, priority, base.name if base else "", draw(_keys), draw(_soft_keys), configs)
 
@@ -133,7 +135,7 @@ def _group(draw: DrawFn, name: str) -> Group:
 
 
 def _with_running_gang(draw: DrawFn, instance: Instance, name: str) -> Instance:
-    """Add a gang that was placed before, in any way that fits. It may have lost a pod since."""
+    """Add a gang that is already running, placed in any way that fits. It may have lost a pod."""
     gang = replace(draw(_gang(name, [])), priority=draw(st.sampled_from((0, 0, 3, 5))))
     counts = {group.name: draw(st.integers(group.minimum, group.desired)) for group in gang.groups}
     ways = list(islice(distributions(instance, gang, counts, free_capacity(instance, SchedulingOutcome()), {}), 20))
