@@ -38,8 +38,8 @@ def main(
     sys.exit(1 if wrong else 0)
 
 
-def _files(given: Iterable[Path]) -> list[Path]:
-    files = [file for path in given for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
+def _files(paths: Iterable[Path]) -> list[Path]:
+    files = [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
     if not files:
         raise results.UnreadableError("the folder has no result files")
     return files
@@ -73,9 +73,9 @@ def problems(outcomes: Sequence[Outcome], mutants: Mapping[str, Mutant]) -> Iter
     judged = {outcome.name for outcome in outcomes if outcome.kind == "mutant"}
     yield from (f"missing: {name}" for name in mutants if name not in judged)
     claimed = {id for name in judged & mutants.keys() for id in (*mutants[name].caught_by, *mutants[name].blocks)}
-    passed = {id for outcome in outcomes if outcome.kind == "reference" and outcome.right for id in outcome.ids}
-    if lacking := sorted(id for id in claimed - passed if not id.startswith(INVARIANT)):
-        yield f"not judged without a mutant: {', '.join(lacking)}"
+    passed_ids = {id for outcome in outcomes if outcome.kind == "reference" and outcome.right for id in outcome.ids}
+    if unproved_ids := sorted(id for id in claimed - passed_ids if not id.startswith(INVARIANT)):
+        yield f"not judged without a mutant: {', '.join(unproved_ids)}"
 
 
 if __name__ == "__main__":

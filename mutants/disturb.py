@@ -32,7 +32,7 @@ def main(
 
 
 def _prove(switch: Fragile, workdir: Path, budget: str) -> str:
-    calls, folder, begin = workdir / f"{switch.name}.calls", workdir / switch.name, time.monotonic()
+    calls, folder, started_at = workdir / f"{switch.name}.calls", workdir / switch.name, time.monotonic()
     command = [sys.executable, "-m", "conformance", "nemesis", "change" if switch.scenario == CHANGES else "run"]
     command += ["--implementation", "reference", "--set", f"mutant={switch.name}"]
     if switch.scenario != CHANGES:
@@ -47,7 +47,7 @@ def _prove(switch: Fragile, workdir: Path, budget: str) -> str:
         word = "NOT CALLED"
     else:
         word = {FOUND: "found", 0: "NOT FOUND"}.get(done.returncode, f"EXIT CODE {done.returncode}")
-    typer.echo(f"{word:10} {switch.name:28} {time.monotonic() - begin:4.0f} s  {switch.scenario}: {switch.text}")
+    typer.echo(f"{word:10} {switch.name:28} {time.monotonic() - started_at:4.0f} s  {switch.scenario}: {switch.text}")
     return word
 
 

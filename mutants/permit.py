@@ -38,11 +38,11 @@ def main(
     proofs = at_once([trial for trial in combined if not quick or trial.bench is trials.USUAL])
     suspects = [variant for proof in proofs for variant in suspected(proof, variants)]
     parallel = runs.lanes(os.cpu_count() or 1, psutil.virtual_memory().total)
-    apart = [
+    separate_trials = [
         Trial.of_variant(variant) for variant in variants if (variant.conflict and not quick) or variant in suspects
     ]
     for bench in trials.BENCHES:
-        proofs += prove.prove([trial for trial in apart if trial.bench is bench], parallel, bench)
+        proofs += prove.prove([trial for trial in separate_trials if trial.bench is bench], parallel, bench)
     typer.echo(results.summary(map(results.Outcome.of, proofs)))
     sys.exit(0 if proofs and all(proof.right for proof in proofs) else 1)
 
@@ -65,8 +65,8 @@ def suspected(proof: Proof, variants: Sequence[Variant]) -> list[Variant]:
     if not proof.wrong:
         return []
     armed = [variant for variant in variants if variant.name in proof.trial.switches]
-    naming = [variant for variant in armed if not proof.wrong.keys().isdisjoint(variant.passes)]
-    return naming or armed
+    candidates = [variant for variant in armed if not proof.wrong.keys().isdisjoint(variant.passes)]
+    return candidates or armed
 
 
 if __name__ == "__main__":

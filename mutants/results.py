@@ -135,12 +135,12 @@ def code(project: Path = PROJECT) -> str:
 
 def summary(outcomes: Iterable[Outcome]) -> str:
     """Return the number of outcomes of each kind in one line."""
-    listed: Sequence[Outcome] = list(outcomes)
-    words = Counter((outcome.kind, outcome.outcome) for outcome in listed)
-    variants = sum(outcome.kind == "variant" for outcome in listed)
+    all_outcomes: Sequence[Outcome] = list(outcomes)
+    words = Counter((outcome.kind, outcome.outcome) for outcome in all_outcomes)
+    variants = sum(outcome.kind == "variant" for outcome in all_outcomes)
     killed, survived, rejected = words["mutant", "killed"], words["mutant", "SURVIVED"], words["variant", "REJECTED"]
     text = f"{killed} killed, {survived} survived; {rejected} of {variants} variants rejected"
     for word in ("NOT CALLED", NO_VERDICT):
-        count = sum(outcome.outcome == word for outcome in listed)
+        count = sum(outcome.outcome == word for outcome in all_outcomes)
         text += f"; {count} {word.lower()}" if count else ""
     return text

@@ -125,7 +125,7 @@ def _run(arguments: Sequence[str], output: Path, calls: Path, exit_code: Connect
 
 def run(trial: Trial, workdir: Path, kubeconfig: str = "") -> Proof:
     """Run a trial on an existing cluster, or on clusters that the run starts itself."""
-    begin = time.monotonic()
+    started_at = time.monotonic()
     folder = workdir / f"{trial.kind}-{trial.name}"
     output, calls = workdir / f"{folder.name}.log", workdir / f"{folder.name}.calls"
     # `Process.exitcode` is unreliable: when another lane starts a process, it reaps the processes that have ended, and
@@ -146,7 +146,7 @@ def run(trial: Trial, workdir: Path, kubeconfig: str = "") -> Proof:
     wrong = _wrong(trial, _requirements(folder), exit_code)
     detail = output.read_text("utf-8")[-2000:] if output.exists() else ""
     judged = exit_code not in NO_VERDICT
-    return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - begin, detail, judged)
+    return Proof(trial, wrong, _uncalled(trial, calls), time.monotonic() - started_at, detail, judged)
 
 
 def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
@@ -161,8 +161,8 @@ def _arguments(trial: Trial, folder: Path, kubeconfig: str) -> list[str]:
     if trial.profiles or trial.whole:
         return [*arguments, *(word for profile in trial.profiles for word in ("--profile", profile))]
     # A variant that runs alone may show its difference only in the requirements from which it is exempt.
-    played = trial.ids if trial.armed else (*trial.ids, *trial.exempt)
-    return [*arguments, *(word for identity in played for word in ("--id", identity))]
+    selected_ids = trial.ids if trial.armed else (*trial.ids, *trial.exempt)
+    return [*arguments, *(word for identity in selected_ids for word in ("--id", identity))]
 
 
 def _wrong(trial: Trial, requirements: Sequence[dict[str, Any]], exitcode: int | None) -> dict[str, str]:

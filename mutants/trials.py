@@ -101,15 +101,15 @@ class Trial:
     def of_variant(cls, variant: Variant) -> Trial:
         """Return the trial of a variant."""
         scale = str(variant.time_scale or TIME_SCALE)
-        of_variant = cls("variant", variant.name, variant.text, variant.passes, scale)
-        return replace(of_variant, profiles=variant.profiles, exempt=variant.exempt)
+        trial = cls("variant", variant.name, variant.text, variant.passes, scale)
+        return replace(trial, profiles=variant.profiles, exempt=variant.exempt)
 
 
 def together(variants: Iterable[Variant], *, whole: bool = False) -> list[Trial]:
     """Return one trial per bench in which all compatible variants are armed together: on the first requirement that
     each names or, with `whole`, on all requirements."""
-    listed = [variant for variant in variants if not variant.conflict]
-    casts = [(target, [variant for variant in listed if bench(variant.passes) is target]) for target in BENCHES]
+    compatible = [variant for variant in variants if not variant.conflict]
+    casts = [(target, [variant for variant in compatible if bench(variant.passes) is target]) for target in BENCHES]
     return [_at_once(cast, target, whole) for target, cast in casts if cast]
 
 
@@ -168,9 +168,9 @@ def longest_first(trials: Iterable[Trial], file: Path = SECONDS) -> list[Trial]:
     return sorted(trials, key=lambda trial: (trial.kind != "reference", -last_seconds.get(_key(trial), float("inf"))))
 
 
-def remember(took: Iterable[tuple[Trial, float]], file: Path = SECONDS) -> None:
+def remember(durations: Iterable[tuple[Trial, float]], file: Path = SECONDS) -> None:
     """Store how long trials took, to order those of the next run."""
-    all_seconds = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in took}
+    all_seconds = _seconds(file) | {_key(trial): round(seconds, 1) for trial, seconds in durations}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(all_seconds, indent=1, sort_keys=True), encoding="utf-8")
 

@@ -16,10 +16,12 @@ from reference_impl.plan import template_drift, update_set_replicas
 @fragile("versions-updated-once", "operator", "does not return to a version that a set has had before", CHANGES)
 def _versions_updated_once() -> None:
     original = update_set_replicas.advanced
-    had: dict[str, set[str]] = {}
+    known_generations: dict[str, set[str]] = {}
 
     def advanced(pcs: Any, progress: Any, generation: str, observed: Any, now: str) -> Any:
-        generations = had.setdefault(pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""})
+        generations = known_generations.setdefault(
+            pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""}
+        )
         if progress.update_ended_at is None and generation in generations:
             return type(progress)(update_started_at=now, update_ended_at=now)
         result = original(pcs, progress, generation, observed, now)

@@ -260,7 +260,7 @@ def _replicas_fixed() -> None:
     original = updates.violations
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
-        sizes = [[clique.spec.replicas for clique in of.spec.template.cliques] for of in (pcs, old)]
+        sizes = [[clique.spec.replicas for clique in item.spec.template.cliques] for item in (pcs, old)]
         further_errors = (
             [errors.immutable("spec.template.cliques.spec.replicas", sizes[0])] if sizes[0] != sizes[1] else []
         )
@@ -274,7 +274,7 @@ def _images_fixed() -> None:
     original = updates.violations
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
-        images = [[_images(clique) for clique in of.spec.template.cliques] for of in (pcs, old)]
+        images = [[_images(clique) for clique in item.spec.template.cliques] for item in (pcs, old)]
         further_errors = (
             [errors.immutable("spec.template.cliques.spec.podSpec", images[0])] if images[0] != images[1] else []
         )
@@ -292,7 +292,7 @@ def _labels_fixed() -> None:
     original = updates.violations
 
     def violations(pcs: Any, old: Any) -> list[FieldError]:
-        names = [[clique.labels for clique in of.spec.template.cliques] for of in (pcs, old)]
+        names = [[clique.labels for clique in item.spec.template.cliques] for item in (pcs, old)]
         further_errors = [errors.immutable("spec.template.cliques.labels", names[0])] if names[0] != names[1] else []
         return [*original(pcs, old), *further_errors]
 
@@ -418,9 +418,10 @@ def _unknown_binding_at_the_set() -> None:
     original = topology.violations
 
     def violations(pcs: Any, binding_levels: Any) -> list[FieldError]:
-        whole = "spec.template.topologyConstraint.topologyName"
+        set_path = "spec.template.topologyConstraint.topologyName"
         return [
-            dataclasses.replace(e, path=whole) if "not found" in e.detail else e for e in original(pcs, binding_levels)
+            dataclasses.replace(e, path=set_path) if "not found" in e.detail else e
+            for e in original(pcs, binding_levels)
         ]
 
     replace(topology, "violations", violations)

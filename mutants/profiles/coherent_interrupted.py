@@ -49,7 +49,7 @@ def _budget_read_once() -> None:
 @mutant("restart-begins-again", "operator", "begins a running update again when it starts", "COHR-072")
 def _restart_begins_again() -> None:
     original = control.CoherentProgress.progress
-    begun: set[str] = set()
+    started_generations: set[str] = set()
 
     def progress(
         self: control.CoherentProgress,
@@ -60,9 +60,9 @@ def _restart_begins_again() -> None:
         now: str,
     ) -> SetUpdateProgress | None:
         result = original(self, pcs, generation, observed, step, now)
-        if result is None or result.update_ended_at is not None or pcs.metadata.uid in begun:
+        if result is None or result.update_ended_at is not None or pcs.metadata.uid in started_generations:
             return result
-        begun.add(pcs.metadata.uid)
+        started_generations.add(pcs.metadata.uid)
         return msgspec.structs.replace(result, update_started_at=now)
 
     replace(control.CoherentProgress, "progress", progress)
@@ -101,7 +101,7 @@ def _losses_uncounted() -> None:
         slots_by_key = {c.key: [slot for slot in places[c.key] if not slot.done] for c in components}
         return {key: open_slots[: counts[key]] for key, open_slots in slots_by_key.items()}
 
-    ever: dict[tuple[str, Key], set[str]] = {}
+    ready_names: dict[tuple[str, Key], set[str]] = {}
     original = progress.incomplete
 
     def incomplete(update_entries: Layout, components: Sequence[Component], observed: Observed) -> str | None:
@@ -109,9 +109,9 @@ def _losses_uncounted() -> None:
         if anchor is None:
             return None
         for component in cliques(components):
-            been = ever.setdefault((anchor.key, component.key), set())
-            been |= {pod.name for pod in observed.pods_in(component.key.name, anchor.key) if pod.ready}
-            if len(been) < anchor.count(component.key):
+            names = ready_names.setdefault((anchor.key, component.key), set())
+            names |= {pod.name for pod in observed.pods_in(component.key.name, anchor.key) if pod.ready}
+            if len(names) < anchor.count(component.key):
                 return original(update_entries, components, observed)
         return None
 

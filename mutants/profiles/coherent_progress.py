@@ -129,11 +129,11 @@ def _scope_unreported() -> None:
 
 @mutant("restart-forgets-progress", "operator", "starts an update anew after a restart", "COHR-070")
 def _restart_forgets_progress() -> None:
-    original, began = slots.slots, time.time_ns()
+    original, started_at = slots.slots, time.time_ns()
 
     def forgetful(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         return [
-            dataclasses.replace(slot, done=slot.done and int(slot.entry) > began)
+            dataclasses.replace(slot, done=slot.done and int(slot.entry) > started_at)
             for slot in original(layout, key, observed, generation)
         ]
 
@@ -186,9 +186,9 @@ def _joined_gangs_restart() -> None:
         shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
     ) -> pods.PodDifference:
         result = original(shares, members, target, may_create)
-        joined = {gang for _, gang in result.missing} - restarted
+        joined_gangs = {gang for _, gang in result.missing} - restarted
         restarted_pods = [
-            pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined
+            pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined_gangs
         ]
         restarted.update(pod.metadata.label(labels.PODGANG) for pod in restarted_pods)
         return pods.PodDifference([*result.surplus, *restarted_pods], result.missing)
@@ -223,10 +223,10 @@ def _scheduled_after_ready() -> None:
             return result
         stored = conditions.find(old.conditions, of_gangs.SCHEDULED)
         shown_condition = stored or of_gangs._condition(of_gangs.SCHEDULED, False, now)
-        listed = [
+        corrected = [
             shown_condition if condition.type == of_gangs.SCHEDULED else condition
             for condition in result.conditions or ()
         ]
-        return msgspec.structs.replace(result, conditions=listed, last_scheduled=old.last_scheduled)
+        return msgspec.structs.replace(result, conditions=corrected, last_scheduled=old.last_scheduled)
 
     replace(of_gangs, "status", status)

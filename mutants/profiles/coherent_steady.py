@@ -69,9 +69,10 @@ def _fitted_by(keep: Keep) -> Callable[..., Layout]:
             before = indices_of_group(layout, component.key.name)
             if component.key.kind is Kind.GROUP and sum(map(len, before.values())) >= component.replicas > 0:
                 kept_indices = keep(before, component.replicas)
-                both = {entry.key: entry for entry in (*layout, *result)}
+                entries = {entry.key: entry for entry in (*layout, *result)}
                 result = tuple(
-                    entry.with_indices(component.key.name, kept_indices.get(entry.key, ())) for entry in both.values()
+                    entry.with_indices(component.key.name, kept_indices.get(entry.key, ()))
+                    for entry in entries.values()
                 )
         return result
 
@@ -132,10 +133,12 @@ def _shrunk_gangs_restart() -> None:
     async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
         gangs = place.placement.gangs.items()
         now = {name: sum(map(len, gang.groups.values())) for name, gang in gangs if gang.entry.anchor}
-        shrunk = {name for name, size in now.items() if size < sizes.get(name, 0)}
+        shrunk_gangs = {name for name, size in now.items() if size < sizes.get(name, 0)}
         sizes.update(now)
         if not update.running(place.pcs):
-            lost = [pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk]
+            lost = [
+                pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk_gangs
+            ]
             await together(self._writer.delete(self._cache.pods, pod) for pod in lost)
         await original(self, place)
 

@@ -62,8 +62,8 @@ def _parts_need_the_minimum() -> None:
         plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
     ) -> Any:
         minimums = {names.clique(pcs.metadata.name, index, t.name): t.spec.minimum for t in standalone_templates(pcs)}
-        whole = {clique: minimum for clique, minimum in minimums.items() if clique in plan.minimums}
-        return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | whole)
+        required = {clique: minimum for clique, minimum in minimums.items() if clique in plan.minimums}
+        return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | required)
 
     alter(gangs, "_planned", planned)
 

@@ -175,11 +175,11 @@ def reasons_of_its_own() -> None:
         return msgspec.structs.replace(condition, reason=f"PodsCounted{condition.status}")
 
     def group_status(status: ScalingGroupStatus, *_: Any) -> ScalingGroupStatus:
-        listed = [
+        entries = [
             other(entry) if entry.type == termination.BREACHED and entry.status != "Unknown" else entry
             for entry in status.conditions or ()
         ]
-        return msgspec.structs.replace(status, conditions=listed)
+        return msgspec.structs.replace(status, conditions=entries)
 
     alter(statuses, "_scheduled_condition", other)
     alter(termination, "breached_condition", other)
@@ -201,14 +201,19 @@ def _gated_for_ever() -> None:
 
 @mutant("restart-forgets", "operator", "after a restart, replaces pods only once they are gone", "CORE-039")
 def _restart_forgets() -> None:
-    original, served = pods.difference, set[str]()
+    original, served_owners = pods.difference, set[str]()
 
     def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
         result = original(shares, members, *rest)
-        if result.missing and members and owner_of(members) not in served and any(pod.terminating for pod in members):
+        if (
+            result.missing
+            and members
+            and owner_of(members) not in served_owners
+            and any(pod.terminating for pod in members)
+        ):
             return PodDifference(result.surplus, [])
         if result.missing:
-            served.add(owner_of(members))
+            served_owners.add(owner_of(members))
         return result
 
     replace(pods, "difference", difference)
@@ -237,14 +242,14 @@ def _shortage_unreported() -> None:
 @mutant("unreported-is-sound", "operator", "treats a clique without a status as sound", "CORE-028")
 def _unreported_is_sound() -> None:
     original = statuses.group_status
-    sound = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
+    no_breach = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
 
     def group_status(group: Any, pcs: Any, clique: Callable[[str], PodClique | None], now: str) -> Any:
         def trusting(name: str) -> PodClique | None:
             member = clique(name)
             if member is None or (member.status is not None and member.status.conditions):
                 return member
-            status = msgspec.structs.replace(PodCliqueStatus(), conditions=[sound])
+            status = msgspec.structs.replace(PodCliqueStatus(), conditions=[no_breach])
             return msgspec.structs.replace(member, status=status)
 
         return original(group, pcs, trusting, now)
@@ -267,19 +272,19 @@ def _status_rewritten_at_rest() -> None:
         if wait is not None or clique is None or clique.status is None:
             return wait
         now = asyncio.get_running_loop().time()
-        if (last_change := touched.setdefault(key, (clique.status, now)))[0] != clique.status:
-            touched[key] = last_change = (clique.status, now)
-        if now - last_change[1] < SOME_SECONDS:
-            return SOME_SECONDS - (now - last_change[1])
+        if (last_change := last_changes.setdefault(key, (clique.status, now)))[0] != clique.status:
+            last_changes[key] = last_change = (clique.status, now)
+        if now - last_change[1] < REWRITE_SECONDS:
+            return REWRITE_SECONDS - (now - last_change[1])
         tick = {"status": {"observedGeneration": 0}}
         await self._writer.patch(self._cache.cliques, clique, tick, status=True)
         return None
 
-    touched: dict[Key, tuple[Any, float]] = {}
+    last_changes: dict[Key, tuple[Any, float]] = {}
     replace(CliqueReconciler, "reconcile_status", reconcile_status)
 
 
-SOME_SECONDS = 12.0
+REWRITE_SECONDS = 12.0
 """Seconds: longer than an operator may take to come to rest."""
 
 

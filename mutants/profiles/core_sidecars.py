@@ -16,8 +16,8 @@ def _waits_end_sidecars() -> None:
     def with_wait(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
         if not waits:
             return spec
-        without = [{key: c[key] for key in c if key != "restartPolicy"} for c in spec["initContainers"]]
-        return {**spec, "initContainers": without}
+        containers = [{key: c[key] for key in c if key != "restartPolicy"} for c in spec["initContainers"]]
+        return {**spec, "initContainers": containers}
 
     alter(startup, "with_wait", with_wait)
 

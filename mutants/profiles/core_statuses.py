@@ -81,9 +81,9 @@ def _terminating_counted() -> None:
     original = statuses.clique_status
 
     def clique_status(clique: Any, pods: list[Pod], *rest: Any) -> Any:
-        leaving = sum(pod.terminating and pod.ready for pod in pods)
+        terminating_count = sum(pod.terminating and pod.ready for pod in pods)
         status = original(clique, pods, *rest)
-        return msgspec.structs.replace(status, ready_replicas=status.ready_replicas + leaving)
+        return msgspec.structs.replace(status, ready_replicas=status.ready_replicas + terminating_count)
 
     replace(statuses, "clique_status", clique_status)
 
@@ -131,11 +131,11 @@ def _group_always_sound() -> None:
 
     def group_status(group: Any, *rest: Any) -> Any:
         status = original(group, *rest)
-        sound = [
+        sound_conditions = [
             msgspec.structs.replace(c, status="False") if c.type == termination.BREACHED else c
             for c in status.conditions or ()
         ]
-        return msgspec.structs.replace(status, conditions=sound)
+        return msgspec.structs.replace(status, conditions=sound_conditions)
 
     replace(statuses, "group_status", group_status)
 

@@ -31,10 +31,10 @@ def _hopeless_group_skipped() -> None:
     original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        hopeful = [(i, pods) for i, pods in gang.lacking if capacity.shape(pods[0]).total]
-        if len(hopeful) == len(gang.lacking):
+        placeable = [(i, pods) for i, pods in gang.lacking if capacity.shape(pods[0]).total]
+        if len(placeable) == len(gang.lacking):
             return original(gang, capacity, result, budget)
-        if (placement := place(gang, hopeful, capacity, budget)) is not None:
+        if (placement := place(gang, placeable, capacity, budget)) is not None:
             cycle.bind(gang, placement, capacity, result)
         return placement is not None
 

@@ -46,11 +46,11 @@ def _map_of_the_first_replica() -> None:
 def _tail_forgotten() -> None:
     def without_tail(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
         layout = first(components, generation, epochs)
-        further: dict[str, tuple[int, ...]] = {}
+        tail_groups: dict[str, tuple[int, ...]] = {}
         for entry in layout:
-            further |= entry.groups if entry.role is Role.TAIL else {}
+            tail_groups |= entry.groups if entry.role is Role.TAIL else {}
         return tuple(
-            dataclasses.replace(entry, groups=further) if entry.role is Role.SCALE_OUT else entry
+            dataclasses.replace(entry, groups=tail_groups) if entry.role is Role.SCALE_OUT else entry
             for entry in layout
             if entry.role is not Role.TAIL
         )

@@ -110,8 +110,8 @@ def _templates_without(part: str) -> None:
     def of(
         cls: type[Template], name: str, labels: object, annotations: object, spec: dict[str, Any], priority: str | None
     ) -> Template:
-        given = {"labels": labels, "annotations": annotations, "priority": priority, part: None}
-        template: Template = original(cls, name, given["labels"], given["annotations"], spec, given["priority"])
+        inputs = {"labels": labels, "annotations": annotations, "priority": priority, part: None}
+        template: Template = original(cls, name, inputs["labels"], inputs["annotations"], spec, inputs["priority"])
         return template
 
     replace(Template, "of", classmethod(of))
@@ -210,10 +210,10 @@ def _each_time_anew() -> None:
     def known_template(
         template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
     ) -> CurrentHashes:
-        written = original(template, priority_class, policy).written
-        if last.get(template.name, ("", 0))[0] != written:
-            last[template.name] = written, next(number)
-        return CurrentHashes(salted(written, str(last[template.name][1])), dict)
+        written_hash = original(template, priority_class, policy).written
+        if last.get(template.name, ("", 0))[0] != written_hash:
+            last[template.name] = written_hash, next(number)
+        return CurrentHashes(salted(written_hash, str(last[template.name][1])), dict)
 
     replace(hashes, "known_template", known_template)
 
@@ -244,12 +244,12 @@ def _of_set(wrong_order: bool, names: bool) -> None:
     original = schemes.of_set
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        given = list(templates)
+        hashed = list(templates)
         if wrong_order and in_order:
-            given.sort(key=lambda template: template.name)
+            hashed.sort(key=lambda template: template.name)
         if not names:
-            given = [changed(template, name="") for template in given]
-        return original(given, scheme, in_order=in_order)
+            hashed = [changed(template, name="") for template in hashed]
+        return original(hashed, scheme, in_order=in_order)
 
     replace(schemes, "of_set", of_set)
 
@@ -280,8 +280,8 @@ def _order_without_names() -> None:
     original = schemes.of_set
 
     def of_set(templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
-        given = [changed(template, name="") for template in templates] if in_order else list(templates)
-        return original(given, scheme, in_order=in_order)
+        hashed = [changed(template, name="") for template in templates] if in_order else list(templates)
+        return original(hashed, scheme, in_order=in_order)
 
     replace(schemes, "of_set", of_set)
 

@@ -79,10 +79,10 @@ def _countdown_first() -> None:
         pcs = self._cache.sets.get(*key)
         if pcs is not None and pcs.metadata.deletion_timestamp is not None:
             for clique in self._cache.cliques:
-                of_set = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
+                belongs = clique.metadata.label(labels.PART_OF) == pcs.metadata.name
                 reported = clique.status.conditions if clique.status else None
                 if (
-                    of_set
+                    belongs
                     and clique.metadata.namespace == key[0]
                     and conditions.is_true(reported, termination.BREACHED)
                 ):
@@ -136,10 +136,10 @@ def _clique_made_once() -> None:
     async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
         metadata = manifest["metadata"]
         if manifest["kind"] == "PodClique" and metadata["ownerReferences"][0]["kind"] == "PodCliqueSet":
-            one = (metadata["namespace"], metadata["name"], metadata["ownerReferences"][0]["uid"])
-            if one in created:
+            clique_key = (metadata["namespace"], metadata["name"], metadata["ownerReferences"][0]["uid"])
+            if clique_key in created:
                 return
-            created.add(one)
+            created.add(clique_key)
         await original(self, informer, manifest)
 
     replace(Writer, "create", create)
@@ -168,12 +168,12 @@ def _siblings_recreated() -> None:
     ) -> None:
         cliques = self._cache.cliques.indexed(OWNER, group.metadata.uid)
         for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in cliques}:
-            one = (group.metadata.uid, index)
+            replica_key = (group.metadata.uid, index)
             siblings = [c for c in cliques if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
             if len(siblings) == len(group.spec.clique_names):
-                complete.add(one)
-            elif one in complete:
-                complete.discard(one)
+                complete.add(replica_key)
+            elif replica_key in complete:
+                complete.discard(replica_key)
                 await together(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
         await original(self, pcs, group, placement)
 

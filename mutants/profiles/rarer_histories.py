@@ -99,8 +99,8 @@ def _domain_let_go() -> None:
 
     async def domains(self: SecondaryResources, target: DesiredSet) -> None:
         every = {(target.pcs.metadata.uid, domain.index, domain.group): domain for domain in target.domains}
-        fresh = tuple(domain for key, domain in every.items() if key not in created)
-        await original(self, dataclasses.replace(target, domains=fresh))
+        new_domains = tuple(domain for key, domain in every.items() if key not in created)
+        await original(self, dataclasses.replace(target, domains=new_domains))
         created.update(every)
 
     replace(SecondaryResources, "_domains", domains)
@@ -144,12 +144,12 @@ def _affinity_dropped() -> None:
 @mutant("rolled-once-rolls-on", "operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
 def _rolled_once_rolls_on() -> None:
     original = update_progress.on_delete
-    rolled: set[str] = set()
+    rolled_uids: set[str] = set()
 
     def on_delete(pcs: PodCliqueSet) -> bool:
         if not original(pcs):
-            rolled.add(pcs.metadata.uid)
-        return pcs.metadata.uid not in rolled
+            rolled_uids.add(pcs.metadata.uid)
+        return pcs.metadata.uid not in rolled_uids
 
     replace(update_progress, "on_delete", on_delete)
 
@@ -214,5 +214,5 @@ def _running_is_available() -> None:
 
 @mutant("map-with-status", "operator", "serves PodGangMaps with a status", "MAP-064")
 def _map_with_status() -> None:
-    served = {"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}}
-    spoil("podgangmaps.grove.io", served)
+    operation = {"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}}
+    spoil("podgangmaps.grove.io", operation)

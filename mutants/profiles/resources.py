@@ -91,8 +91,8 @@ def _account_orphaned() -> None:
 
 @mutant("role-too-wide", "operator", "allows the init containers to change pods", "RES-004")
 def _role_too_wide() -> None:
-    wide = {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "patch", "watch"]}
-    replace_data(secondary_resources, "RULES", [wide], read_by=(secondary_resources, "role"))
+    rule = {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "patch", "watch"]}
+    replace_data(secondary_resources, "RULES", [rule], read_by=(secondary_resources, "role"))
 
 
 @mutant("secondary-resources-late", "operator", "creates account and role after everything else", "RES-005")
@@ -442,8 +442,8 @@ def _hidden_claims() -> None:
         self: pods.PodBuilder, clique: Any, scheduler_name: str, waits: Any, image: str, claims_of: Any = None
     ) -> None:
         prefix = f"{clique.metadata.name}-"
-        given = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(prefix)])
-        original(self, clique, scheduler_name, waits, image, given)
+        visible_claims = claims_of and (lambda index: [c for c in claims_of(index) if not c.startswith(prefix)])
+        original(self, clique, scheduler_name, waits, image, visible_claims)
 
     replace(pods.PodBuilder, "__init__", init)
 

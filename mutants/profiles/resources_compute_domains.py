@@ -61,8 +61,8 @@ def _channels_for_all() -> None:
 
     def with_channel(spec: Manifest, template_name: str) -> Manifest:
         result = original(spec, template_name)
-        use = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
-        return {**result, "containers": [{**use, **container} for container in result["containers"]]}
+        claim = {"resources": {"claims": [{"name": mnnvl.CLAIM}]}}
+        return {**result, "containers": [{**claim, **container} for container in result["containers"]]}
 
     replace(mnnvl, "with_channel", with_channel)
 

@@ -22,7 +22,7 @@ from reference_impl.plan.hashing import canonical
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.gang import Gang
 
-LARGE = 100
+MAX_CORRECT = 100
 """The number of replicas beyond which the mutants misbehave. Proofs use 125 replicas: a quarter of 500."""
 
 
@@ -31,7 +31,7 @@ def _first_gangs_only() -> None:
     original = cycle.plan
 
     def plan(gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
-        return original(list(gangs)[:LARGE], *rest)
+        return original(list(gangs)[:MAX_CORRECT], *rest)
 
     replace(cycle, "plan", plan)
 
@@ -42,7 +42,7 @@ def _one_replica_beyond() -> None:
 
     def larger(pcs: PodCliqueSet) -> PodCliqueSet:
         size = pcs.spec.replicas
-        spec = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > LARGE else size)
+        spec = msgspec.structs.replace(pcs.spec, replicas=size + 1 if size > MAX_CORRECT else size)
         return msgspec.structs.replace(pcs, spec=spec)
 
     replace(SetReconciler, "_children", lambda self, pcs: children(self, larger(pcs)))
@@ -55,7 +55,7 @@ def _first_replicas_counted() -> None:
 
     def set_status(*given: Any) -> PodCliqueSetStatus:
         result = original(*given)
-        return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, LARGE))
+        return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, MAX_CORRECT))
 
     replace(statuses, "set_status", set_status)
 
@@ -69,7 +69,7 @@ def _some_pods_twice() -> None:
         await original(self, informer, manifest)
         if manifest["kind"] == "Pod":
             created += 1
-            if created % LARGE == 0:
+            if created % MAX_CORRECT == 0:
                 await original(self, informer, manifest)
 
     replace(Writer, "create", create)
@@ -98,7 +98,7 @@ def _large_sets_kept() -> None:
     original = Writer.remove_finalizer
 
     async def remove_finalizer(self: Writer, informer: Informer[Any], item: Object, finalizer: str) -> None:
-        if not isinstance(item, PodCliqueSet) or item.spec.replicas <= LARGE:
+        if not isinstance(item, PodCliqueSet) or item.spec.replicas <= MAX_CORRECT:
             await original(self, informer, item, finalizer)
 
     replace(Writer, "remove_finalizer", remove_finalizer)
@@ -110,6 +110,6 @@ def _errors_after_a_while() -> None:
     busy = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")
 
     def last_errors(old: Any, problems: Any, now: str) -> Any:
-        return [busy] if not problems and next(calls) > LARGE else original(old, problems, now)
+        return [busy] if not problems and next(calls) > MAX_CORRECT else original(old, problems, now)
 
     replace(written_errors, "last_errors", last_errors)

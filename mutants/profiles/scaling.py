@@ -189,8 +189,8 @@ def _terminating_is_surplus() -> None:
 @mutant("holes-stay", "operator", "numbers new pods after the highest index", "SCALE-012")
 def _holes_stay() -> None:
     def free_indices(active: list[Pod], count: int) -> list[int]:
-        begin = max((index_of(pod) for pod in active), default=-1) + 1
-        return list(range(begin, begin + count))
+        first_index = max((index_of(pod) for pod in active), default=-1) + 1
+        return list(range(first_index, first_index + count))
 
     replace(pods, "free_indices", free_indices)
 

@@ -42,11 +42,11 @@ def idle_groups(*, keep_minimum: bool) -> None:
     def planned(
         plans: list[PlannedGang], pcs: PodCliqueSet, index: int, placement: Placement, *_: Any
     ) -> list[PlannedGang]:
-        placed = {clique for gang in placement.gangs.values() for clique in gang.cliques}
+        placed_cliques = {clique for gang in placement.gangs.values() for clique in gang.cliques}
         idle_minimums = {
             names.clique(pcs.metadata.name, index, template.name): template.spec.minimum if keep_minimum else 0
             for template in standalone_templates(pcs)
-            if template.name not in placed
+            if template.name not in placed_cliques
         }
         return [
             dataclasses.replace(plan, minimums=idle_minimums | plan.minimums)

@@ -68,11 +68,11 @@ def _extras_first() -> None:
     original = cycle.place_minimum
 
     def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        begin = capacity.mark()
+        mark = capacity.mark()
         extra_pods = [(i, pod) for i, group in enumerate(gang.groups) for pod in group.waiting[group.lacking :]]
         early = [p for i, pod in extra_pods if (p := place(gang, [(i, [pod])], capacity, budget)) is not None]
         if not original(gang, capacity, result, budget):
-            capacity.undo(begin)
+            capacity.undo(mark)
             return False
         for placement in early:
             cycle.bind(gang, placement, capacity, result)

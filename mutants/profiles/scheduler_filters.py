@@ -19,7 +19,7 @@ from reference_impl.scheduler.filters.volume_restrictions import VolumeRestricti
 from reference_impl.scheduler.model import Container, Node, Pod
 from reference_impl.scheduler.requests import Resources, requests
 
-NONE = ""
+NO_REASON = ""
 """The empty reason: the node is not rejected."""
 
 
@@ -29,7 +29,7 @@ def _forgives(plugin: type[Plugin], *words: str) -> None:
 
     def refusal(self: Plugin, node: Node) -> str:
         reason = original(self, node)
-        return NONE if not words or any(word in reason for word in words) else reason
+        return NO_REASON if not words or any(word in reason for word in words) else reason
 
     replace(plugin, "refusal", refusal)
 

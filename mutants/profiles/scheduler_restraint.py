@@ -89,13 +89,13 @@ def _released_gangs_ended() -> None:
         result = original(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
         released = [gang for gang in all_gangs if gang.members and not any(group.minimum for group in gang.groups)]
-        ended = [
+        evictions = [
             Eviction(pod, node, gang.name, gang.name)
             for gang in released
             for pod, node in gang.members
             if pod.metadata.uid not in bound
         ]
-        return dataclasses.replace(result, evictions=[*result.evictions, *ended])
+        return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
 
     replace(cycle, "plan", plan)
 
@@ -110,14 +110,14 @@ def _torn_gangs_ended() -> None:
         all_gangs = list(gangs)
         result = original(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
-        ended = [
+        evictions = [
             Eviction(pod, node, gang.name, gang.name)
             for gang in all_gangs
             if not gang.minimum_reached
             for pod, node in gang.members
             if pod.metadata.uid not in bound
         ]
-        return dataclasses.replace(result, evictions=[*result.evictions, *ended])
+        return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
 
     replace(cycle, "plan", plan)
 

@@ -200,7 +200,7 @@ def _created_in_order() -> None:
 @mutant("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
 def _children_restarted() -> None:
     original = CliqueReconciler.reconcile
-    served: set[Key] = set()
+    served_keys: set[Key] = set()
 
     async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
         result = await original(self, key)
@@ -208,9 +208,9 @@ def _children_restarted() -> None:
         if clique is None:
             return result
         if any(pod.ready for pod in self._cache.pods_of(clique)):
-            served.add(key)
-        elif key in served:
-            served.discard(key)
+            served_keys.add(key)
+        elif key in served_keys:
+            served_keys.discard(key)
             for child in self._cache.cliques:
                 if child.metadata.namespace == key[0] and key[1] in (child.spec.starts_after or ()):
                     for pod in self._cache.pods_of(child):

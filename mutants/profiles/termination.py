@@ -260,11 +260,11 @@ def _last_loss_counts() -> None:
 
 @mutant("countdown-forgotten", "operator", "counts the delay from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
-    original, begin = termination.cause_of_clique, time.time()
+    original, started_at = termination.cause_of_clique, time.time()
 
     def cause_of_clique(clique: PodClique) -> float | None:
         breached_at = original(clique)
-        return None if breached_at is None else max(breached_at, begin)
+        return None if breached_at is None else max(breached_at, started_at)
 
     replace(termination, "cause_of_clique", cause_of_clique)
 
@@ -280,7 +280,7 @@ def _delay_as_it_was() -> None:
 )
 def _early_loss_ignored() -> None:
     def changed(created: str | None, condition: Condition) -> bool:
-        then, moved = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
-        return then is not None and moved is not None and moved > then + 6
+        created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)
+        return created_at is not None and changed_at is not None and changed_at > created_at + 6
 
     replace(termination, "_changed", changed)

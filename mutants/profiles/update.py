@@ -212,15 +212,15 @@ def _selection_misnamed() -> None:
             and reported.ready_pods_selected_to_update is not None
             and clique.metadata.uid in selections
         ):
-            true = msgspec.structs.replace(reported, ready_pods_selected_to_update=selections[clique.metadata.uid])
-            status = msgspec.structs.replace(clique.status, update_progress=true)
+            corrected = msgspec.structs.replace(reported, ready_pods_selected_to_update=selections[clique.metadata.uid])
+            status = msgspec.structs.replace(clique.status, update_progress=corrected)
             clique = msgspec.structs.replace(clique, status=status)
         result = original(pcs, clique, members, *rest)
         selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
         if result.progress is not None and selection is not None:
             selections[clique.metadata.uid] = selection
-            wrong = PodSelection(current=clique.metadata.name, completed=selection.completed)
-            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=wrong)
+            misnamed = PodSelection(current=clique.metadata.name, completed=selection.completed)
+            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=misnamed)
         return result
 
     replace(update_clique_pods, "step", step)

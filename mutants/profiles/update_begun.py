@@ -108,14 +108,14 @@ def _switch_rolls() -> None:
 @mutant("outdated-pods-spared", "operator", "replaces outdated pods only where the last change is theirs", "UPD-042")
 def _outdated_pods_spared() -> None:
     original, outdated = update_clique_pods.step, update_clique_pods.outdated
-    ended: set[tuple[str, str]] = set()
+    ended_updates: set[tuple[str, str]] = set()
     spared = [False]
 
     def step(pcs: PodCliqueSet, clique: PodClique, *rest: Any) -> update_clique_pods.CliqueUpdateStep:
         progress = clique.status.update_progress if clique.status else None
         if progress is not None and progress.update_ended_at is not None:
-            ended.add((clique.metadata.uid, progress.pod_template_hash))
-        spared[0] = (clique.metadata.uid, clique.metadata.label(labels.TEMPLATE_HASH)) in ended
+            ended_updates.add((clique.metadata.uid, progress.pod_template_hash))
+        spared[0] = (clique.metadata.uid, clique.metadata.label(labels.TEMPLATE_HASH)) in ended_updates
         return original(pcs, clique, *rest)
 
     replace(update_clique_pods, "step", step)

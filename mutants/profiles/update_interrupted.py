@@ -87,9 +87,9 @@ def _unplaced_not_awaited() -> None:
 
     def replaced(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
         placed = [pod for pod in members if pod.scheduled or not update_clique_pods.succeeds(pod, selection)]
-        whole = len(placed) < len(members)
+        some_unplaced = len(placed) < len(members)
         return original(clique, selection, members) or (
-            whole and all(p.metadata.name != selection.current for p in members)
+            some_unplaced and all(p.metadata.name != selection.current for p in members)
         )
 
     replace(update_clique_pods, "replaced", replaced)
@@ -174,17 +174,17 @@ def _second_change_forgotten() -> None:
 
 @mutant("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
 def _all_since_change() -> None:
-    original, outdated, began = update_clique_pods.step, update_clique_pods.outdated, [""]
+    original, outdated, started_at = update_clique_pods.step, update_clique_pods.outdated, [""]
 
     def step(
         pcs: PodCliqueSet, clique: PodClique, members: list[Pod], *rest: Any
     ) -> update_clique_pods.CliqueUpdateStep:
         progress = update_progress.of_set(pcs)
-        began[0] = (progress.update_started_at if progress is not None else "") or ""
+        started_at[0] = (progress.update_started_at if progress is not None else "") or ""
         return original(pcs, clique, members, *rest)
 
     def older(pod: Pod, current: revisions.Revision) -> bool:
-        return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < began[0]
+        return outdated(pod, current) or (pod.metadata.creation_timestamp or "") < started_at[0]
 
     replace(update_clique_pods, "step", step)
     replace(update_clique_pods, "outdated", older)

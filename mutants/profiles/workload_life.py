@@ -97,9 +97,9 @@ def _pods_deleted_with_groups() -> None:
     def on_object(self: WorkloadBackend, kind: str, old: WorkloadObject | None, item: WorkloadObject) -> None:
         original(self, kind, old, item)
         if kind == "DELETED" and (owner := item.metadata.controller) is not None:
-            ends.append(asyncio.ensure_future(end(self, key_text(item.metadata.namespace, owner.name))))
+            deletions.append(asyncio.ensure_future(end(self, key_text(item.metadata.namespace, owner.name))))
 
-    ends: list[asyncio.Future[None]] = []
+    deletions: list[asyncio.Future[None]] = []
     replace(WorkloadBackend, "_on_object", on_object)
 
 

@@ -221,8 +221,12 @@ def _required_within_preferred() -> None:
         levels: topology.Levels,
     ) -> list[FieldError]:
         around = topology.preferred_domain(parent.constraint)
-        within = [topology.required_domain(place.constraint) for place in topology.places(pcs) if parent in place.above]
-        broader = [domain for domain in within if around and domain and levels.index(around) > levels.index(domain)]
+        required_domains = [
+            topology.required_domain(place.constraint) for place in topology.places(pcs) if parent in place.above
+        ]
+        broader = [
+            domain for domain in required_domains if around and domain and levels.index(around) > levels.index(domain)
+        ]
         path = f"{parent.path}.pack.preferred"
         return [*field_errors, *(invalid(path, around, f"{domain} is broader") for domain in broader)]
 
@@ -315,8 +319,10 @@ def _variables_of_printable_characters() -> None:
 )
 def _inherited_binding_named() -> None:
     def violations(field_errors: list[FieldError], pcs: Any, old: Any) -> list[FieldError]:
-        whole = pcs.spec.template.topology_constraint
-        inherited = f"topologyName cannot be changed from '' to '{whole.topology_name if whole else ''}'"
+        set_constraint = pcs.spec.template.topology_constraint
+        inherited = (
+            f"topologyName cannot be changed from '' to '{set_constraint.topology_name if set_constraint else ''}'"
+        )
         return [error for error in field_errors if not error.detail.endswith(inherited)]
 
     alter(topology_updates, "violations", violations)

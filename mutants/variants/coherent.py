@@ -64,8 +64,11 @@ def _odd_replicas_first() -> None:
 
     def mixed(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         members = original(layout, key, observed, generation)
-        lost, sound = [slot for slot in members if not slot.available], [slot for slot in members if slot.available]
-        return [*lost, *sound[1::2], *sound[::2]]
+        unavailable, available = (
+            [slot for slot in members if not slot.available],
+            [slot for slot in members if slot.available],
+        )
+        return [*unavailable, *available[1::2], *available[::2]]
 
     replace(planner, "slots", mixed)
 
@@ -110,10 +113,10 @@ def _maps_written_twice() -> None:
         await original(self, pcs, index, stored, layout)
         desired = versions.with_layout(stored, layout, self._layouts.templates(pcs))
         name = maps.manifest(pcs, index, desired)["metadata"]["name"]
-        written = self._cache.maps.get(pcs.metadata.namespace, name)
-        if written is not None and (stored is None or stored.layout != layout):
+        gang_map = self._cache.maps.get(pcs.metadata.namespace, name)
+        if gang_map is not None and (stored is None or stored.layout != layout):
             note = {"metadata": {"annotations": {"example.com/entries": f"{len(layout)} entries, twice"}}}
-            await self._writer.patch(self._cache.maps, written, note)
+            await self._writer.patch(self._cache.maps, gang_map, note)
 
     replace(MapWriter, "_write", write)
 
@@ -197,13 +200,13 @@ def _terminated_into_new_epochs() -> None:
         if stored is not None and update.coherent(pcs) and not update.running(pcs):
             keys = [entry.key for entry in stored.layout]
             other = dict(zip(keys, self._epochs(pcs, index)(len(keys)), strict=True))
-            renamed = tuple(
+            renamed_entries = tuple(
                 dataclasses.replace(
                     entry, key=other[entry.key], depends_on=tuple(other.get(key, key) for key in entry.depends_on)
                 )
                 for entry in stored.layout
             )
-            await self._write(pcs, index, stored, renamed)
+            await self._write(pcs, index, stored, renamed_entries)
         await original(self, pcs, index)
 
     replace(MapWriter, "before_termination", before_termination)

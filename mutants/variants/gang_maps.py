@@ -42,17 +42,17 @@ from reference_impl.plan.gangs import PlannedGang
 from reference_impl.plan.layout import Entry, EntryGang, Layout, Role
 from reference_impl.plan.maps import Stored
 
-LOOKS = "example.com/looks"
+WRITES_ANNOTATION = "example.com/looks"
 
 
 @variant("maps-written-often", "operator", "writes maps in each pass", "MAP-020", profiles=("gang-maps",))
 def _maps_written_often() -> None:
-    original, looks = MapWriter.renew, itertools.count()
+    original, passes = MapWriter.renew, itertools.count()
 
     async def renew(self: MapWriter, pcs: PodCliqueSet) -> Step | None:
         step = await original(self, pcs)
         for gang_map in self._cache.maps.indexed("owner", pcs.metadata.uid):
-            body = {"metadata": {"annotations": {LOOKS: str(next(looks))}}}
+            body = {"metadata": {"annotations": {WRITES_ANNOTATION: str(next(passes))}}}
             await self._writer.patch(self._cache.maps, gang_map, body)
         return step
 
@@ -72,11 +72,11 @@ def _cliques_by_their_own_names() -> None:
     manifest, read = maps.manifest, maps.read
 
     def with_own_names(pcs: PodCliqueSet, index: int, content: Stored) -> dict[str, Any]:
-        written = manifest(pcs, index, content)
-        for entry in written["spec"]["entries"]:
+        body = manifest(pcs, index, content)
+        for entry in body["spec"]["entries"]:
             if cliques := entry.get("podCliques"):
                 entry["podCliques"] = {names.clique(pcs.metadata.name, index, key): n for key, n in cliques.items()}
-        return written
+        return body
 
     def with_template_names(stored: PodGangMap) -> Stored:
         prefix = f"{stored.metadata.name}-"
@@ -95,12 +95,12 @@ def _cliques_by_their_own_names() -> None:
 
 @variant("epochs-far-apart", "operator", "leaves a second between epochs", "MAP-002", profiles=("gang-maps",))
 def _epochs_far_apart() -> None:
-    original, apart = EpochSource.take, 10**9
+    original, step = EpochSource.take, 10**9
 
     def take(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
         first = original(self, 1, existing) if count else []
-        self._last += apart * count
-        return [str(int(first[0]) + apart * number) for number in range(count)]
+        self._last += step * count
+        return [str(int(first[0]) + step * number) for number in range(count)]
 
     replace(EpochSource, "take", take)
 
@@ -185,8 +185,8 @@ def _label_restored_late() -> None:
     original = CliqueReconciler._relabel
 
     async def relabel(self: CliqueReconciler, place: CliqueContext) -> None:
-        astray = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
-        if astray:
+        unlabeled_pods = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
+        if unlabeled_pods:
             await asyncio.sleep(1)
         await original(self, place)
 
@@ -253,7 +253,7 @@ def _declared_replicas_return_to_the_tail() -> None:
     def whole(
         layout: Layout, self: MapWriter, pcs: PodCliqueSet, index: int, stored: Stored, generation: str
     ) -> Layout:
-        returning = {
+        returning_indices = {
             config.name: tuple(range(config.min_available, config.replicas)) for config in children.group_configs(pcs)
         }
         scaled_out = [
@@ -264,15 +264,17 @@ def _declared_replicas_return_to_the_tail() -> None:
             for i in indices
         ]
         running = self._layouts.observed(pcs, index).replicas
-        moved = [(g, i) for _, g, i in scaled_out if i in returning.get(g, ()) and i not in running.get(g, {})]
+        moved_replicas = [
+            (g, i) for _, g, i in scaled_out if i in returning_indices.get(g, ()) and i not in running.get(g, {})
+        ]
         anchor = next((entry for entry in layout if entry.anchor), None)
-        if update.coherent(pcs) or not moved or anchor is None:
+        if update.coherent(pcs) or not moved_replicas or anchor is None:
             return layout
         (key,) = self._epochs(pcs, index)(1)
         tail = Entry(key, generation, Role.TAIL, depends_on=(anchor.key,))
-        for group, _ in moved:
-            tail = tail.with_indices(group, (i for g, i in moved if g == group))
-        rest = [_without_replicas(entry, moved) if entry.role is Role.SCALE_OUT else entry for entry in layout]
+        for group, _ in moved_replicas:
+            tail = tail.with_indices(group, (i for g, i in moved_replicas if g == group))
+        rest = [_without_replicas(entry, moved_replicas) if entry.role is Role.SCALE_OUT else entry for entry in layout]
         return (*rest, tail)
 
     alter(MapWriter, "whole", whole)

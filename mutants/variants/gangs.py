@@ -43,7 +43,7 @@ def _references_reversed() -> None:
     exempt=("SCALE-019",),
 )
 def _minimums_released() -> None:
-    released: set[tuple[str, str]] = set()
+    released_groups: set[tuple[str, str]] = set()
 
     def drift(
         body: dict[str, Any],
@@ -61,14 +61,14 @@ def _minimums_released() -> None:
             and not clique.metadata.label(labels.SCALING_GROUP)
         }
         required = {(uid, name) for name in standalone if planned.minimums[name]}
-        released.difference_update([pair for pair in released if pair[0] == uid and pair not in required])
+        released_groups.difference_update([pair for pair in released_groups if pair[0] == uid and pair not in required])
         if all(self._cache.scheduled_pods(namespace, name) >= least for name, least in planned.minimums.items()):
-            released.update(required)
+            released_groups.update(required)
         if update.coherent(pcs):
             return body
         stored, spec = wire(current.spec.podgroups), dict(body.get("spec", {}))
         groups = [
-            {**group, "minReplicas": 0} if (uid, group["name"]) in released else group
+            {**group, "minReplicas": 0} if (uid, group["name"]) in released_groups else group
             for group in spec.pop("podgroups", stored)
         ]
         if groups != stored:

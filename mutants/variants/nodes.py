@@ -14,7 +14,7 @@ from mutants.replacement import replace
 from reference_impl.api.pods import Pod
 from reference_impl.control.operator import Operator
 
-NOTE = "conformance.grove.io/node-is-cordoned"
+CORDON_ANNOTATION = "conformance.grove.io/node-is-cordoned"
 
 
 @variant("cordon-noted", "operator", "notes on the pods of a cordoned node that it is cordoned", "NODE-005")
@@ -40,7 +40,7 @@ def _cordon_noted() -> None:
 
 
 async def _note(client: Client, pod: Pod) -> None:
-    note = {"metadata": {"annotations": {NOTE: "true"}}}
+    note = {"metadata": {"annotations": {CORDON_ANNOTATION: "true"}}}
     await client.patch(PODS, pod.metadata.namespace, pod.metadata.name, note, content_type=MERGE_PATCH)
 
 

@@ -146,8 +146,8 @@ def _service_of_the_whole_set() -> None:
         selector = {key: value for key, value in service["spec"]["selector"].items() if key != labels.REPLICA_INDEX}
         owners = [{**owner, "controller": False} for owner in service["metadata"]["ownerReferences"]]
         metadata = {"name": name, "namespace": pcs.metadata.namespace, "labels": {}, "ownerReferences": owners}
-        whole = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
-        yield partial(self._writer.create, self._cache.services, whole)
+        manifest = {**service, "metadata": metadata, "spec": {**service["spec"], "selector": selector}}
+        yield partial(self._writer.create, self._cache.services, manifest)
 
     replace(SetReconciler, "_difference", difference)
 
@@ -176,17 +176,17 @@ def _finalizer_after_creation() -> None:
 )
 def _services_on_demand() -> None:
     make_services_on_demand()
-    original, unasked = children.service, set[tuple[str, str]]()
+    original, unrequested_services = children.service, set[tuple[str, str]]()
 
     def service(pcs: PodCliqueSet, index: int) -> Manifest:
         manifest = original(pcs, index)
         if pcs.spec.template.headless_service_config is None:
-            unasked.add((manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
+            unrequested_services.add((manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
         return manifest
 
     def pod(manifest: Manifest, *_: Any) -> Manifest:
         spec = manifest["spec"]
-        if (manifest["metadata"]["namespace"], spec["subdomain"]) not in unasked:
+        if (manifest["metadata"]["namespace"], spec["subdomain"]) not in unrequested_services:
             return manifest
         return {**manifest, "spec": {key: spec[key] for key in spec if key != "subdomain"}}
 

@@ -13,7 +13,7 @@ from mutants.replacement import replace
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.plan import pods
 
-EVERY, FOR = 20.0, 5.0
+PERIOD_SECONDS, WORK_SECONDS = 20.0, 5.0
 """Seconds from the start of one working period to the next, and the length of a working period."""
 DELAY_SECONDS = 12.0
 """Seconds before a set is reconciled for the first time."""
@@ -35,8 +35,8 @@ def _works_intermittently() -> None:
 
     async def in_turn(self: WorkQueue[Any]) -> Any:
         key = await take(self)
-        if (elapsed := time.monotonic() % EVERY) > FOR:
-            await asyncio.sleep(EVERY - elapsed)
+        if (elapsed := time.monotonic() % PERIOD_SECONDS) > WORK_SECONDS:
+            await asyncio.sleep(PERIOD_SECONDS - elapsed)
         return key
 
     replace(WorkQueue, "take", in_turn)

@@ -56,8 +56,8 @@ def _variables_reversed() -> None:
             env = old["env"]
             return {**old, "env": [*reversed(env[: len(environment)]), *env[len(environment) :]]}
 
-        both = [field for field in ("initContainers", "containers") if spec.get(field)]
-        return {**spec, **{field: [container(item) for item in spec[field]] for field in both}}
+        container_fields = [field for field in ("initContainers", "containers") if spec.get(field)]
+        return {**spec, **{field: [container(item) for item in spec[field]] for field in container_fields}}
 
     alter(pods, "with_environment", with_environment)
 
@@ -153,11 +153,11 @@ def _init_containers_of_its_own() -> None:
 
     def pod(manifest: Manifest, *_: Any) -> Manifest:
         spec, tags = manifest["spec"], manifest["metadata"]["labels"]
-        further = {
+        additions = {
             "initContainers": [helper, *spec.get("initContainers", ())],
             "volumes": [*spec.get("volumes", ()), {"name": "grove-helper", "emptyDir": {}}],
             "serviceAccountName": spec.get("serviceAccountName") or names.service_account(tags[labels.PART_OF]),
         }
-        return {**manifest, "spec": {**spec, **further}}
+        return {**manifest, "spec": {**spec, **additions}}
 
     alter(PodBuilder, "pod", pod)

@@ -72,13 +72,13 @@ def _gangs_without_events() -> None:
 )
 def _gang_conditions_in_other_words() -> None:
     def reworded(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
-        listed = [
+        reworded_conditions = [
             condition
             if condition.type == "Initialized"
             else msgspec.structs.replace(condition, reason="AsPlanned", message=f"{condition.type} as planned")
             for condition in status.conditions or ()
         ]
-        return msgspec.structs.replace(status, conditions=listed)
+        return msgspec.structs.replace(status, conditions=reworded_conditions)
 
     alter(gang_status, "status", reworded)
 
@@ -200,8 +200,8 @@ def _bound_pods_annotated() -> None:
 
     async def create(self: Client, resource: Resource, body: Any, *arguments: Any, **named: Any) -> Any:
         if named.get("subresource") == "binding":
-            noted = {"example.com/placed-on": body["target"]["name"]}
-            body = {**body, "metadata": {**body["metadata"], "annotations": noted}}
+            annotations = {"example.com/placed-on": body["target"]["name"]}
+            body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
         return await original(self, resource, body, *arguments, **named)
 
     replace(Client, "create", create)
@@ -265,13 +265,13 @@ def _gangs_below_minimum_ended() -> None:
         all_gangs = list(gangs)
         result = original(all_gangs, capacity, around)
         bound = {pod.metadata.uid for pod, _ in result.bindings}
-        torn = [gang for gang in all_gangs if not gang.minimum_reached]
-        ended = [
+        torn_gangs = [gang for gang in all_gangs if not gang.minimum_reached]
+        evictions = [
             Eviction(pod, node, gang.name, gang.name)
-            for gang in torn
+            for gang in torn_gangs
             if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members)
             for pod, node in gang.members
         ]
-        return dataclasses.replace(result, evictions=[*result.evictions, *ended])
+        return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
 
     replace(cycle, "plan", plan)

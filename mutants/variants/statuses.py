@@ -62,8 +62,8 @@ def _members_select() -> None:
 )
 def _terminating_scheduled() -> None:
     def clique_status(status: PodCliqueStatus, clique: PodClique, members: list[Pod], *_: Any) -> PodCliqueStatus:
-        leaving = sum(pod.terminating and pod.scheduled for pod in members)
-        return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + leaving)
+        terminating_count = sum(pod.terminating and pod.scheduled for pod in members)
+        return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + terminating_count)
 
     alter(statuses, "clique_status", clique_status)
 
@@ -134,8 +134,8 @@ def _completed_kept() -> None:
         if step.progress is None or step.progress.update_ended_at is None or selection is None:
             return step
         extended = PodSelection(current="", completed=[*(selection.completed or ()), selection.current])
-        ended = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=extended)
-        return dataclasses.replace(step, progress=ended)
+        extended_progress = msgspec.structs.replace(step.progress, ready_pods_selected_to_update=extended)
+        return dataclasses.replace(step, progress=extended_progress)
 
     replace(update_clique_pods, "_advanced", advanced)
 

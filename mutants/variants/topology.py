@@ -31,8 +31,10 @@ def _nothing_inherited() -> None:
     def planned(
         original: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
     ) -> Any:
-        of_groups = [config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)]
-        inherits = not gang.entry.anchor and not any(of_groups)
+        group_constraints = [
+            config.topology_constraint for config in group_configs(pcs) if gang.groups.get(config.name)
+        ]
+        inherits = not gang.entry.anchor and not any(group_constraints)
         return dataclasses.replace(original, topology=None) if inherits else original
 
     alter(gangs, "_planned", planned)

@@ -12,7 +12,7 @@ from reference_impl.plan.hashing.window import Policy
 from reference_impl.runtime import configuration
 from reference_impl.runtime.clock import now
 
-NEWEST = ("legacy-0.36", "canonical-0.36")
+LATEST_SCHEMES = ("legacy-0.36", "canonical-0.36")
 """Hash schemes of operators that are built with the latest libraries."""
 
 
@@ -44,7 +44,7 @@ def _hashes_of_the_newest_libraries_unknown() -> None:
 
     def policy(self: configuration.Hashes) -> Policy:
         configured: Policy = original(self)
-        older_schemes = tuple(scheme for scheme in configured.recognised if scheme.name not in NEWEST)
+        older_schemes = tuple(scheme for scheme in configured.recognised if scheme.name not in LATEST_SCHEMES)
         return dataclasses.replace(configured, recognised=older_schemes)
 
     replace(configuration.Hashes, "policy", property(policy))
