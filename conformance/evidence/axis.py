@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 
-LONG, CUT = 4.0, 0.6
+MAX_GAP, SHORTENED_GAP = 4.0, 0.6
 """The length in seconds above which a span without events is shortened, and the length it is shortened to."""
-WIDTH_OF_TICK = 64.0
+TICK_WIDTH = 64.0
 """Minimum distance between two ticks in pixels."""
 
 
@@ -19,37 +19,37 @@ class Axis:
     def __init__(self, timestamps: Iterable[float], end: float, width: float, begin: float = 0.0) -> None:
         self._at = sorted({begin, max(end, begin + 0.001), *(m for m in timestamps if begin < m < end)})
         gaps = [later - earlier for earlier, later in pairwise(self._at)]
-        lengths = [gap if gap <= LONG else CUT for gap in gaps]
+        lengths = [gap if gap <= MAX_GAP else SHORTENED_GAP for gap in gaps]
         scale = width / sum(lengths)
         self._scale = scale
         self._x = [0.0]
         for gap in lengths:
             self._x.append(self._x[-1] + gap * scale)
-        self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > LONG]
+        self.breaks = [(self._x[i], self._x[i + 1], gap) for i, gap in enumerate(gaps) if gap > MAX_GAP]
         """The shortened spans: their start and end in pixels, and their real length in seconds."""
 
     def x(self, moment: float) -> float:
         """Return the horizontal position of a time, in pixels."""
         i = min(max(bisect_right(self._at, moment) - 1, 0), len(self._at) - 2)
-        begin, end = self._at[i], self._at[i + 1]
-        part = min(max((moment - begin) / (end - begin), 0.0), 1.0)
-        return self._x[i] + part * (self._x[i + 1] - self._x[i])
+        start, end = self._at[i], self._at[i + 1]
+        fraction = min(max((moment - start) / (end - start), 0.0), 1.0)
+        return self._x[i] + fraction * (self._x[i + 1] - self._x[i])
 
     def ticks(self) -> list[float]:
         """Return evenly spaced, round times for ticks: as many as fit, and none within a shortened span."""
-        step = _round(WIDTH_OF_TICK / self._scale)
+        step = _round(TICK_WIDTH / self._scale)
         candidates = []
-        for i, (begin, end) in enumerate(pairwise(self._at)):
-            if self._x[i + 1] - self._x[i] < (end - begin) * self._scale * 0.99:
+        for i, (start, end) in enumerate(pairwise(self._at)):
+            if self._x[i + 1] - self._x[i] < (end - start) * self._scale * 0.99:
                 continue
-            first = math.ceil(begin / step - 1e-9)
+            first = math.ceil(start / step - 1e-9)
             last = math.floor(end / step + 1e-9)
             candidates += [round(n * step, 3) for n in range(first, last + 1)]
-        spaced: list[float] = []
+        spaced_ticks: list[float] = []
         for tick in sorted(set(candidates)):
-            if not spaced or self.x(tick) - self.x(spaced[-1]) >= WIDTH_OF_TICK * 0.6:
-                spaced.append(tick)
-        return spaced
+            if not spaced_ticks or self.x(tick) - self.x(spaced_ticks[-1]) >= TICK_WIDTH * 0.6:
+                spaced_ticks.append(tick)
+        return spaced_ticks
 
 
 def _round(seconds: float) -> float:

@@ -19,11 +19,11 @@ from conformance.history.record import ADDED, DELETED, Record
 
 POD_STATES = ("gated", "waiting", "bound", "ready", "ended", "terminating")
 """`waiting`: the pod has no scheduling gate and no node; `ended`: its phase is Failed or Succeeded."""
-WORTH = 1.0
+MIN_TORN_SECONDS = 1.0
 """A gang that was torn for at least this many seconds is shown before the other gangs."""
-EXACT = 0.001
+TIME_PRECISION = 0.001
 """Precision of the times of checks, in seconds."""
-SIZED = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
+SHORT_NAMES = {"podcliquesets": "set", "podcliquescalinggroups": "group", "podcliques": "clique"}
 """The resources that users change, with the short names used here."""
 
 
@@ -108,26 +108,28 @@ def scene(history: History, until: float = 0.0, pool: str = "") -> TimelineConte
     """Read a namespace's history up to its last record, or up to `until` if that is later (seconds since the recorder
     started). `pool` is the node label whose value names the namespace that uses the node."""
     records = history.records()
-    namespaced = [record for record in records if record.namespace]
-    begin = namespaced[0].at if namespaced else 0.0
-    end = max([record.at for record in namespaced] + [until, begin])
-    gangs = _gangs(namespaced, end)
+    namespaced_records = [record for record in records if record.namespace]
+    start = namespaced_records[0].at if namespaced_records else 0.0
+    end = max([record.at for record in namespaced_records] + [until, start])
+    gangs = _gangs(namespaced_records, end)
     node_records = [record for record in records if record.resource == "nodes" and pool]
     fleet = [record for record in node_records if label(record.object, pool) == history.namespace]
-    return TimelineContent(gangs, _changes(namespaced, fleet, begin), begin, end)
+    return TimelineContent(gangs, _changes(namespaced_records, fleet, start), start, end)
 
 
 def excuse(chart: TimelineContent, failures: Iterable[TimelineMark]) -> None:
     """Mark a torn span as partial if it has ended and no check that mentions the gang or one of its cliques failed
     during it."""
-    listed = [(mark.at, mark.words) for mark in failures if mark.at is not None]
+    failed_checks = [(mark.at, mark.words) for mark in failures if mark.at is not None]
     for gang in chart.gangs:
         names = [gang.lane.name, *(clique.name for clique in gang.cliques)]
-        failed_at = [at for at, words in listed if any(name in words for name in names)]
-        last = gang.lane.bars[-1] if gang.torn else None
+        failed_at = [at for at, words in failed_checks if any(name in words for name in names)]
+        lasting_bar = gang.lane.bars[-1] if gang.torn else None
         gang.lane.bars = [
             bar
-            if bar.state != "torn" or bar is last or any(bar.begin - EXACT <= at <= bar.end + EXACT for at in failed_at)
+            if bar.state != "torn"
+            or bar is lasting_bar
+            or any(bar.begin - TIME_PRECISION <= at <= bar.end + TIME_PRECISION for at in failed_at)
             else replace(bar, state="partial")
             for bar in gang.lane.bars
         ]
@@ -140,71 +142,72 @@ def counted(lanes: Iterable[Lane]) -> list[tuple[float, dict[str, int]]]:
         for bar in lane.bars:
             steps[bar.begin][bar.state] += 1
             steps[bar.end][bar.state] -= 1
-    now: dict[str, int] = defaultdict(int)
+    totals: dict[str, int] = defaultdict(int)
     counts = []
     for moment in sorted(steps):
         for state, change in steps[moment].items():
-            now[state] += change
-        counts.append((moment, {state: n for state, n in now.items() if n}))
+            totals[state] += change
+        counts.append((moment, {state: n for state, n in totals.items() if n}))
     return counts
 
 
 def _gangs(records: list[Record], end: float) -> list[GangLanes]:
-    counts, lanes = Gangs(), dict[str, GangLanes]()
+    observed_gangs, lanes = Gangs(), dict[str, GangLanes]()
     steps: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
-    of_pods: dict[str, list[Record]] = defaultdict(list)
+    pod_records: dict[str, list[Record]] = defaultdict(list)
     minimums: dict[str, int] = {}
     for record in records:
         if record.resource == "pods":
-            of_pods[record.uid].append(record)
-        name = counts.apply(record)
+            pod_records[record.uid].append(record)
+        name = observed_gangs.apply(record)
         if record.resource == "podgangs" or name in steps:
-            minimums |= counts[name].minimums
-            steps[name].append((record.at, *_gang_state(counts[name])))
+            minimums |= observed_gangs[name].minimums
+            steps[name].append((record.at, *_gang_state(observed_gangs[name])))
     for name in sorted(steps):
         lanes[name] = GangLanes(_lane(name, steps[name], end))
-    for incarnations in of_pods.values():
-        last = incarnations[-1].object
-        gang = lanes.setdefault(label(last, labels.GANG), GangLanes(Lane(label(last, labels.GANG))))
-        clique = label(last, labels.CLIQUE) or text(controller(last), "name")
+    for incarnations in pod_records.values():
+        last_object = incarnations[-1].object
+        gang = lanes.setdefault(label(last_object, labels.GANG), GangLanes(Lane(label(last_object, labels.GANG))))
+        clique = label(last_object, labels.CLIQUE) or text(controller(last_object), "name")
         lane = _lane(incarnations[-1].name, [(r.at, *_pod_state(r)) for r in incarnations], end)
         lane.note = lane.note.replace(
             f" {incarnations[-1].namespace}-", " "
         )  # the names of a pool's nodes start with the namespace
-        _clique(gang, clique, minimums.get(clique)).pods.append(lane)
+        _clique_lanes(gang, clique, minimums.get(clique)).pods.append(lane)
     for gang in lanes.values():
         for clique_lanes in gang.cliques:
             clique_lanes.pods.sort(key=lambda lane: (lane.bars[0].begin if lane.bars else 0.0, lane.name))
     return sorted(
-        lanes.values(), key=lambda gang: (gang.torn_for < WORTH, not gang.lane.name, _natural(gang.lane.name))
+        lanes.values(),
+        key=lambda gang: (gang.torn_for < MIN_TORN_SECONDS, not gang.lane.name, _natural_key(gang.lane.name)),
     )
 
 
-def _natural(name: str) -> list[tuple[bool, int, str]]:
+def _natural_key(name: str) -> list[tuple[bool, int, str]]:
     """Return a sort key that puts `a-2` before `a-10`."""
-    parts = name.split("-")
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+    segments = name.split("-")
+    return [(segment.isdigit(), int(segment) if segment.isdigit() else 0, segment) for segment in segments]
 
 
-def _clique(gang: GangLanes, name: str, minimum: int | None) -> CliqueLanes:
+def _clique_lanes(gang: GangLanes, name: str, minimum: int | None) -> CliqueLanes:
     for clique in gang.cliques:
         if clique.name == name:
             return clique
     gang.cliques.append(CliqueLanes(name, minimum))
-    gang.cliques.sort(key=lambda clique: _natural(clique.name))
-    return _clique(gang, name, minimum)
+    gang.cliques.sort(key=lambda clique: _natural_key(clique.name))
+    return _clique_lanes(gang, name, minimum)
 
 
 def _lane(name: str, steps: list[tuple[float, str, str]], end: float) -> Lane:
     """Merge adjacent steps (time, state, note) that have the same state. An empty state gets no bar."""
     lane = Lane(name, note=steps[-1][2])
-    for (moment, state, _), (after, _, _) in pairwise([*steps, (end, "", "")]):
+    for (moment, state, _), (next_moment, _, _) in pairwise([*steps, (end, "", "")]):
         if not state:
             continue
         if lane.bars and lane.bars[-1].state == state and lane.bars[-1].end == moment:
-            lane.bars[-1] = Bar(state, lane.bars[-1].begin, after)
+            lane.bars[-1] = Bar(state, lane.bars[-1].begin, next_moment)
         else:
-            lane.bars.append(Bar(state, moment, after))
+            lane.bars.append(Bar(state, moment, next_moment))
     return lane
 
 
@@ -227,49 +230,51 @@ def _gang_state(gang: ObservedGang) -> tuple[str, str]:
     return ("waits", "no pod is bound") if gang.initialized else ("forming", "not initialized")
 
 
-def _changes(namespaced: list[Record], fleet: list[Record], begin: float) -> list[TimelineMark]:
+def _changes(records: list[Record], node_records: list[Record], start: float) -> list[TimelineMark]:
     """Return the changes that users made and the additions and removals of nodes, with their times."""
-    marks = [*_nodes(fleet, begin), *_requested(namespaced)]
+    marks = [*_node_changes(node_records, start), *_object_changes(records)]
     return sorted(marks, key=lambda mark: mark.at or 0.0)
 
 
-def _requested(records: list[Record]) -> Iterator[TimelineMark]:
+def _object_changes(records: list[Record]) -> Iterator[TimelineMark]:
     """Yield the creation, change and deletion of each set, and each change of the replicas of a group or clique."""
     sizes: dict[str, tuple[int | None, int | None]] = {}
-    ending: set[str] = set()
+    deleted_uids: set[str] = set()
     for record in records:
-        if record.resource not in SIZED:
+        if record.resource not in SHORT_NAMES:
             continue
-        subject, at = f"{SIZED[record.resource]} {record.name}", record.at
-        now = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
-        before = sizes.get(record.uid)
-        sizes[record.uid] = now
+        subject, at = f"{SHORT_NAMES[record.resource]} {record.name}", record.at
+        current = number(record.object, "metadata", "generation"), number(record.object, "spec", "replicas")
+        previous = sizes.get(record.uid)
+        sizes[record.uid] = current
         is_set = record.resource == "podcliquesets"
-        going = record.kind == DELETED or bool(text(record.object, "metadata", "deletionTimestamp"))
-        if going:
-            if is_set and record.uid not in ending:
+        is_deleted = record.kind == DELETED or bool(text(record.object, "metadata", "deletionTimestamp"))
+        if is_deleted:
+            if is_set and record.uid not in deleted_uids:
                 yield TimelineMark(at, f"{subject} is deleted", "change")
-            ending.add(record.uid)
-        elif before is None:
+            deleted_uids.add(record.uid)
+        elif previous is None:
             if is_set:
                 yield TimelineMark(at, f"{subject} is created", "change")
-        elif now[1] != before[1]:
-            yield TimelineMark(at, f"{subject} has {now[1]} replicas instead of {before[1]}", "change")
-        elif is_set and now[0] != before[0]:
+        elif current[1] != previous[1]:
+            yield TimelineMark(at, f"{subject} has {current[1]} replicas instead of {previous[1]}", "change")
+        elif is_set and current[0] != previous[0]:
             yield TimelineMark(at, f"{subject} is changed", "change")
 
 
-def _nodes(fleet: list[Record], begin: float) -> Iterator[TimelineMark]:
+def _node_changes(records: list[Record], start: float) -> Iterator[TimelineMark]:
     """Yield a mark for each time at which nodes were added or removed. Nodes that existed before `begin` are shown as
     added at `begin`."""
     seen_uids: set[str] = set()
-    came: dict[float, int] = defaultdict(int)
-    went: dict[float, int] = defaultdict(int)
-    for record in fleet:
+    added: dict[float, int] = defaultdict(int)
+    removed: dict[float, int] = defaultdict(int)
+    for record in records:
         if record.kind == DELETED:
-            went[round(record.at, 1)] += 1
+            removed[round(record.at, 1)] += 1
         elif record.uid not in seen_uids and record.kind == ADDED:
-            came[max(begin, round(record.at, 1))] += 1
+            added[max(start, round(record.at, 1))] += 1
         seen_uids.add(record.uid)
-    yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in came.items())
-    yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in went.items())
+    yield from (TimelineMark(at, f"{number} node{'s' * (number > 1)} added", "change") for at, number in added.items())
+    yield from (
+        TimelineMark(at, f"{number} node{'s' * (number > 1)} removed", "change") for at, number in removed.items()
+    )

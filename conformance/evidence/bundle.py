@@ -96,32 +96,32 @@ def write(
     started, `steps` are the steps of a scene with their times, and `neighbor` is the history of the scene's second
     namespace.
     """
-    spaces = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
+    histories = {folder: history} | ({folder / "neighbor": neighbor} if neighbor is not None else {})
     if not folder.exists():
-        for place, place_history in spaces.items():
-            place.mkdir(parents=True)
+        for target, place_history in histories.items():
+            target.mkdir(parents=True)
             if text := events.render(place_history):
-                _save(place / "events.txt", text)
+                _save(target / "events.txt", text)
             if whole:
-                _recorded(place, place_history)
-        _written(folder, acts, history.namespace)
+                _write_history(target, place_history)
+        _write_requests(folder, acts, history.namespace)
         for name, (log, offset) in logs.items() if whole else ():
             with contextlib.suppress(FileNotFoundError):
                 copy_log(log, offset, folder / "logs" / f"{name}.log")
-    failed = [check for check in checks if check.outcome != "passed"]
-    marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed if c.at is not None]
+    failed_checks = [check for check in checks if check.outcome != "passed"]
+    marks = [(c.at, f"{c.id} {c.outcome}: {c.what}") for c in failed_checks if c.at is not None]
     marks += [(at, f'step "{name}"') for at, name in steps]
-    for place, place_history in spaces.items():
-        _save(place / "timeline.txt", timeline.render(place_history, marks) + "\n")
-    drawn = picture.draw(history, [(c.at, _sentence(c)) for c in failed], test, POOL, steps)
-    _save(folder / PICTURE, drawn)
+    for target, place_history in histories.items():
+        _save(target / "timeline.txt", timeline.render(place_history, marks) + "\n")
+    svg = picture.draw(history, [(c.at, _description(c)) for c in failed_checks], test, POOL, steps)
+    _save(folder / PICTURE, svg)
     _dump(folder / "checks.yaml", [msgspec.to_builtins(check) for check in checks])
     commands = list(reproduce)
     _save(folder / "reproduce.txt", "\n".join(commands) + "\n")
-    _save(folder / INDEX, _index(folder, test, failed, commands))
+    _save(folder / INDEX, _index(folder, test, failed_checks, commands))
 
 
-def _recorded(folder: Path, history: History) -> None:
+def _write_history(folder: Path, history: History) -> None:
     """Write the history of a namespace, and its objects at the end."""
     history.save(folder / HISTORY)
     view = history.view()
@@ -135,38 +135,40 @@ def _recorded(folder: Path, history: History) -> None:
         path.unlink()
 
 
-def _written(folder: Path, acts: Sequence[Act], namespace: str) -> None:
+def _write_requests(folder: Path, acts: Sequence[Act], namespace: str) -> None:
     """Write the requests of the test, both as a script and as manifests."""
     redacted = [(word, redaction.secret(body) if " secrets/" in word else redaction.value(body)) for word, body in acts]
     _save(folder / REPLAY, replay.script(redacted, namespace))
     for number, (word, body) in enumerate((act for act in redacted if act[0] != WAIT), 1):
-        words = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
-        name = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()[:80]
+        title = f"{word} {body.get('kind', '')} {body.get('metadata', {}).get('name', '')}"
+        name = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-").lower()[:80]
         _dump(folder / "manifests" / f"{number:02d}-{name}.yaml", body)
 
 
-def _index(folder: Path, test: str, failed: Sequence[RecordedCheck], commands: Sequence[str]) -> str:
+def _index(folder: Path, test: str, failed_checks: Sequence[RecordedCheck], commands: Sequence[str]) -> str:
     """Return the index: the failed checks, the command that reproduces them, and all files of the bundle."""
-    lines = [f"# {test}", "", *(f"- {_plain(_sentence(check))}" for check in failed)]
+    lines = [f"# {test}", "", *(f"- {_escaped(_description(check))}" for check in failed_checks)]
     lines += ["", "```sh", *commands, "```", ""]
     if not (folder / HISTORY).exists():
         lines += [LEFT_OUT, ""]
     lines += ["| file | contents |", "|---|---|"]
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     order = list(MEANING)
-    kinds = {name: _kind(name) for name in names if name != INDEX}
-    ordered = sorted(kinds, key=lambda name: (order.index(kinds[name]) if kinds[name] in order else len(order), name))
-    lines += [f"| [{name}]({name}) | {MEANING.get(kinds[name], '')} |" for name in ordered]
+    entries = {name: _entry_of(name) for name in names if name != INDEX}
+    sorted_names = sorted(
+        entries, key=lambda name: (order.index(entries[name]) if entries[name] in order else len(order), name)
+    )
+    lines += [f"| [{name}]({name}) | {MEANING.get(entries[name], '')} |" for name in sorted_names]
     return "\n".join(lines) + "\n"
 
 
-def _kind(name: str) -> str:
+def _entry_of(name: str) -> str:
     """Return the entry of `MEANING` that a file belongs to."""
     plain = name if name in MEANING else name.removesuffix(".gz")
     return plain if plain in MEANING else str(Path(name).parent)
 
 
-def _sentence(check: RecordedCheck) -> str:
+def _description(check: RecordedCheck) -> str:
     """Return a description of a failed check, in one line."""
     if isinstance(check.seen, str) and check.seen.startswith(check.id):  # an invariant's text is already complete
         return brief(check.seen)
@@ -175,7 +177,7 @@ def _sentence(check: RecordedCheck) -> str:
     return f"{check.id} {check.outcome}: {check.what}{expected}{observed}"
 
 
-def _plain(words: str) -> str:
+def _escaped(words: str) -> str:
     """Escape text that comes from an implementation, so that it cannot act as Markdown or contain control
     characters."""
     return re.sub(r"([\\`*_<>\[\]|])", r"\\\1", "".join(c if c.isprintable() else "�" for c in words))
@@ -203,8 +205,8 @@ def copy_log(log: Path, offset: int, to: Path, limit: int = MOST_READ) -> None:
     try:
         file = regular.OpenFile(log)
         end = file.size
-        begin = offset if offset <= end else 0
-        window = credentials.log(file.at(max(begin, end - limit), min(limit, end - begin)), log.name)
+        start = offset if offset <= end else 0
+        window = credentials.log(file.at(max(start, end - limit), min(limit, end - start)), log.name)
     except FileNotFoundError:
         raise
     except OSError as error:

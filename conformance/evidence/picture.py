@@ -1,6 +1,6 @@
 """A history as a picture (SVG): the states of each gang and each of its pods on one time axis.
 
-The file has no external references and no scripts, and is readable on light and dark backgrounds. Up to `MOST_PODS`
+The file has no external references and no scripts, and is readable on light and dark backgrounds. Up to `MAX_PODS`
 pods have a row each. With more pods, each clique has one row in which its pods are stacked by state; with too many
 cliques, each gang has one row. States differ not only in color but also in pattern or text.
 """
@@ -25,12 +25,12 @@ from conformance.evidence.bars import (
 )
 from conformance.history.query import History
 
-MOST_PODS, MOST_CLIQUES, MOST_GANGS = 48, 36, 48
+MAX_PODS, MAX_CLIQUES, MAX_GANGS = 48, 36, 48
 """Maximum number of pods, of cliques and of gangs that have rows."""
-MOST_MARKS = 14
+MAX_MARKS = 14
 WIDTH, CHART_X, RIGHT, MARGIN = 1240.0, 250.0, 250.0, 16.0
 CHART = WIDTH - CHART_X - RIGHT
-POD_ROW, STACK_ROW, GANG_ROW, LINE = 13.0, 34.0, 22.0, 17.0
+POD_ROW, STACK_ROW, GANG_ROW, LINE_HEIGHT = 13.0, 34.0, 22.0, 17.0
 CHARACTER = 6.7
 """Width of a character in the small font, in pixels, slightly overestimated."""
 
@@ -87,7 +87,7 @@ class Picture:
     def __init__(self, chart: TimelineContent, failures: Sequence[TimelineMark], title: str) -> None:
         self._scene, self._failures, self._title = chart, failures, title
         lanes = [gang.lane for gang in chart.gangs] + [p for g in chart.gangs for c in g.cliques for p in c.pods]
-        times = [m for lane in lanes for bar in lane.bars for m in (bar.begin, bar.end)]
+        times = [moment for lane in lanes for bar in lane.bars for moment in (bar.begin, bar.end)]
         marks = [mark.at for mark in (*chart.changes, *failures) if mark.at is not None]
         end = chart.end + 0.02 * (chart.end - chart.begin)
         self._axis = Axis([*times, *marks], end, CHART, chart.begin)
@@ -120,11 +120,11 @@ class Picture:
         gangs = self._scene.gangs
         lanes = [*(g.lane for g in gangs), *(p for g in gangs for c in g.cliques for p in c.pods)]
         present = {bar.state for lane in lanes for bar in lane.bars}
-        x, self._y = MARGIN, self._y + LINE
+        x, self._y = MARGIN, self._y + LINE_HEIGHT
         for state in (state for state in STATES if state in present):
             width = 22 + CHARACTER * len(STATES[state]) + 14
             if x + width > WIDTH - MARGIN:
-                x, self._y = MARGIN, self._y + LINE
+                x, self._y = MARGIN, self._y + LINE_HEIGHT
             self._box(x, self._y - 10, 16, 11, state)
             self._write(x + 21, self._y, STATES[state], "small")
             x += width
@@ -132,18 +132,18 @@ class Picture:
 
     def _words(self) -> list[tuple[TimelineMark, str]]:
         """Write the labels of the vertical lines, and return each line with the sign that identifies it."""
-        changes = self._scene.changes[:MOST_MARKS]
+        changes = self._scene.changes[:MAX_MARKS]
         signs = [*((mark, f"✗{n}") for n, mark in enumerate(self._failures, 1))]
         signs += [(mark, chr(ord("a") + n)) for n, mark in enumerate(changes)]
         for mark, sign in signs:
-            self._y += LINE
+            self._y += LINE_HEIGHT
             moment = f"{mark.at:8.2f} s" if mark.at is not None else "at the end"
             limit = int((WIDTH - 2 * MARGIN - 110) / CHARACTER)
             self._write(MARGIN, self._y, sign, f"mark {mark.kind}")
             self._write(MARGIN + 30, self._y, moment.strip(), "small")
             self._write(MARGIN + 100, self._y, _shortened(" ".join(mark.words.split()), limit), f"words {mark.kind}")
         if hidden := len(self._scene.changes) - len(changes):
-            self._y += LINE
+            self._y += LINE_HEIGHT
             self._write(MARGIN + 100, self._y, f"… and {hidden} more changes", "small")
         return signs
 
@@ -154,11 +154,11 @@ class Picture:
         if not gangs:
             self._write(CHART_X, self._y + 12, "there was never any pod or gang", "small")
             self._y += GANG_ROW
-        by_pod = self._scene.pods <= MOST_PODS
-        by_clique = sum(len(gang.cliques) for gang in gangs) <= MOST_CLIQUES
-        if not by_pod and not by_clique and len(gangs) > MOST_GANGS:
+        by_pod = self._scene.pods <= MAX_PODS
+        by_clique = sum(len(gang.cliques) for gang in gangs) <= MAX_CLIQUES
+        if not by_pod and not by_clique and len(gangs) > MAX_GANGS:
             self._everything(gangs)
-            gangs = [gang for gang in gangs if gang.torn][:MOST_GANGS]
+            gangs = [gang for gang in gangs if gang.torn][:MAX_GANGS]
         for gang in gangs:
             if not by_pod and not by_clique:
                 self._whole(gang)
@@ -175,7 +175,7 @@ class Picture:
         self._stack(f"{self._scene.pods} pods", [p for gang in gangs for c in gang.cliques for p in c.pods])
         torn = sum(gang.torn for gang in gangs)
         if torn:
-            self._y += LINE
+            self._y += LINE_HEIGHT
             self._write(MARGIN, self._y, f"{torn} gangs are torn in the end:", "words failure")
             self._y += 6
 
@@ -187,27 +187,27 @@ class Picture:
             words, x = "TORN: bound in part, its minimums are not", self._axis.x(bar.begin)
             if bar.state == "torn" and self._axis.x(bar.end) - x > CHARACTER * len(words) + 12:
                 self._write(CHART_X + x + 6, self._y + 14, words, "on")
-        self._note(_ended(gang), self._y + 14, "failure" if gang.torn else "small")
+        self._note(_final_note(gang), self._y + 14, "failure" if gang.torn else "small")
         self._y += GANG_ROW
 
     def _whole(self, gang: GangLanes) -> None:
         """Draw a gang and all its pods in one row."""
         top, pods = self._y, [pod for clique in gang.cliques for pod in clique.pods]
-        note = _ended(gang) if gang.torn else ", ".join(_tally(pods))
+        note = _final_note(gang) if gang.torn else ", ".join(_tally(pods))
         self._stack(gang.lane.name or "no gang", pods, note, "failure" if gang.torn else "small", above=7)
         self._bars(gang.lane, top + 2, 6)
 
     def _clique(self, clique: CliqueLanes, gang: GangLanes, by_pod: bool) -> None:
-        bound, present = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
+        bound, existing = clique.at_the_end("bound", "ready"), sum(lane.note != "gone" for lane in clique.pods)
         minimum = "" if clique.minimum is None else f", minimum {clique.minimum}"
-        lack = gang.torn and bound < (clique.minimum or 0)
-        note, kind = f"{bound} of {present} bound{minimum}", "failure" if lack else "small"
+        is_short = gang.torn and bound < (clique.minimum or 0)
+        note, kind = f"{bound} of {existing} bound{minimum}", "failure" if is_short else "small"
         if not by_pod:
             self._stack(clique.name, clique.pods, note, kind)
             return
         self._write(MARGIN + 10, self._y + 12, _shortened(clique.name, 34), "name")
         self._note(note, self._y + 12, kind)
-        self._y += LINE
+        self._y += LINE_HEIGHT
         for lane in clique.pods:
             self._write(MARGIN + 20, self._y + 10, _shortened(lane.name, 34), "name faint")
             self._bars(lane, self._y + 1, POD_ROW - 3)
@@ -228,14 +228,14 @@ class Picture:
         self._note(note or ", ".join(_tally(lanes)), self._y + 14, kind)
         height, bottom = STACK_ROW - 4 - above, self._y + STACK_ROW - 2
         self._rect(CHART_X, self._y + 2 + above, CHART, height, "frame")
-        for begin, end, states in self._steps(lanes):
+        for start, end, states in self._steps(lanes):
             y = bottom
             for state in reversed([*POD_STATES, "whole", "torn", "partial", "waits", "forming"]):
                 if number := states.get(state, 0):
-                    part = height * number / max(maximum, 1)
-                    y -= part
+                    share = height * number / max(maximum, 1)
+                    y -= share
                     self._box(
-                        CHART_X + begin, y, end - begin, part, state, f"{number} of {name or 'the gang'}: {state}"
+                        CHART_X + start, y, end - start, share, state, f"{number} of {name or 'the gang'}: {state}"
                     )
         self._y += STACK_ROW
 
@@ -261,9 +261,9 @@ class Picture:
             x = CHART_X + self._axis.x(tick)
             self._line(x, top, bottom, "tick")
             self._write(x, top - 4, f"{tick:g} s", "faint middle")
-        for begin, end, seconds in self._axis.breaks:
-            self._rect(CHART_X + begin, top, end - begin, bottom - top, "break")
-            self._write(CHART_X + (begin + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
+        for start, end, seconds in self._axis.breaks:
+            self._rect(CHART_X + start, top, end - start, bottom - top, "break")
+            self._write(CHART_X + (start + end) / 2, top - 4, f"⋯ {seconds:.0f} s ⋯", "faint middle")
 
     def _lines(self, marks: Iterable[tuple[TimelineMark, str]], top: float, bottom: float) -> None:
         occupied: list[tuple[float, float]] = []
@@ -307,10 +307,10 @@ class Picture:
 def _style() -> str:
     def colours(of: dict[str, str]) -> str:
         fills = [f".{state}{{fill:{of[state]}}}" for state in ("ground", *STATES)]
-        lines = [f"line.{kind}{{stroke:{of[kind]}}}text.{kind}{{fill:{of[kind]}}}" for kind in ("failure", "change")]
-        lines += [f"line.tick,.frame,.break{{stroke:{of['line']}}}.break{{fill:{of['ground']}}}"]
+        rules = [f"line.{kind}{{stroke:{of[kind]}}}text.{kind}{{fill:{of[kind]}}}" for kind in ("failure", "change")]
+        rules += [f"line.tick,.frame,.break{{stroke:{of['line']}}}.break{{fill:{of['ground']}}}"]
         words = f"text{{fill:{of['text']}}}.faint{{fill:{of['faint']}}}pattern path{{stroke:{of['hatch']}}}"
-        return words + "".join(fills + lines)
+        return words + "".join(fills + rules)
 
     shapes = (
         "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
@@ -327,7 +327,7 @@ def _style() -> str:
     return f"<style>{shapes}{colours(LIGHT)}{dark}</style>\n<defs>{rise}{fall}</defs>\n"
 
 
-def _ended(gang: GangLanes) -> str:
+def _final_note(gang: GangLanes) -> str:
     """Return the gang's last state as text, in which its own name is left out."""
     note = gang.lane.note.replace(f"{gang.lane.name}-", "")
     return f"TORN: {note}" if gang.torn else note
@@ -339,8 +339,8 @@ def _tooltip(name: str, bar: Bar) -> str:
 
 def _tally(lanes: Iterable[Lane]) -> list[str]:
     """Return the number of lanes that ended in each state, as words."""
-    last = [lane.bars[-1].state for lane in lanes if lane.bars and lane.note != "gone"]
-    return [f"{last.count(state)} {state}" for state in STATES if state in last]
+    last_states = [lane.bars[-1].state for lane in lanes if lane.bars and lane.note != "gone"]
+    return [f"{last_states.count(state)} {state}" for state in STATES if state in last_states]
 
 
 def _shortened(words: str, limit: int) -> str:

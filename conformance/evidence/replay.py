@@ -41,20 +41,20 @@ def script(acts: Sequence[Act], namespace: str) -> str:
 def _commands(acts: Sequence[Act]) -> Iterator[str]:
     """Yield the commands. Consecutive creations are combined into one command, and so are consecutive waits."""
     objects: list[Mapping[str, Any]] = []
-    waited = True
-    for word, body in acts:
-        if word == "create":
+    just_waited = True
+    for action, body in acts:
+        if action == "create":
             objects.append(body)
             continue
         if objects:
             yield _create(objects)
-            objects, waited = [], False
-        if word != WAIT:
-            yield _command(word, body)
-            waited = False
-        elif not waited:
+            objects, just_waited = [], False
+        if action != WAIT:
+            yield _command(action, body)
+            just_waited = False
+        elif not just_waited:
             yield f"at_rest # {json.dumps(body.get('for', ''))}\n"
-            waited = True
+            just_waited = True
     if objects:
         yield _create(objects)
 

@@ -28,38 +28,38 @@ LANES = {
 """The resources that have lanes, and the short names of these resources."""
 WIDTH = max(map(len, LANES.values())) + 1
 
-MOST_LANES = 400
+MAX_LANES = 400
 
 
 def render(history: History, marks: Sequence[tuple[float, str]] = (), mark: int = 0) -> str:
     """Return the lanes of a namespace: sets first, then each gang with its cliques and their pods.
 
     `marks` are times (seconds since the recorder started) with a text, for example failures. They are shown above the
-    lanes. Lanes beyond `MOST_LANES` are only counted.
+    lanes. Lanes beyond `MAX_LANES` are only counted.
     """
     lanes: dict[tuple[str, str, str], list[Record]] = {}
     for record in history.records(after=mark):
         if record.resource in LANES:
             lanes.setdefault((record.resource, record.name, record.uid), []).append(record)
-    ordered = sorted(lanes.values(), key=_place)
+    sorted_lanes = sorted(lanes.values(), key=_sort_key)
     lines = [f"{'':<{WIDTH}}{_moment(at)} {words}" for at, words in sorted(marks)]
-    lines += [_lane(records) for records in ordered[:MOST_LANES]]
-    if len(ordered) > MOST_LANES:
-        lines.append(f"… and {len(ordered) - MOST_LANES} more")
+    lines += [_lane(records) for records in sorted_lanes[:MAX_LANES]]
+    if len(sorted_lanes) > MAX_LANES:
+        lines.append(f"… and {len(sorted_lanes) - MAX_LANES} more")
     return "\n".join(lines) + "\n"
 
 
-def _place(records: Sequence[Record]) -> tuple[object, ...]:
+def _sort_key(records: Sequence[Record]) -> tuple[object, ...]:
     """Return a sort key: nodes and sets first, then each gang, followed by its cliques, each of which is followed by
     its pods."""
-    last = records[-1]
-    if last.resource == "podgangs":
-        return (2, last.name, "", 0, last.name)
-    if last.resource in ("podcliques", "pods"):
-        clique = last.name if last.resource == "podcliques" else label(last.object, labels.CLIQUE)
-        return (2, label(last.object, labels.GANG), clique, last.resource == "pods", last.name)
-    first = {"nodes": 0, "podcliquesets": 1}.get(last.resource, 3)
-    return (first, LANES[last.resource], "", 0, last.name)
+    last_record = records[-1]
+    if last_record.resource == "podgangs":
+        return (2, last_record.name, "", 0, last_record.name)
+    if last_record.resource in ("podcliques", "pods"):
+        clique = last_record.name if last_record.resource == "podcliques" else label(last_record.object, labels.CLIQUE)
+        return (2, label(last_record.object, labels.GANG), clique, last_record.resource == "pods", last_record.name)
+    rank = {"nodes": 0, "podcliquesets": 1}.get(last_record.resource, 3)
+    return (rank, LANES[last_record.resource], "", 0, last_record.name)
 
 
 def _lane(records: Sequence[Record]) -> str:
@@ -70,12 +70,12 @@ def _lane(records: Sequence[Record]) -> str:
 
 def _changes(records: Iterable[Record]) -> list[str]:
     changes: list[str] = []
-    before = ""
+    previous = ""
     for record in records:
-        now = state(record)
-        if now != before:
-            changes.append(f"{_moment(record.at)} {now}")
-        before = now
+        current = state(record)
+        if current != previous:
+            changes.append(f"{_moment(record.at)} {current}")
+        previous = current
     return changes
 
 

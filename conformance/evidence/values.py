@@ -39,27 +39,29 @@ def brief(value: object, limit: int = 300) -> str:
     """Return a value as one line of at most `limit` characters. Parts of mappings and lists are left out, so that the
     rest remains readable. When a log is quoted, its end is kept, because that is where the reason for a failure is."""
     if not isinstance(value, str):
-        return _abridged(plain(value), limit)
+        return _abridged_json(plain(value), limit)
     line = " ".join(value.split())
     if len(line) <= limit:
         return line
-    head, mark, quoted = line.partition(TAIL)
+    head, mark, log_end = line.partition(TAIL)
     room = limit - len(head) - len(mark) - 1
-    return f"{head}{mark}…{quoted[-room:]}" if mark and room > limit // 3 else line[: limit - 1] + "…"
+    return f"{head}{mark}…{log_end[-room:]}" if mark and room > limit // 3 else line[: limit - 1] + "…"
 
 
-def _abridged(value: object, limit: int) -> str:
+def _abridged_json(value: object, limit: int) -> str:
     """Return a JSON value in at most `limit` characters: all of it, or the longest abridged form that fits."""
-    whole = msgspec.json.encode(value).decode()
-    if len(whole) <= limit:
-        return whole
-    parts = (
+    complete = msgspec.json.encode(value).decode()
+    if len(complete) <= limit:
+        return complete
+    candidates = (
         _part(value, depth, entries, width)
         for depth in range(6)
         for entries in (1, 2, 4, 8, 16)
         for width in (20, 60, limit - 20)
     )
-    return max((part for part in parts if len(part) <= limit), key=len, default=whole[: limit - 1] + "…")
+    return max(
+        (candidate for candidate in candidates if len(candidate) <= limit), key=len, default=complete[: limit - 1] + "…"
+    )
 
 
 def _part(value: object, depth: int, limit: int, width: int) -> str:
@@ -76,11 +78,11 @@ def _part(value: object, depth: int, limit: int, width: int) -> str:
         entries = [_part(element, depth - 1, limit, width) for element in value[:limit] if depth > 0]
         return _enclosed("[]", entries, len(value))
     if isinstance(value, str) and len(value) > width:
-        value = _cut(value, width)
+        value = _shortened(value, width)
     return msgspec.json.encode(value).decode()
 
 
-def _cut(text: str, width: int) -> str:
+def _shortened(text: str, width: int) -> str:
     """Return the start of a text, or both ends of a name, because the names of one set's objects differ at their
     ends."""
     end = 0 if " " in text else width // 2

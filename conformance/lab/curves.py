@@ -21,7 +21,7 @@ LINES = {
     "p": ("scaling group p", ORANGE, "--"),
     "d": ("scaling group d", GREEN, ":"),
 }
-APART = 0.03
+LINE_OFFSET = 0.03
 """Vertical offset between the lines of two components that are both fully available."""
 BOTTOM, TOP = -0.35, -0.15
 """The band that shows the serving units, in units of the axis of the shares above it."""
@@ -69,13 +69,13 @@ def _panel(axes: Any, trial: Trial | None, workload: Workload) -> None:
         return
     for number, (name, (size, _)) in enumerate(workload.sizes.items()):
         label, color, dashes = LINES[name]
-        shares = [point[1][name] / size - number * APART for point in trial["curve"]]
+        shares = [point[1][name] / size - number * LINE_OFFSET for point in trial["curve"]]
         axes.stairs(*_steps(trial, shares), baseline=None, color=color, linestyle=dashes, linewidth=1.5, label=label)
     units = [point[2] for point in trial["curve"]]
-    whole = [BOTTOM + (TOP - BOTTOM) * count / (max(units) or 1) for count in units]
+    whole_heights = [BOTTOM + (TOP - BOTTOM) * count / (max(units) or 1) for count in units]
     band = {"baseline": BOTTOM, "fill": True}
     axes.stairs([TOP], [0, trial["seconds"]], **band, color=RED, alpha=0.3, label="units that are not whole")
-    axes.stairs(*_steps(trial, whole), **band, color=BLUE, label="whole serving units")
+    axes.stairs(*_steps(trial, whole_heights), **band, color=BLUE, label="whole serving units")
 
 
 def _steps(trial: Trial, values: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -87,8 +87,8 @@ def _steps(trial: Trial, values: Sequence[float]) -> tuple[list[float], list[flo
 
 def _caption(trial: Trial, workload: Workload) -> str:
     lowest = ", ".join(f"{name} {trial['lowestAvailable'][name]}" for name in workload.sizes)
-    words = f"{trial['seconds']:.1f} s; lowest {lowest}; whole units ≥ {trial['wholeUnits']['lowest']}"
+    text = f"{trial['seconds']:.1f} s; lowest {lowest}; whole units ≥ {trial['wholeUnits']['lowest']}"
     for field, word in (("evicted", "evicted"), ("orphans", "orphans")):
         if trial[field] is not None:
-            words += f"; {len(trial[field])} {word}"
-    return words
+            text += f"; {len(trial[field])} {word}"
+    return text

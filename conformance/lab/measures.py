@@ -63,28 +63,36 @@ class UpdateMeter:
         server wrote them."""
         for record in before:
             self._state.apply(record)
-        measured, began = UpdateMeasurement(), 0.0
+        measurement, start = UpdateMeasurement(), 0.0
         for record in during:
-            began = began or record.at
+            start = start or record.at
             self._state.apply(record)
-            at = round(max(0.0, record.at - began), 3)
+            at = round(max(0.0, record.at - start), 3)
             if pod := self._evicted(record):
-                measured.evicted.append(pod)
-            if not measured.duration:
-                self._look(measured, at)
-                measured.duration = at if self._ended(record) else 0.0
-        return measured
+                measurement.evicted.append(pod)
+            if not measurement.duration:
+                self._look(measurement, at)
+                measurement.duration = at if self._ended(record) else 0.0
+        return measurement
 
-    def _look(self, measured: UpdateMeasurement, at: float) -> None:
-        places = {component: ReplicaComponent(self._set, 0, component.key) for component in self._components}
-        available = {component.key.name: self._state.available(place) for component, place in places.items()}
-        whole = sum(
-            min(self._state.available(place, gangs) // component.minimum for component, place in places.items())
+    def _look(self, measurement: UpdateMeasurement, at: float) -> None:
+        replica_components = {
+            component: ReplicaComponent(self._set, 0, component.key) for component in self._components
+        }
+        available = {
+            component.key.name: self._state.available(replica_component)
+            for component, replica_component in replica_components.items()
+        }
+        whole_units = sum(
+            min(
+                self._state.available(replica_component, gangs) // component.minimum
+                for component, replica_component in replica_components.items()
+            )
             for gangs in self._versions().values()
         )
-        last = measured.points[-1] if measured.points else None
-        if last is None or (last.available, last.whole) != (available, whole):
-            measured.points.append(AvailabilityPoint(at, available, whole))
+        last_point = measurement.points[-1] if measurement.points else None
+        if last_point is None or (last_point.available, last_point.whole) != (available, whole_units):
+            measurement.points.append(AvailabilityPoint(at, available, whole_units))
 
     def _versions(self) -> dict[str, set[str]]:
         """Return the gangs of each version."""
@@ -97,11 +105,11 @@ class UpdateMeter:
         return self._state.generations.get(self._state.key_of_gang(gang), self._old)
 
     def _evicted(self, record: Record) -> str:
-        pod, before = self._state.pods.get(record.uid), self._state.before
-        if record.resource != "pods" or pod is None or before is None or pod.place.set != self._set:
+        pod, previous = self._state.pods.get(record.uid), self._state.before
+        if record.resource != "pods" or pod is None or previous is None or pod.place.set != self._set:
             return ""
         new = self._generation(pod.gang) != self._old
-        return record.name if new and before.ready and not before.going and pod.going else ""
+        return record.name if new and previous.ready and not previous.going and pod.going else ""
 
     def _ended(self, record: Record) -> bool:
         if record.resource != "podcliquesets" or record.name != self._set:
@@ -118,9 +126,9 @@ def members(pods: Iterable[str], set_name: str, components: Iterable[Component])
             prefix = f"{set_name}-0-{component.key.name}-"
             if not pod.startswith(prefix):
                 continue
-            rest = pod.removeprefix(prefix)
-            index = rest.partition("-")[0]
-            names.add(f"{component.key.name}[{index}]" if component.key.kind == "group" else f"pod {rest}")
+            suffix = pod.removeprefix(prefix)
+            index = suffix.partition("-")[0]
+            names.add(f"{component.key.name}[{index}]" if component.key.kind == "group" else f"pod {suffix}")
     return sorted(names)
 
 
@@ -152,9 +160,9 @@ def orphans(before: Layout, after: Layout) -> list[str]:
     after_by_key = {entry.key: entry for entry in after}
     names = []
     for entry in before:
-        now = after_by_key.get(entry.key)
+        current = after_by_key.get(entry.key)
         partners = {group for group, replicas in entry.groups.items() if replicas}
-        for group, replicas in now.groups.items() if now else ():
-            lost = [other for other in partners - {group} if not now.groups.get(other)] if now else []
-            names += [f"{group}[{index}]" for index in replicas if lost]
+        for group, replicas in current.groups.items() if current else ():
+            lost_partners = [other for other in partners - {group} if not current.groups.get(other)] if current else []
+            names += [f"{group}[{index}]" for index in replicas if lost_partners]
     return sorted(names)

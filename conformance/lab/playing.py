@@ -58,7 +58,7 @@ def play(trials: Sequence[Trial], report: Report, kubernetes: str = "") -> Itera
             for trial in group:
                 number += 1
                 report(f"{number} of {len(trials)}", trial.key)
-                yield _played(cluster, trial)
+                yield _run_trial(cluster, trial)
 
 
 def _parameters(trial: Trial) -> tuple[tuple[str, str], ...]:
@@ -76,10 +76,10 @@ def _cluster(folder: str, parameters: Mapping[str, str], kubernetes: str) -> clo
         raise HarnessError(error.reason, hint="some layouts need a checkout of this project") from error
 
 
-def _played(cluster: ClusterEnvironment, trial: Trial) -> TrialOutcome:
-    running = RunningTest(trial.key, SceneChecks(trial.key, ()))
+def _run_trial(cluster: ClusterEnvironment, trial: Trial) -> TrialOutcome:
+    running_test = RunningTest(trial.key, SceneChecks(trial.key, ()))
     scene = UpdateUnderObservation(trial)
-    with cluster.play(running) as env:
+    with cluster.play(running_test) as env:
         try:
             scene.play(env)
         except (SceneEnded, SceneBroken) as error:
@@ -89,21 +89,21 @@ def _played(cluster: ClusterEnvironment, trial: Trial) -> TrialOutcome:
 
 def _outcome(env: SceneEnvironment, trial: Trial, scene: UpdateUnderObservation) -> TrialOutcome:
     records = [record for record in env.history.records() if record.resource != "events"]
-    ordered = server_order(records)
-    if ordered is None:
+    records_in_order = server_order(records)
+    if records_in_order is None:
         raise HarnessError("the records of this cluster have no common order")
     change, rest = env.steps[CHANGE], env.steps[REST]
-    before: list[Record] = [record for record in ordered if change.includes(record)]
-    during = [record for record in ordered if rest.includes(record) and not change.includes(record)]
-    measured = measures.UpdateMeter(SET, scene.components, scene.before).measure(before, during)
-    quiet = trial.course.name == QUIET
+    before: list[Record] = [record for record in records_in_order if change.includes(record)]
+    during = [record for record in records_in_order if rest.includes(record) and not change.includes(record)]
+    measurement = measures.UpdateMeter(SET, scene.components, scene.before).measure(before, during)
+    undisturbed = trial.course.name == QUIET
     return TrialOutcome(
         trial,
-        measured,
+        measurement,
         _writes(env, scene),
         scene.largest_shared_gang,
-        None if trial.course.name != "preemption" else measures.members(measured.evicted, SET, scene.components),
-        scene.orphans if quiet else None,
+        None if trial.course.name != "preemption" else measures.members(measurement.evicted, SET, scene.components),
+        scene.orphans if undisturbed else None,
     )
 
 

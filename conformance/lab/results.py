@@ -102,21 +102,21 @@ def rows(experiment: Document, course: str) -> Iterator[tuple[str, ...]]:
 
 
 def _cells(workload: Workload, trials: Trials) -> tuple[str, ...]:
-    def of(value: Callable[[Mapping[str, Any]], float]) -> str:
+    def spread_of(value: Callable[[Mapping[str, Any]], float]) -> str:
         return spread([value(trial) for trial in trials])
 
     lowest = ", ".join(
-        f"{name} {of(lambda trial, name=name: trial['lowestAvailable'][name])}/{size}"  # type: ignore[misc]
+        f"{name} {spread_of(lambda trial, name=name: trial['lowestAvailable'][name])}/{size}"  # type: ignore[misc]
         for name, (size, _) in workload.sizes.items()
     )
     return (
         lowest,
-        of(lambda trial: trial["wholeUnits"]["lowest"]),
-        of(lambda trial: trial["wholeUnits"]["mean"]),
+        spread_of(lambda trial: trial["wholeUnits"]["lowest"]),
+        spread_of(lambda trial: trial["wholeUnits"]["mean"]),
         _counts(trials, "evicted"),
         _counts(trials, "orphans"),
-        of(lambda trial: trial["seconds"]),
-        of(lambda trial: trial["writes"]),
+        spread_of(lambda trial: trial["seconds"]),
+        spread_of(lambda trial: trial["writes"]),
     )
 
 
@@ -127,8 +127,8 @@ def _counts(trials: Trials, field: str) -> str:
 
 def spread(values: Sequence[float]) -> str:
     """Return the median of the values, with the lowest and the highest value if they differ: `12.1 (11.8–13.0)`."""
-    low, middle, high = map(_number, (min(values), statistics.median_low(values), max(values)))
-    return middle if low == high else f"{middle} ({low}–{high})"
+    lowest, median, highest = map(_number, (min(values), statistics.median_low(values), max(values)))
+    return median if lowest == highest else f"{median} ({lowest}–{highest})"
 
 
 def _number(value: float) -> str:
@@ -137,9 +137,9 @@ def _number(value: float) -> str:
 
 def titles(experiment: Document) -> Iterator[tuple[str, str]]:
     """Yield the name and the title of each disturbance in the results."""
-    played = {trial["course"] for trial in experiment["trials"]}
+    names = {trial["course"] for trial in experiment["trials"]}
     for course in COURSES:
-        if course.name in played:
+        if course.name in names:
             yield course.name, f"{course.name}: {course.about}"
 
 
@@ -168,10 +168,10 @@ def markdown(experiment: Document, command: str, picture: str) -> str:
         *(f"- {entry.name}: {entry.about}" for entry in (*WORKLOADS, *LAYOUTS)),
     ]
     for course, title in titles(experiment):
-        lines += ["", f"## {title[0].upper()}{title[1:]}", "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
-        lines += [_line(row) for row in rows(experiment, course)]
+        lines += ["", f"## {title[0].upper()}{title[1:]}", "", _table_row(COLUMNS), _table_row(["---"] * len(COLUMNS))]
+        lines += [_table_row(row) for row in rows(experiment, course)]
     return "\n".join([*lines, "", f"![availability during each update]({picture})", ""])
 
 
-def _line(cells: Iterable[str]) -> str:
+def _table_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"

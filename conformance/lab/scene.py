@@ -132,8 +132,8 @@ class UpdateUnderObservation(Scene):
     def _of_version(self, view: View, group: Component, index: int, tag: str, *, ready: bool = False) -> bool:
         cliques = [f"{SET}-0-{group.key.name}-{index}-{member}" for member in sets.members(group.key.name)]
         current = [pod for clique in cliques for pod in predicates.pods_of(view, clique)]
-        whole = len(current) == len(cliques)
-        return whole and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in current)
+        is_complete = len(current) == len(cliques)
+        return is_complete and all(sets.tag(pod) == tag and (pods.ready(pod) or not ready) for pod in current)
 
     # -- after the update --------------------------------------------------------------------------------------------
 
@@ -142,10 +142,10 @@ class UpdateUnderObservation(Scene):
         groups = [component for component in self.components if component.key.kind == "group"]
         if len(groups) < 2:
             return
-        last = groups[-1]
-        patch: Mapping[str, Any] = {"spec": {"replicas": last.minimum}}
-        env.patch(GROUPS, f"{SET}-0-{last.key.name}", patch, subresource="scale")
-        env.wait_for("scaled in", sets.followed(SET, last.key.name, last.minimum), SECONDS)
+        last_group = groups[-1]
+        patch: Mapping[str, Any] = {"spec": {"replicas": last_group.minimum}}
+        env.patch(GROUPS, f"{SET}-0-{last_group.key.name}", patch, subresource="scale")
+        env.wait_for("scaled in", sets.followed(SET, last_group.key.name, last_group.minimum), SECONDS)
         self.orphans = measures.orphans(before, sets.layout(env.history.view(), SET))
 
 

@@ -138,8 +138,8 @@ class FaultTestbed:
 
     def revision(self) -> str:
         """Return the API server's current resource version."""
-        answer = self.api.work(lambda client: client.request("GET", NAMESPACES.path(), params={"limit": "1"}))
-        return str(orjson.loads(answer)["metadata"]["resourceVersion"])
+        response = self.api.work(lambda client: client.request("GET", NAMESPACES.path(), params={"limit": "1"}))
+        return str(orjson.loads(response)["metadata"]["resourceVersion"])
 
     def manifest(self, scenario_manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
         """Return a set as it is sent to the API server: in its namespace, and with the additions of the descriptor."""
@@ -189,13 +189,13 @@ def bed(
             )
         api = Api(loop, kubeconfigs.suite(cluster), "grove-conformance/nemesis")
         stack.callback(api.close)
-        started = FaultTestbed(cluster, driver, role, proxy, loop, api)
-        started.recorder = Recorder(
+        testbed = FaultTestbed(cluster, driver, role, proxy, loop, api)
+        testbed.recorder = Recorder(
             kubeconfigs.suite(cluster), "grove-conformance/recorder", watched.resources(judged, api)
         )
-        stack.callback(started.recorder.stop)
-        started.recorder.start()
-        yield started
+        stack.callback(testbed.recorder.stop)
+        testbed.recorder.start()
+        yield testbed
 
 
 @contextmanager
@@ -212,12 +212,12 @@ def beds(
 
         def start() -> FaultTestbed:
             context = bed(judged, supplied, role, report, kubernetes=kubernetes)
-            started = context.__enter__()
+            testbed = context.__enter__()
             stack.push(context)
-            return started
+            return testbed
 
-        starting = [pool.submit(start) for _ in range(count)]
-        yield [future.result() for future in starting]
+        futures = [pool.submit(start) for _ in range(count)]
+        yield [future.result() for future in futures]
 
 
 async def _make_nodes(cluster: Cluster) -> None:

@@ -96,16 +96,16 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        whole = bounded.content(path, bounded.LOG, str(path)).rpartition(b"\n")[0] if path.exists() else b""
+        complete_lines = bounded.content(path, bounded.LOG, str(path)).rpartition(b"\n")[0] if path.exists() else b""
         decode, hint = msgspec.json.Decoder(PlanTrial).decode, "give a new folder"
-        lines = [
+        trials = [
             bounded.decoded(decode, line, f"{path}:{number}", hint=hint)
-            for number, line in enumerate(whole.splitlines(), 1)
+            for number, line in enumerate(complete_lines.splitlines(), 1)
         ]
-        self.trials = {tried.plan: tried for tried in lines}
-        if whole:  # the text after the last line break was still being written when the campaign was killed
+        self.trials = {tried.plan: tried for tried in trials}
+        if complete_lines:  # the text after the last line break was still being written when the campaign was killed
             with path.open("r+b") as file:
-                file.truncate(len(whole) + 1)
+                file.truncate(len(complete_lines) + 1)
 
     def add(self, tried: PlanTrial) -> None:
         """Append the result of a plan."""
@@ -188,9 +188,9 @@ class Campaign:
                 remaining, plan = end - time.monotonic(), next(remaining_plans, None)
                 if plan is None or remaining <= 0:
                     return
-                bad = len(played.findings())
-                count = f"{len(played.tried)} of {played.plans} plans, {bad} findings, {remaining / 60:.0f} min left"
-                self._report(played.scenario.name, f"{count}: {plan}")
+                finding_count = len(played.findings())
+                progress = f"{len(played.tried)} of {played.plans} plans, {finding_count} findings"
+                self._report(played.scenario.name, f"{progress}, {remaining / 60:.0f} min left: {plan}")
             try:
                 tried = self._try(bed, played, plan)
             except Abandoned:
@@ -204,7 +204,7 @@ class Campaign:
     def _try(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> PlanTrial:
         """Run a plan. If it ends badly, repeat it as often as a finding requires, each time on a restarted role. The
         repetitions count as bad only if all ends have some lines in common."""
-        begin = time.monotonic()
+        start = time.monotonic()
         outcome = self._play_once(bed, played, plan)
         if outcome.verdict not in BROKEN:
             return PlanTrial(plan, outcome.verdict, outcome.seconds)
@@ -214,24 +214,26 @@ class Campaign:
                 return PlanTrial(
                     plan, outcome.verdict, outcome.seconds, outcome.place, outcome.lines, 1, 1, outcome.way
                 )
-        bad, count, is_bad, same = 1, 1, True, set(outcome.lines)
-        while count < REPLAYS and is_bad:
+        bad_count, count, still_bad, common_lines = 1, 1, True, set(outcome.lines)
+        while count < REPLAYS and still_bad:
             bed.restart()
             repetition = self._play_once(bed, played, plan)
-            same &= set(repetition.lines)
-            is_bad = repetition.verdict in BROKEN and bool(same)
+            common_lines &= set(repetition.lines)
+            still_bad = repetition.verdict in BROKEN and bool(common_lines)
             count += 1
-            bad += is_bad
+            bad_count += still_bad
         bed.restart()
         lines = outcome.lines
-        if bad == REPLAYS:
+        if bad_count == REPLAYS:
             try:
                 if self._learned_more(bed, played, outcome):
                     return self._try(bed, played, plan)
             except NotAtRest as error:
                 played.confirmed.discard(outcome.lines)  # nothing was confirmed
                 count, lines = count + 1, (f"without the fault, too, it may not come to rest: {error}", *lines)
-        return PlanTrial(plan, outcome.verdict, time.monotonic() - begin, outcome.place, lines, bad, count, outcome.way)
+        return PlanTrial(
+            plan, outcome.verdict, time.monotonic() - start, outcome.place, lines, bad_count, count, outcome.way
+        )
 
     def _play_once(self, bed: FaultTestbed, played: ScenarioResults, plan: FaultPlan) -> FaultOutcome:
         assert played.course is not None, "no plan is played before its scenario is learned"
@@ -255,6 +257,6 @@ class Campaign:
             longer_course = replace(
                 longer_course, runs=[*played.course.runs, *longer_course.runs[-REPLAYS:]]
             )  # another lane may have learned meanwhile
-            changed = not longer_course.says_the_same(played.course)
+            has_changed = not longer_course.says_the_same(played.course)
             played.course = longer_course
-        return changed
+        return has_changed

@@ -20,9 +20,11 @@ def plans(scenario: str, points: Iterable[FaultPoint], faults: Sequence[Fault]) 
     for number, point in enumerate(points):
         is_new = not covered_fields[point.cover].issuperset(point.fields)
         covered_fields[point.cover].update(point.fields)
-        for place, fault in enumerate(faults):
+        for fault_index, fault in enumerate(faults):
             if fault.at == point.kind:
                 key = (fault.name, *point.cover)
-                ranked.append((0 if is_new else turns[key], number, place, FaultPlan(scenario, fault.name, point)))
+                ranked.append(
+                    (0 if is_new else turns[key], number, fault_index, FaultPlan(scenario, fault.name, point))
+                )
                 turns[key] += 1
     return [plan for *_, plan in sorted(ranked, key=lambda entry: entry[:3])]

@@ -19,10 +19,10 @@ def corrupted(body: bytes) -> bytes:
         return body
     if not isinstance(document, dict):
         return body
-    return orjson.dumps(document) if _lose(document) else body
+    return orjson.dumps(document) if _remove_part(document) else body
 
 
-def _lose(document: dict[str, Any]) -> bool:
+def _remove_part(document: dict[str, Any]) -> bool:
     metadata = document.get("metadata") or {}
     if metadata.pop("ownerReferences", None):
         return True

@@ -16,14 +16,14 @@ from conformance.history.view import View
 from conformance.nemesis import names
 
 IGNORED = frozenset({"events", "leases"})
-CHANCE = frozenset(
+VARYING_FIELDS = frozenset(
     {
         *("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink", "generateName"),
         *("nodeName", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "message", "containerID"),
     }
 )
 """Fields that do not describe the state, or whose values are not guaranteed; a message, for example, is for people."""
-NOTHING: tuple[Any, ...] = (None, {}, [])
+EMPTY_VALUES: tuple[Any, ...] = (None, {}, [])
 """Values that mean the same as a missing field."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 Form = Mapping[str, tuple[str, ...]]
@@ -42,9 +42,9 @@ def normal_form(view: View, namespace: str) -> dict[str, tuple[str, ...]]:
         for item in view.list(resource):
             if item["metadata"].get("namespace") != namespace:
                 continue
-            cleaned = _Cleaning(namespace, stable_names).of(item)
+            cleaned_item = _Cleaning(namespace, stable_names).of(item)
             objects[f"{resource}/{stable_names[item['metadata']['name']]}"].append(
-                orjson.dumps(cleaned, option=orjson.OPT_SORT_KEYS).decode()
+                orjson.dumps(cleaned_item, option=orjson.OPT_SORT_KEYS).decode()
             )
     return {name: tuple(sorted(forms)) for name, forms in objects.items()}
 
@@ -61,11 +61,11 @@ class _Cleaning:
                 cleaned = {
                     self._word(key): self.of(item)
                     for key, item in value.items()
-                    if key not in CHANCE and not (isinstance(item, str) and _TIME.fullmatch(item))
+                    if key not in VARYING_FIELDS and not (isinstance(item, str) and _TIME.fullmatch(item))
                 }
-                return {key: item for key, item in cleaned.items() if item not in NOTHING}
+                return {key: item for key, item in cleaned.items() if item not in EMPTY_VALUES}
             case list():
-                return _in_order([self.of(item) for item in value])
+                return _sorted_items([self.of(item) for item in value])
             case str():
                 return self._word(value)
             case _:
@@ -77,21 +77,21 @@ class _Cleaning:
         return names.without_namespace(names.without_times(text), self._namespace)
 
 
-def _in_order(items: list[Any]) -> list[Any]:
+def _sorted_items(items: list[Any]) -> list[Any]:
     """Return objects or strings in an order that does not depend on the order in which they were given."""
-    return sorted(items, key=_text) if all(isinstance(item, dict | str) for item in items) else items
+    return sorted(items, key=_canonical) if all(isinstance(item, dict | str) for item in items) else items
 
 
-def _text(value: Any) -> bytes:
+def _canonical(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def varying(forms: Iterable[Form]) -> frozenset[str]:
     """Return the paths whose values differ between runs without a fault: these paths do not show anything about a
     fault."""
-    first, *rest = [_flat(form) for form in forms]
+    first, *other_forms = [_flat(form) for form in forms]
     paths: set[str] = set()
-    for other in rest:
+    for other in other_forms:
         for path in first.keys() | other.keys():
             if first.get(path) != other.get(path):
                 resource, _, inner = path.partition(":")
@@ -111,7 +111,7 @@ def _flat(form: Form) -> dict[str, list[str]]:
             for item in value:
                 walk(key, item, path)
         else:
-            by_path[f"{key}:{path}"].append(_text(value).decode())
+            by_path[f"{key}:{path}"].append(_canonical(value).decode())
 
     for key, objects in form.items():
         for text in objects:
@@ -127,14 +127,14 @@ def difference(expected: Form, actual: Form, limit: int = 60) -> list[str]:
         if before == after:
             continue
         lines.append(f"{name}: {len(before)} object(s) without the fault, {len(after)} with it")
-        old, new = ([line for text in texts for line in _yaml(text)] for texts in _differing(before, after))
+        old, new = ([line for text in texts for line in _yaml(text)] for texts in _unequal_texts(before, after))
         lines += [
             line for line in difflib.unified_diff(old, new, lineterm="", n=1) if not line.startswith(("---", "+++"))
         ]
     return lines if len(lines) <= limit else [*lines[:limit], f"… {len(lines) - limit} more lines"]
 
 
-def _differing(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _unequal_texts(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Leave out the objects that occur on both sides."""
     old, new = list(before), list(after)
     for text in before:
@@ -152,7 +152,7 @@ def without(form: Form, masked: frozenset[str]) -> Form:
     """Leave masked paths out of a form."""
     return {
         key: tuple(
-            sorted(_text(_strip(orjson.loads(text), key.partition("/")[0], "", masked)).decode() for text in texts)
+            sorted(_canonical(_strip(orjson.loads(text), key.partition("/")[0], "", masked)).decode() for text in texts)
         )
         for key, texts in form.items()
     }
@@ -167,5 +167,5 @@ def _strip(value: Any, resource: str, path: str, masked: frozenset[str]) -> Any:
             if f"{resource}:{inner[key]}" not in masked
         }
     if isinstance(value, list):
-        return _in_order([_strip(item, resource, path, masked) for item in value])
+        return _sorted_items([_strip(item, resource, path, masked) for item in value])
     return value

@@ -38,9 +38,9 @@ CRASHED = {"containers": {"started": False, "lastExit": 1}}
 PATIENCE = 25.0
 """Seconds without a change after which a state that differs is considered final: longer than the back-off after a few
 errors."""
-LONGEST = 90.0
+STUCK_AFTER = 90.0
 """Seconds after which a step with a fault counts as stuck if it does not come to rest."""
-ANSWERED = 30.0
+WEBHOOK_LIMIT = 30.0
 """Seconds within which an operator that is ready must respond to webhook calls."""
 
 
@@ -90,11 +90,11 @@ class FaultlessRuns:
     def says_the_same(self, other: FaultlessRuns) -> bool:
         """Return whether both have the same masked values and the same ends."""
 
-        def judged(rest: Rest) -> tuple[object, ...]:
+        def facts_of(rest: Rest) -> tuple[object, ...]:
             return rest.form, rest.taken_down, rest.broken, rest.writing
 
         return self.masked == other.masked and all(
-            judged(rest) == judged(other.rests[step]) for step, rest in self.rests.items()
+            facts_of(rest) == facts_of(other.rests[step]) for step, rest in self.rests.items()
         )
 
 
@@ -128,14 +128,14 @@ _numbers = itertools.count(1)
 
 def learn(bed: FaultTestbed, scenario: FaultScenario, runs: int = 2) -> FaultlessRuns:
     """Run a scenario several times without a fault. Raises NotAtRest."""
-    played = [_faultless(bed, scenario) for _ in range(runs)]
+    played = [_run_without_fault(bed, scenario) for _ in range(runs)]
     _, points, history = played[-1]
     return FaultlessRuns([rests for rests, *_ in played], points, history)
 
 
 def learn_more(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, runs: int) -> FaultlessRuns:
     """Run a scenario `runs` more times without a fault. Raises NotAtRest."""
-    return replace(course, runs=[*course.runs, *(_faultless(bed, scenario)[0] for _ in range(runs))])
+    return replace(course, runs=[*course.runs, *(_run_without_fault(bed, scenario)[0] for _ in range(runs))])
 
 
 @contextlib.contextmanager
@@ -151,27 +151,27 @@ def _stage(
         yield stack.enter_context(bed.namespace(namespace))
 
 
-def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Rest], list[FaultPoint], History]:
+def _run_without_fault(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Rest], list[FaultPoint], History]:
     namespace = f"nemesis-{next(_numbers)}"
     rests: dict[str, Rest] = {}
     points: list[FaultPoint] = []
     with _stage(bed, scenario, namespace) as history:
         for step in scenario.steps:
-            watching = PointWatcher(step.name, namespace)
-            bed.interfere(watching)
-            begin, mark = time.monotonic(), history.mark()
+            watcher = PointWatcher(step.name, namespace)
+            bed.interfere(watcher)
+            start, mark = time.monotonic(), history.mark()
             _act(bed, scenario, step, history)
             rest = max(step.rest, LEARNT_REST)
             try:
                 learnt_rest(history, rest, "" if step.act == "delete" else scenario.set_name)
             except WaitTimeout as error:
                 raise NotAtRest(f"{scenario.name}, step {step.name}: {error}") from None
-            seconds = time.monotonic() - begin - rest
-            writing = watching.writes_within(step.rest) > 0
+            seconds = time.monotonic() - start - rest
+            still_writes = watcher.writes_within(step.rest) > 0
             form = normal_form.normal_form(history.view(), namespace)
-            rests[step.name] = Rest(form, seconds, _taken_down(history, mark), _broken(bed, history), writing)
+            rests[step.name] = Rest(form, seconds, _taken_down(history, mark), _broken(bed, history), still_writes)
             if not step.quiet:
-                points += watching.points
+                points += watcher.points
         if leftovers := delete_set(bed, history, scenario.set_name):
             raise NotAtRest(f"{scenario.name}: after the set was deleted, there is still {', '.join(leftovers)}")
         return rests, points, history.frozen()
@@ -179,70 +179,72 @@ def _faultless(bed: FaultTestbed, scenario: FaultScenario) -> tuple[dict[str, Re
 
 def play(bed: FaultTestbed, scenario: FaultScenario, course: FaultlessRuns, plan: FaultPlan) -> FaultOutcome:
     """Run a plan. Raises Abandoned."""
-    namespace, begin = f"nemesis-{next(_numbers)}", time.monotonic()
+    namespace, start = f"nemesis-{next(_numbers)}", time.monotonic()
     verdict, place, lines = FaultVerdict.SAME, "", list[str]()
-    way = False
-    striking: FaultInjector | None = None
+    differs_before_end = False
+    injector: FaultInjector | None = None
     with _stage(bed, scenario, namespace, plan) as history:
         past = bed.revision()
         for step in scenario.steps:
-            watching = PointWatcher(step.name, namespace)
+            watcher = PointWatcher(step.name, namespace)
             if step.name == plan.point.step:
-                watching = striking = FaultInjector(step.name, namespace, plan, bed, past)
-            bed.interfere(watching)
+                watcher = injector = FaultInjector(step.name, namespace, plan, bed, past)
+            bed.interfere(watcher)
             mark = history.mark()
             try:
                 _act(bed, scenario, step, history)
-            except NotAtRest as refused:
-                verdict, place, lines = FaultVerdict.STUCK, step.name, [str(refused)]
+            except NotAtRest as rejected:
+                verdict, place, lines = FaultVerdict.STUCK, step.name, [str(rejected)]
                 break
             past = bed.revision()
-            verdict, lines = _ends(bed, history, step, course.rests[step.name], course.masked, watching)
+            verdict, lines = _wait_for_end(bed, history, step, course.rests[step.name], course.masked, watcher)
             if verdict is FaultVerdict.SAME:
-                verdict, lines = _compared(bed, history, course.rests[step.name], mark)
-                way = verdict is not FaultVerdict.SAME
-            if verdict is not FaultVerdict.SAME or (striking is not None and not striking.struck):
+                verdict, lines = _compare_course(bed, history, course.rests[step.name], mark)
+                differs_before_end = verdict is not FaultVerdict.SAME
+            if verdict is not FaultVerdict.SAME or (injector is not None and not injector.struck):
                 place = step.name
                 break
         leftovers = delete_set(bed, history, scenario.set_name)
-        if striking is not None and striking.busy:
-            striking.finished.wait(LONGEST)  # the next plan needs the role
+        if injector is not None and injector.busy:
+            injector.finished.wait(STUCK_AFTER)  # the next plan needs the role
         if leftovers and verdict is FaultVerdict.SAME:
             verdict, place = FaultVerdict.LEFT_BEHIND, "the deletion of the set"
             lines = [f"still there after {DELETED_WITHIN:g} s: {leftover}" for leftover in leftovers]
-        if striking is None or not striking.struck:
+        if injector is None or not injector.struck:
             verdict = FaultVerdict.NOT_STRUCK  # the fault does not explain any difference
-        recorded = history.frozen() if verdict in BROKEN else None
-    return FaultOutcome(plan, verdict, time.monotonic() - begin, place, tuple(lines), way, recorded)
+        recorded_history = history.frozen() if verdict in BROKEN else None
+    return FaultOutcome(
+        plan, verdict, time.monotonic() - start, place, tuple(lines), differs_before_end, recorded_history
+    )
 
 
-def _ends(
+def _wait_for_end(
     bed: FaultTestbed, history: History, step: ScenarioStep, rest: Rest, masked: frozenset[str], watching: PointWatcher
 ) -> tuple[FaultVerdict, list[str]]:
     """Wait for the end of a step, and compare it with the end without the fault. Raises Abandoned."""
-    deadline, calm_since = time.monotonic() + LONGEST, time.monotonic()
+    deadline, calm_since = time.monotonic() + STUCK_AFTER, time.monotonic()
     while True:
         if bed.abandoned.is_set():
             raise Abandoned
         mark = history.mark()
         with contextlib.suppress(WaitTimeout):
             mark = history.quiet(step.rest, step.rest * 2, resources=changing(history))
-        now, writing = time.monotonic(), watching.writes_within(step.rest) > 0
-        if history.mark() != mark or (writing and not rest.writing) or watching.busy:
-            calm_since = now
-        calm = now - calm_since >= PATIENCE
+        current_time, still_writes = time.monotonic(), watching.writes_within(step.rest) > 0
+        if history.mark() != mark or (still_writes and not rest.writing) or watching.busy:
+            calm_since = current_time
+        has_been_calm = current_time - calm_since >= PATIENCE
         form = normal_form.without(normal_form.normal_form(history.view(), history.namespace), masked)
-        at_rest = history.still >= step.rest and (not writing or rest.writing) and not watching.busy
+        at_rest = history.still >= step.rest and (not still_writes or rest.writing) and not watching.busy
         if form == rest.form and at_rest:
             return FaultVerdict.SAME, []
-        if calm:
+        if has_been_calm:
             return FaultVerdict.DIFFERENT, normal_form.difference(rest.form, form)
-        if now > deadline:
+        if current_time > deadline:
             lines = [f"{watching.writes_within(step.rest)} writes in the last {step.rest:g} s"]
             return FaultVerdict.STUCK, lines + waiting(history.view()) + normal_form.difference(rest.form, form)
 
 
-def _compared(bed: FaultTestbed, history: History, rest: Rest, mark: int) -> tuple[FaultVerdict, list[str]]:
+def _compare_course(bed: FaultTestbed, history: History, rest: Rest, mark: int) -> tuple[FaultVerdict, list[str]]:
     """Compare what happened before an end that is the same."""
     lines = []
     if (taken_down := _taken_down(history, mark)) > rest.taken_down:
@@ -263,19 +265,22 @@ def _act(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history
     """Perform the act of a step. Repeat it while a webhook does not respond, as users would: an operator may be ready
     slightly before its webhooks are served. Raises NotAtRest."""
     attempts = Retrying(
-        retry=retry_if_exception(_unanswered), wait=wait_fixed(0.2), stop=stop_after_delay(ANSWERED), reraise=True
+        retry=retry_if_exception(_webhook_failed),
+        wait=wait_fixed(0.2),
+        stop=stop_after_delay(WEBHOOK_LIMIT),
+        reraise=True,
     )
     try:
-        attempts(_do, bed, scenario, step, history)
+        attempts(_perform, bed, scenario, step, history)
     except ApiError as error:
         raise NotAtRest(f"{scenario.name}, step {step.name}: refused: {error}") from None
 
 
-def _unanswered(error: BaseException) -> bool:
+def _webhook_failed(error: BaseException) -> bool:
     return isinstance(error, ApiError) and "failed calling webhook" in error.message
 
 
-def _do(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
+def _perform(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
     namespace, arguments = history.namespace, step.arguments
     history.stir()
     match step.act:

@@ -70,6 +70,10 @@ class PointCounter:
         return self._next(EVENT, event.type, resource, "", event.name)
 
     def _next(self, kind: str, event_or_verb: str, resource: str, subresource: str, name: str) -> FaultPoint:
-        first = FaultPoint(self._step, kind, event_or_verb, resource, subresource, names.stable(name, self._namespace))
-        self._counts[first] += 1
-        return FaultPoint(first.step, kind, event_or_verb, resource, subresource, first.name, self._counts[first])
+        uncounted = FaultPoint(
+            self._step, kind, event_or_verb, resource, subresource, names.stable(name, self._namespace)
+        )
+        self._counts[uncounted] += 1
+        return FaultPoint(
+            uncounted.step, kind, event_or_verb, resource, subresource, uncounted.name, self._counts[uncounted]
+        )

@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 from conformance.grove import workloads
 
 SCHEMA = "scenario.schema.json"
-REST = 1.5
+DEFAULT_REST = 1.5
 """Seconds without a change after which a step is at rest, unless the step sets another value."""
 
 
@@ -25,7 +25,7 @@ class ScenarioStep:
     act: str
     arguments: Any
     quiet: bool = False
-    rest: float = REST
+    rest: float = DEFAULT_REST
 
 
 @dataclass(frozen=True)
@@ -74,4 +74,4 @@ def load(name: str) -> FaultScenario:
 
 def _step(value: Mapping[str, Any]) -> ScenarioStep:
     [act] = [act for act in ACTS if act in value]
-    return ScenarioStep(value["name"], act, value[act], value.get("quiet", False), value.get("rest", REST))
+    return ScenarioStep(value["name"], act, value[act], value.get("quiet", False), value.get("rest", DEFAULT_REST))

@@ -72,8 +72,10 @@ class GapInstance:
         (`part`)."""
         if not any(sum(bound[component.name]) for component in self.components):
             return NOTHING
-        enough = all(component.complete(bound[component.name]) >= component.minimum for component in self.components)
-        return MINIMUM if enough else "part"
+        all_minimal = all(
+            component.complete(bound[component.name]) >= component.minimum for component in self.components
+        )
+        return MINIMUM if all_minimal else "part"
 
     def right(self, bound: Counts) -> bool:
         """Return whether an outcome is the expected one."""
@@ -103,8 +105,8 @@ class Gap:
 
 def load(path: Path | None = None) -> tuple[Gap, ...]:
     """Read the gaps. Raises UsageError with the file, line and field."""
-    place = folder("fixtures") / "gaps"
-    document = documents.read(path or place / "inference.yaml", place / "gaps.schema.json")
+    directory = folder("fixtures") / "gaps"
+    document = documents.read(path or directory / "inference.yaml", directory / "gaps.schema.json")
     gaps, names = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
     for number, gap in enumerate(gaps):
         for index, instance in enumerate(gap.instances):

@@ -19,7 +19,7 @@ FLOOR = 6
 """Number of required pods: a router, a prefill replica of three pods, and a decode replica of two pods."""
 SIZES = range(5, 13)
 """Numbers of GPUs, from one too few for the floor to enough for all pods."""
-SOME = (5, 6, 7, 9, 12)
+SOME_SIZES = (5, 6, 7, 9, 12)
 ROUTER = Leaf("a-router", 2, 1)
 REPLICAS = {
     "p0": [Leaf("b-p0-l", 1, 1), Leaf("b-p0-w", 2, 2)],
@@ -43,7 +43,7 @@ class Mapping:
     `plain`: as `gated`, but in no group; `late`: created once the floor is bound; `operator`: created by the
     reference's operator."""
     forms: tuple[str, ...]
-    sizes: Sequence[int] = SOME
+    sizes: Sequence[int] = SOME_SIZES
 
     @property
     def key(self) -> str:
@@ -73,8 +73,8 @@ def gangs(shape: str) -> tuple[list[Root], list[Root]]:
     leaves = {name: Tree(name, pods, 2) for name, pods in REPLICAS.items()}
     match shape:
         case "flat":
-            of = [leaf for name in BASE for leaf in REPLICAS[name]]
-            return [ROUTER, *of], [leaf for name in SCALED for leaf in REPLICAS[name]]
+            base_leaves = [leaf for name in BASE for leaf in REPLICAS[name]]
+            return [ROUTER, *base_leaves], [leaf for name in SCALED for leaf in REPLICAS[name]]
         case "collapsed":
             return [Leaf("base", FLOOR + 1, FLOOR)], [Leaf("p1", 3, 3), Leaf("d1", 2, 2)]
         case "h1":
@@ -96,7 +96,7 @@ def describe(bound: dict[str, int]) -> str:
     if not bound["router"] or any(bound[name] < full[name] for name in BASE):
         return "part"
     optional_parts = {"+r": bound["router"] == 2, "+p": bound["p1"] == full["p1"], "+d": bound["d1"] == full["d1"]}
-    return "F" + "".join(word for word, is_bound in optional_parts.items() if is_bound)
+    return "F" + "".join(mark for mark, is_bound in optional_parts.items() if is_bound)
 
 
 def right(nodes: int, outcome: str) -> bool:
@@ -143,10 +143,10 @@ class MappingPlay:
 
     def pods(self) -> list[Object]:
         """Return the pods in the order in which they are to be created, each with a gate."""
-        extra = [] if self.mapping.extra == "late" else [self.extra]
-        now = [*self.floor, *(extra if self.mapping.extra == "free" else [])]
-        self.gated = _names([*now, *(self.scaled if self.mapping.shape == "h2" else [])])
-        return [*self.floor, *extra, *self.scaled]
+        extra_pods = [] if self.mapping.extra == "late" else [self.extra]
+        ungated_first = [*self.floor, *(extra_pods if self.mapping.extra == "free" else [])]
+        self.gated = _names([*ungated_first, *(self.scaled if self.mapping.shape == "h2" else [])])
+        return [*self.floor, *extra_pods, *self.scaled]
 
     def release(self, view: View) -> Sequence[str]:
         """Return the pods whose gates are to be removed now. The extra pod and the scaled gangs follow once the floor
@@ -161,8 +161,8 @@ class MappingPlay:
         """Return the groups of pods that follow once the floor is bound, in order."""
         stages = [] if self.mapping.extra == "free" else [_names([self.extra])]
         if self.mapping.shape != "h2":
-            first = sum(leaf.pods for leaf in REPLICAS[SCALED[0]])
-            stages += [_names(self.scaled[:first]), _names(self.scaled[first:])]
+            first_size = sum(leaf.pods for leaf in REPLICAS[SCALED[0]])
+            stages += [_names(self.scaled[:first_size]), _names(self.scaled[first_size:])]
         return stages
 
     def witness(self, pod: str) -> None:
@@ -171,28 +171,32 @@ class MappingPlay:
 
     def outcome(self, view: View) -> str:
         """Return in words which parts are bound."""
-        parts = dict.fromkeys(("router", *REPLICAS), 0)
+        bound_counts = dict.fromkeys(("router", *REPLICAS), 0)
         for pod in (*self.floor, self.extra, *self.scaled):
             current = view.get("pods", pod["metadata"]["name"])
             part = pod["metadata"]["name"].removeprefix(f"{self.bench.name}-").split("-")[1]
-            parts[part] += current is not None and pod_fields.bound(current)
-        return describe(parts)
+            bound_counts[part] += current is not None and pod_fields.bound(current)
+        return describe(bound_counts)
 
     def _pods(self) -> tuple[list[Object], list[Object], Object]:
         """Return the pods of the floor, the pods of the scaled gangs, and the router's second pod."""
         router = workload_groups.pods(ROUTER, self.bench.place, gated=True)
-        parts = {
+        pods_of_replicas = {
             name: [pod for leaf in leaves for pod in workload_groups.pods(leaf, self.bench.place, gated=True)]
             for name, leaves in REPLICAS.items()
         }
-        floor = [router[0], *parts["p0"], *parts["d0"]]
+        floor = [router[0], *pods_of_replicas["p0"], *pods_of_replicas["d0"]]
         if self.mapping.shape == "collapsed":
-            for pods, group in (([*floor, router[1]], "base"), (parts["p1"], "p1"), (parts["d1"], "d1")):
+            for pods, group in (
+                ([*floor, router[1]], "base"),
+                (pods_of_replicas["p1"], "p1"),
+                (pods_of_replicas["d1"], "d1"),
+            ):
                 for pod in pods:
                     pod["spec"]["schedulingGroup"] = {"podGroupName": self.bench.place.name(group)}
         if self.mapping.extra == "plain":
             del router[1]["spec"]["schedulingGroup"]
-        return floor, [*parts["p1"], *parts["d1"]], router[1]
+        return floor, [*pods_of_replicas["p1"], *pods_of_replicas["d1"]], router[1]
 
 
 def _names(pods: Sequence[Object]) -> list[str]:

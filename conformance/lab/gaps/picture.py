@@ -14,7 +14,7 @@ UNIT = 0.15
 """Distance between two squares in inches. All other lengths are multiples of it."""
 NAMES, COLUMN, TOP, BOTTOM, MARGIN = 21.0, 22.0, 6.0, 4.0, 1.0
 """Width of the names and of a column, height of the titles and of the legend, and the margin."""
-APART = 0.6
+ROW_GAP = 0.6
 """Gap between two replicas and between two rows."""
 MARKS: dict[str, dict[str, Any]] = {
     "bound": {"marker": "s", "color": GREEN},
@@ -36,8 +36,8 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
     axes.set(position=(0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
     for y, row in rows:
-        words, weight = (row.title, "bold") if isinstance(row, Gap) else (f"{row.name} ({row.expect})", "normal")
-        axes.text(MARGIN, y, words, fontsize=9, fontweight=weight, va="center")
+        label, weight = (row.title, "bold") if isinstance(row, Gap) else (f"{row.name} ({row.expect})", "normal")
+        axes.text(MARGIN, y, label, fontsize=9, fontweight=weight, va="center")
     marks: list[Mark] = []
     for x, form in enumerate(forms):
         x_of_form = NAMES + COLUMN * x
@@ -48,9 +48,9 @@ def draw(experiment: Mapping[str, Any], gaps: Sequence[Gap]) -> str:
             if isinstance(row, GapInstance)
             for mark in _marks(experiment, form, row, x_of_form, y)
         ]
-    for kind, look in MARKS.items():
-        xs, ys = ([mark[place] for mark in marks if mark[0] == kind] for place in (1, 2))
-        axes.plot(xs, ys, linestyle="", markersize=8, label=kind, gid=kind, **look)
+    for mark_name, style in MARKS.items():
+        xs, ys = ([mark[axis] for mark in marks if mark[0] == mark_name] for axis in (1, 2))
+        axes.plot(xs, ys, linestyle="", markersize=8, label=mark_name, gid=mark_name, **style)
     return document(drawn, "Bound pods of each instance, by component and replica")
 
 
@@ -60,11 +60,11 @@ def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
     for gap in gaps:
         if gap.instances:
             yield y, gap
-            y += 1 + APART
+            y += 1 + ROW_GAP
         for instance in gap.instances:
             yield y, instance
-            y += len(instance.components) + APART
-        y += APART
+            y += len(instance.components) + ROW_GAP
+        y += ROW_GAP
 
 
 def _marks(
@@ -74,8 +74,8 @@ def _marks(
     for outcome in results.outcomes(dict(experiment), form, instance)[:1]:
         if outcome["wrong"]:
             yield "unexpected", x_of_form - 1.5, y
-        for line, component in enumerate(instance.components):
+        for row, component in enumerate(instance.components):
             pods = component.replicas if component.single else component.pods
             for replica, count in enumerate(outcome["bound"][component.name]):
                 for pod in range(pods):
-                    yield "bound" if pod < count else "waiting", x_of_form + replica * (pods + APART) + pod, y + line
+                    yield "bound" if pod < count else "waiting", x_of_form + replica * (pods + ROW_GAP) + pod, y + row

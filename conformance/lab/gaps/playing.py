@@ -95,7 +95,7 @@ def play(
                 mappings_of_form = [mapping for mapping in mappings if form.name in mapping.forms]
                 report(form.title, f"{len(instances)} instances, {len(mappings_of_form)} mappings, {runs} times")
                 try:
-                    yield from _played(cluster, form, runs, instances, mappings_of_form, folder)
+                    yield from _outcomes_of(cluster, form, runs, instances, mappings_of_form, folder)
                 except _PlayFailed as failure:
                     yield Failed(form, str(failure))
 
@@ -124,7 +124,7 @@ def _cluster(scratch: str, form: Form) -> closing[ClusterEnvironment]:
         raise HarnessError(error.reason) from error
 
 
-def _played(
+def _outcomes_of(
     cluster: ClusterEnvironment,
     form: Form,
     runs: int,
@@ -134,27 +134,27 @@ def _played(
 ) -> Iterator[GapOutcome | Mapped]:
     numbers = range(1, runs + 1)
     with _scene(cluster, form) as env:
-        of_gaps, of_mappings = (SetPlay, SetMappingPlay) if form.api == SETS else (InstanceRun, MappingPlay)
-        gaps = [of_gaps(env, form, instance, run) for run in numbers for instance in instances]
-        mapped = [
-            of_mappings(env, form, mapping, gpus, run)
+        gap_run_class, mapping_run_class = (SetPlay, SetMappingPlay) if form.api == SETS else (InstanceRun, MappingPlay)
+        gap_runs = [gap_run_class(env, form, instance, run) for run in numbers for instance in instances]
+        mapping_runs = [
+            mapping_run_class(env, form, mapping, gpus, run)
             for run in numbers
             for mapping in mappings
             for gpus in mapping.sizes
         ]
-        plays: list[InstanceRun | MappingPlay] = [*gaps, *mapped]
+        plays: list[InstanceRun | MappingPlay] = [*gap_runs, *mapping_runs]
         if plays:
-            _to_rest(env, form, plays)
-        if any(play.instance.lost for play in gaps):
-            _lose(env, form, gaps)
+            _run_to_rest(env, form, plays)
+        if any(play.instance.lost for play in gap_runs):
+            _lose_pods(env, form, gap_runs)
         view = env.history.view()
-        for play in gaps:
+        for play in gap_runs:
             counts = play.counts(view)
-            right = play.instance.right(counts)
-            wrong = play.domains(view) if right else f"expected: {play.instance.expect}"
+            is_right = play.instance.right(counts)
+            problem = play.domains(view) if is_right else f"expected: {play.instance.expect}"
             recording.write(folder / f"{form.name}-{play.run}" / play.instance.name, env, play.bench.name)
-            yield GapOutcome(form, play.instance, play.run, counts, wrong)
-        for mapping_play in mapped:
+            yield GapOutcome(form, play.instance, play.run, counts, problem)
+        for mapping_play in mapping_runs:
             name = mapping_play.bench.name
             recording.write(folder / f"{form.name}-{mapping_play.run}" / name, env, name)
             outcome = mapping_play.outcome(view)
@@ -171,18 +171,18 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
             raise _PlayFailed(str(error)) from error
 
 
-def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingPlay]) -> None:
+def _run_to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingPlay]) -> None:
     """Create everything, then act as an operator until nothing changes any more."""
     env.fleet([node for play in plays for node in play.nodes()])
     for play in plays:
         play.create()
     for objects in ([play.groups() for play in plays], [play.pods() for play in plays]):
-        for batch in _in_turn(objects):
+        for batch in _interleaved(objects):
             env.create_all(batch)
     _ungate(env, [play.gated for play in plays])
     plays[0].witness("witness")
     while True:
-        view = _at_rest(env, form)
+        view = _state_at_rest(env, form)
         released = [list(play.release(view)) for play in plays]
         if not any(released):
             break
@@ -191,31 +191,31 @@ def _to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | Ma
 
 def _ungate(env: SceneEnvironment, pods: Sequence[Sequence[str]]) -> None:
     """Remove the gates of each run's pods one by one, in order."""
-    for names in _in_turn(pods):
+    for names in _interleaved(pods):
         env.ungate(names)
 
 
-def _in_turn(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
+def _interleaved(lists: Sequence[Sequence[T]]) -> Iterator[list[T]]:
     """Yield the first entries of all lists, then the second entries, and so on: this keeps the order within each list,
     and all runs advance together."""
     for entries in zip_longest(*lists):
         yield [entry for entry in entries if entry is not None]
 
 
-def _lose(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) -> None:
+def _lose_pods(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun]) -> None:
     """Take pods from the instances that are to lose some, and wait until nothing changes any more."""
     for instance_play in plays:
         instance, counts = instance_play.instance, instance_play.counts(env.history.view())
         if instance.lost and instance.standing(counts) == "minimum":
             instance_play.lose()
     plays[0].witness("last-witness")
-    _at_rest(env, form)
+    _state_at_rest(env, form)
 
 
-def _at_rest(env: SceneEnvironment, form: Form) -> View:
+def _state_at_rest(env: SceneEnvironment, form: Form) -> View:
     """Return the state once nothing changes any more."""
-    begin = env.history.now()
+    start = env.history.now()
     view = env.quiet(form.patience, WITHIN, real=True)
-    if env.history.now() - begin >= WITHIN:
+    if env.history.now() - start >= WITHIN:
         raise _PlayFailed(f"something still moves after {WITHIN:g} s")
     return view

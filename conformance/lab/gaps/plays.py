@@ -87,10 +87,10 @@ class InstanceRun:
     def release(self, view: View) -> Sequence[str]:
         """Return the pods of scaled gangs, once, when the minimum of the base gang is bound: their gates are to be
         removed."""
-        later, self._later = self._later, []
-        if later and self.instance.standing(self.counts(view)) == "minimum":
-            return later
-        self._later = later
+        waiting_pods, self._later = self._later, []
+        if waiting_pods and self.instance.standing(self.counts(view)) == "minimum":
+            return waiting_pods
+        self._later = waiting_pods
         return ()
 
     def lose(self) -> None:
@@ -103,16 +103,16 @@ class InstanceRun:
             if component.name in self.instance.lost
         ]
         names = [self._pod(leaf, 0) for leaf in leaves]
-        lost = [dict(view.get("pods", name) or {}) for name in names]
+        lost_pods = [dict(view.get("pods", name) or {}) for name in names]
         for name in names:
             env.delete("pods", name)
         env.wait_for(
             f"{self.bench.name} has lost pods",
             lambda view: all(view.get("pods", name) is None for name in names) or Unmet("a deleted pod is still there"),
         )
-        self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost[0]))
-        for pod in lost:
-            env.create(_fresh(pod))
+        self.bench.plain("taker", gpus=leaves[0].gpus, node=pod_fields.node(lost_pods[0]))
+        for pod in lost_pods:
+            env.create(_as_created(pod))
 
     def witness(self, pod: str) -> None:
         """Show that the scheduler has had its chance; see `Bench.witness`. A scheduler for PodGangs does not schedule
@@ -166,10 +166,10 @@ def runs(pod: Mapping[str, Any]) -> bool:
     return pod_fields.bound(pod) and not terminating(pod)
 
 
-def _fresh(pod: Mapping[str, Any]) -> Object:
+def _as_created(pod: Mapping[str, Any]) -> Object:
     """Return a pod as it was before its creation, without the fields that the API server and the scheduler have
     added."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}
-    added = ("nodeName", "schedulingGates", "priority", "preemptionPolicy")
-    spec = {key: value for key, value in pod["spec"].items() if key not in added}
+    added_fields = ("nodeName", "schedulingGates", "priority", "preemptionPolicy")
+    spec = {key: value for key, value in pod["spec"].items() if key not in added_fields}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

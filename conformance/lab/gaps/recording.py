@@ -20,7 +20,7 @@ OBJECTS, SCRIPT, HISTORY = "objects.yaml", "replay.sh", "history.jsonl"
 def write(folder: Path, env: SceneEnvironment, name: str) -> None:
     """Write the recording of one bench of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
-    records = list(_of_bench(env.history.records(), env.pool, name))
+    records = list(_bench_records(env.history.records(), env.pool, name))
     acts = list(_acts(env.acts, name, env.pool))
     created = [body for word, body in acts if word == "create"]
     (folder / OBJECTS).write_text(yaml.dump_all(created, Dumper=yaml.CSafeDumper, sort_keys=False), encoding="utf-8")
@@ -30,23 +30,23 @@ def write(folder: Path, env: SceneEnvironment, name: str) -> None:
 
 def _acts(acts: Iterable[Act], name: str, pool: str) -> Iterator[Act]:
     """Yield the actions on a bench. The namespace of objects is left out, because a repetition uses a different one."""
-    shared = ("PriorityClass", "ClusterTopologyBinding")
+    shared_kinds = ("PriorityClass", "ClusterTopologyBinding")
     for word, body in acts:
         if word == WAIT or f"/{name}-" in word:
             yield word, body
         elif word == "create" and body.get("kind") == "List":
             if items := [item for item in body["items"] if item["metadata"]["name"].startswith(f"{pool}-{name}-")]:
                 yield word, {**body, "items": items}
-        elif word == "create" and (_named(body, name) or body.get("kind") in shared):
+        elif word == "create" and (_has_name(body, name) or body.get("kind") in shared_kinds):
             metadata = {key: value for key, value in body["metadata"].items() if key != "namespace"}
             yield word, {**body, "metadata": metadata}
 
 
-def _of_bench(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
+def _bench_records(records: Iterable[Record], pool: str, name: str) -> Iterable[Record]:
     for record in records:
         if record.name == name or record.name.startswith((f"{name}-", f"{pool}-{name}-")):
             yield record
 
 
-def _named(body: Mapping[str, Any], name: str) -> bool:
+def _has_name(body: Mapping[str, Any], name: str) -> bool:
     return f"{body.get('metadata', {}).get('name', '')}-".startswith(f"{name}-")

@@ -67,12 +67,12 @@ def cell(experiment: Document, gap: Gap, form: Form) -> str:
     if not gap.instances:
         return "closed" if form.api in gap.said_by else "not"
     runs = [of_run(experiment, gap, form, run) for run in range(1, experiment["runs"] + 1)]
-    whole = [run for run in runs if len(run) == len(gap.instances)]
-    words = {gap.closed(form.api, [not outcome["wrong"] for outcome in run]) for run in whole}
-    if len(words) != 1:
-        return VARIES if words else NOT_RUN
-    share = f" ({len(whole)} of {len(runs)} runs)" if len(whole) < len(runs) else ""
-    return words.pop() + share
+    complete_runs = [run for run in runs if len(run) == len(gap.instances)]
+    verdicts = {gap.closed(form.api, [not outcome["wrong"] for outcome in run]) for run in complete_runs}
+    if len(verdicts) != 1:
+        return VARIES if verdicts else NOT_RUN
+    share = f" ({len(complete_runs)} of {len(runs)} runs)" if len(complete_runs) < len(runs) else ""
+    return verdicts.pop() + share
 
 
 def of_run(experiment: Document, gap: Gap, form: Form, run: int) -> list[Mapping[str, Any]]:
@@ -102,8 +102,8 @@ def counted(counts: Counts) -> str:
 
 def describe_outcomes(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the outcomes of an instance in readable form: each distinct outcome once, with a mark if it is wrong."""
-    words = [f"{counted(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
-    return " or ".join(dict.fromkeys(words)) or NOT_RUN
+    descriptions = [f"{counted(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
+    return " or ".join(dict.fromkeys(descriptions)) or NOT_RUN
 
 
 def forms_of(experiment: Document) -> list[Form]:
@@ -135,9 +135,9 @@ def markdown(experiment: Document, gaps: Sequence[Gap], command: str, picture: s
         *([] if experiment["complete"] else ["", "**The run did not end**: cells that were not played say so."]),
         *(line for failure in experiment["failures"] for line in ("", f"Not played: {failure}")),
         "",
-        _line(["gap", *(form.title for form in forms)]),
-        _line(["---"] * (len(forms) + 1)),
-        *(_line([gap.title, *(f"**{cell(experiment, gap, form)}**" for form in forms)]) for gap in gaps),
+        _table_row(["gap", *(form.title for form in forms)]),
+        _table_row(["---"] * (len(forms) + 1)),
+        *(_table_row([gap.title, *(f"**{cell(experiment, gap, form)}**" for form in forms)]) for gap in gaps),
     ]
     for gap in gaps:
         lines += ["", f"## {gap.title[0].upper()}{gap.title[1:]}", "", gap.needs, ""]
@@ -152,11 +152,11 @@ def markdown(experiment: Document, gaps: Sequence[Gap], command: str, picture: s
 
 def _instances(experiment: Document, gap: Gap, forms: Sequence[Form]) -> Iterator[str]:
     """Yield the table of the outcomes: the bound pods of each component, with ✗ if the outcome is wrong."""
-    yield _line(["instance", "rows", "must end with", *(form.title for form in forms)])
-    yield _line(["---"] * (len(forms) + 3))
+    yield _table_row(["instance", "rows", "must end with", *(form.title for form in forms)])
+    yield _table_row(["---"] * (len(forms) + 3))
     for instance in gap.instances:
         cells = [describe_outcomes(outcomes(experiment, form, instance)) for form in forms]
-        yield _line([instance.name, ", ".join(instance.rows), instance.expect, *cells])
+        yield _table_row([instance.name, ", ".join(instance.rows), instance.expect, *cells])
 
 
 def _mappings(experiment: Document, forms: Sequence[Form]) -> Iterator[str]:
@@ -167,15 +167,15 @@ def _mappings(experiment: Document, forms: Sequence[Form]) -> Iterator[str]:
     yield "one each is required: a floor of 6 pods. docs/spec/workload-api-1.37.md explains the words in its section 7;"
     yield "*luck*: the order in which the pods of a group, or its children, are tried decides, and nobody promises one."
     yield ""
-    yield _line(["row", "groups", "the router's second pod", "on", *map(str, SIZES)])
-    yield _line(["---"] * (len(SIZES) + 4))
+    yield _table_row(["row", "groups", "the router's second pod", "on", *map(str, SIZES)])
+    yield _table_row(["---"] * (len(SIZES) + 4))
     for mapping in MAPPINGS:
         for form in (form for form in forms if form.name in mapping.forms):
-            cells = [_mapped(experiment, mapping, form, nodes) for nodes in SIZES]
-            yield _line([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
+            cells = [_mapping_cell(experiment, mapping, form, nodes) for nodes in SIZES]
+            yield _table_row([mapping.row, mapping.shape, mapping.extra, form.title, *cells])
 
 
-def _mapped(experiment: Document, mapping: mappings.Mapping, form: Form, nodes: int) -> str:
+def _mapping_cell(experiment: Document, mapping: mappings.Mapping, form: Form, nodes: int) -> str:
     key = (mapping.key, form.name, nodes)
     if nodes not in mapping.sizes:
         return ""
@@ -194,5 +194,5 @@ def _versions(experiment: Document) -> str:
     return ", ".join(f"{name} {version}" for name, version in experiment["environment"]["versions"].items())
 
 
-def _line(cells: Iterable[str]) -> str:
+def _table_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"

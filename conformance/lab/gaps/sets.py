@@ -40,9 +40,9 @@ class SetPlay(InstanceRun):
             if not single:
                 group: Object = {"name": name, "cliqueNames": [member]}
                 group |= {"replicas": component.replicas, "minAvailable": component.minimum}
-                groups.append(group | (_within("rack", binding) if component.rack else {}))
+                groups.append(group | (_constraint("rack", binding) if component.rack else {}))
         template: Object = {"cliques": cliques, "podCliqueScalingGroups": groups}
-        template |= _within("block", binding) if self.instance.block else {}
+        template |= _constraint("block", binding) if self.instance.block else {}
         self._env.create(pod_clique_set(self.bench.name, template))
 
     def groups(self) -> list[Object]:
@@ -106,11 +106,11 @@ class SetMappingPlay(MappingPlay):
 
     def outcome(self, view: View) -> str:
         """Return in words which parts are bound."""
-        of_set = f"{self.bench.name}-0"
-        parts = {"router": [f"{of_set}-a-router"]}
+        prefix = f"{self.bench.name}-0"
+        parts = {"router": [f"{prefix}-a-router"]}
         for part, group, member in (("p", "b-prefill", "p"), ("d", "c-decode", "d")):
             for index in range(2):
-                parts[f"{part}{index}"] = [f"{of_set}-{group}-{index}-{member}-{role}" for role in "lw"]
+                parts[f"{part}{index}"] = [f"{prefix}-{group}-{index}-{member}-{role}" for role in "lw"]
         bound = {part: sum(runs(pod) for name in names for pod in pods_of(view, name)) for part, names in parts.items()}
         return mappings.describe(bound)
 
@@ -149,5 +149,5 @@ def _member(group: str) -> str:
     return f"{group[0]}w"
 
 
-def _within(domain: str, binding: str) -> Object:
+def _constraint(domain: str, binding: str) -> Object:
     return {"topologyConstraint": {"topologyName": binding, "pack": {"required": domain}}}

@@ -43,8 +43,8 @@ class SetChange:
     rests: bool = True
 
     def __str__(self) -> str:
-        words = " ".join(filter(None, (self.what, self.part, str(self.value or ""))))
-        return words if self.rests else f"{words} (at once)"
+        text = " ".join(filter(None, (self.what, self.part, str(self.value or ""))))
+        return text if self.rests else f"{text} (at once)"
 
 
 def after(desired: Desired, change: SetChange) -> Desired:
@@ -57,8 +57,8 @@ def after(desired: Desired, change: SetChange) -> Desired:
         case "scale-group":
             return replace(desired, groups=change.value)
         case "image":
-            place = CLIQUES.index(change.part)
-            return replace(desired, images=(*desired.images[:place], change.value, *desired.images[place + 1 :]))
+            index = CLIQUES.index(change.part)
+            return replace(desired, images=(*desired.images[:index], change.value, *desired.images[index + 1 :]))
         case "recreate":
             return replace(desired, pods=TEMPLATE.pods, groups=TEMPLATE.groups)
     return desired

@@ -34,7 +34,7 @@ def usual() -> Iterator[list[SetChange]]:
     """Return the sequences that are tried first: each change reverted, followed by an update, followed by the
     recreation of the set, made twice, reverted immediately, and immediately followed by each change of another kind."""
     for change in FIRST:
-        yield [change, _reverted(change)]
+        yield [change, _reversal(change)]
     update = FIRST[0]
     for change in FIRST[1:]:
         yield [change, update]
@@ -43,13 +43,13 @@ def usual() -> Iterator[list[SetChange]]:
     for change in FIRST:
         yield [change, change]
     for change in FIRST:
-        yield [replace(change, rests=False), _reverted(change)]
+        yield [replace(change, rests=False), _reversal(change)]
     for first, second in product(FIRST, repeat=2):
         if first.what != second.what:
             yield [replace(first, rests=False), second]
 
 
-def _reverted(change: SetChange) -> SetChange:
+def _reversal(change: SetChange) -> SetChange:
     return replace(change, value=ORIGINAL_SIZES[change.what])
 
 
@@ -65,11 +65,11 @@ def generated(draw: st.DrawFn) -> list[SetChange]:
 
 
 def _possible(desired: Desired) -> Iterator[SetChange]:
-    every = (
+    candidates = (
         *(SetChange("image", clique, version) for clique in "abc" for version in (1, 2)),
         *(SetChange("scale-clique", value=size) for size in (1, 2, 3)),
         *(SetChange("scale-group", value=size) for size in (1, 2, 3)),
         *(SetChange("scale-set", value=size) for size in (1, 2)),
     )
-    yield from (change for change in every if after(desired, change) != desired)
+    yield from (change for change in candidates if after(desired, change) != desired)
     yield from (SetChange("recreate"), SetChange("restart"), *(SetChange("lose-pod", clique) for clique in "abc"))

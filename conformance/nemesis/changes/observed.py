@@ -60,14 +60,14 @@ def _conditions(item: Mapping[str, Any]) -> dict[str, str]:
     return {
         text(condition, "type"): text(condition, "status")
         for condition in conditions
-        if not _passing(text(condition, "type"))
+        if not _is_transient(text(condition, "type"))
     }
 
 
-def _passing(kind: str) -> bool:
+def _is_transient(condition_type: str) -> bool:
     """Return whether a condition depends on previous changes. The conditions about updates exist only after an
     update."""
-    return "Update" in kind or "InProgress" in kind
+    return "Update" in condition_type or "InProgress" in condition_type
 
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _gang(gang: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _orphans(view: View, namespace: str) -> Iterator[str]:
-    present = {uid(item) for resource in view.resources() for item in view.list(resource)}
+    existing_uids = {uid(item) for resource in view.resources() for item in view.list(resource)}
     kinds = {item["kind"] for resource in view.resources() for item in view.list(resource) if "kind" in item}
     for resource in view.resources():
         for item in view.list(resource):
@@ -96,7 +96,7 @@ def _orphans(view: View, namespace: str) -> Iterator[str]:
                 if (
                     item["metadata"].get("namespace") == namespace
                     and owner["kind"] in kinds
-                    and owner["uid"] not in present
+                    and owner["uid"] not in existing_uids
                 ):
                     yield f"{resource}/{name(item)} of {owner['kind']} {owner['name']}"
 

@@ -16,7 +16,7 @@ from conformance.nemesis.rest import LEARNT_REST, LIMIT, NotAtRest, changing, de
 from conformance.testing.predicates import pods_of
 from kube.errors import ApiError
 
-REST = 1.5
+REST_SECONDS = 1.5
 """Seconds without a change after which a change counts as having had its effect."""
 PATIENCE = 15.0
 """Seconds without a change after which a difference is considered final."""
@@ -56,28 +56,28 @@ class ChangeRunner:
     def _straight(self, goal: Desired) -> Observed:
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
             self._create(history, goal)
-            _learnt(history)
+            _wait_for_learnt_rest(history)
             for change in desired.straight(goal):
                 self._make(history, change, goal)
-                _learnt(history)
+                _wait_for_learnt_rest(history)
             observed = observe(history.view(), history.namespace)
             self._delete(history)
             return observed
 
     def _play(self, changes: Iterable[SetChange], end: Observed) -> list[str]:
-        present = desired.TEMPLATE
+        current = desired.TEMPLATE
         with self._bed.namespace(f"changes-{next(_numbers)}") as history:
-            self._create(history, present)
-            _rest(history, REST)
+            self._create(history, current)
+            _wait_for_rest(history, REST_SECONDS)
             for change in changes:
-                present = desired.after(present, change)
+                current = desired.after(current, change)
                 try:
-                    self._make(history, change, present)
+                    self._make(history, change, current)
                     if change.rests:
-                        _rest(history, REST)
+                        _wait_for_rest(history, REST_SECONDS)
                 except (WaitTimeout, NotAtRest, ApiError) as error:
                     return [f"{change}: {error}"]
-            lines = _compared(history, end)
+            lines = _differences(history, end)
             leftovers = self._delete(history)
             return lines or [f"still there after the set was deleted: {leftover}" for leftover in leftovers]
 
@@ -88,7 +88,7 @@ class ChangeRunner:
     def _delete(self, history: History) -> list[str]:
         return delete_set(self._bed, history, SET)
 
-    def _make(self, history: History, change: SetChange, present: Desired) -> None:
+    def _make(self, history: History, change: SetChange, current: Desired) -> None:
         api, namespace = self._bed.api, history.namespace
         history.stir()
         match change.what:
@@ -102,11 +102,11 @@ class ChangeRunner:
                 api.patch(resource, namespace, object_name, {"spec": {"replicas": change.value}}, "scale")
             case "image":
                 stored = api.get("podcliquesets", namespace, SET)["spec"]["template"]["cliques"]
-                template = {"cliques": desired.cliques(present, stored)}
+                template = {"cliques": desired.cliques(current, stored)}
                 api.patch("podcliquesets", namespace, SET, {"spec": {"template": template}})
             case "recreate":
                 delete_set(self._bed, history, SET)
-                self._create(history, present)
+                self._create(history, current)
             case "lose-pod":
                 clique = desired.lost(change.part)
                 [*pods] = history.wait(f"{clique} has a pod", lambda view: pods_of(view, clique), LIMIT)
@@ -122,7 +122,7 @@ def _exists(view: View, resource: str, object_name: str) -> bool:
     return item is not None and not terminating(item) and owner == uid(view.get("podcliquesets", SET))
 
 
-def _rest(history: History, seconds: float) -> None:
+def _wait_for_rest(history: History, seconds: float) -> None:
     """Wait until nothing changes any more. Raises NotAtRest."""
     try:
         history.quiet(seconds, LIMIT, resources=changing(history))
@@ -133,19 +133,19 @@ def _rest(history: History, seconds: float) -> None:
         raise NotAtRest(str(error)) from None
 
 
-def _learnt(history: History) -> None:
+def _wait_for_learnt_rest(history: History) -> None:
     try:
         learnt_rest(history, LEARNT_REST, SET)
     except WaitTimeout as error:
         raise NotAtRest(str(error)) from None
 
 
-def _compared(history: History, end: Observed) -> list[str]:
+def _differences(history: History, end: Observed) -> list[str]:
     """Return the differences between a set at rest and `end`, or an empty list as soon as there are none."""
     lines = [""]
-    for calm in (REST, PATIENCE):
+    for quiet_seconds in (REST_SECONDS, PATIENCE):
         try:
-            history.quiet(calm, LIMIT, resources=changing(history))
+            history.quiet(quiet_seconds, LIMIT, resources=changing(history))
         except WaitTimeout as error:
             return [f"in the end: {error}"]
         if not (lines := difference(end, observe(history.view(), history.namespace))):

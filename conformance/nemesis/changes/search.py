@@ -77,20 +77,20 @@ class Search:
             raise TimeIsUp
 
     def _smallest(self, numbers: random.Random) -> list[SetChange] | None:
-        failed = False
+        has_failed = False
 
         def differs(changes: list[SetChange]) -> bool:
-            nonlocal failed
+            nonlocal has_failed
             if any(contains(changes, deviation.changes) for deviation in self.deviations):
                 return False
             if (differences := self.player.played_differences(changes)) is None:
                 if self.clock() > self.end:
-                    if failed:
+                    if has_failed:
                         return False  # stop shrinking what was found
                     raise TimeIsUp
                 self.report(changes)
                 differences = self.player.differs(changes)
-            failed = failed or bool(differences)
+            has_failed = has_failed or bool(differences)
             return bool(differences)
 
         options = settings(
@@ -106,15 +106,15 @@ class Search:
             return None
 
     def _confirmed(self, smallest: Sequence[SetChange]) -> Divergence:
-        lines, bad, played = self.player.played_differences(smallest) or [], 1, 1
-        while played < REPLAYS and bad == played:
-            bad += bool(self.player.play_again(smallest))
-            played += 1
-        return Divergence(tuple(smallest), tuple(lines), bad, played)
+        lines, bad_count, run_count = self.player.played_differences(smallest) or [], 1, 1
+        while run_count < REPLAYS and bad_count == run_count:
+            bad_count += bool(self.player.play_again(smallest))
+            run_count += 1
+        return Divergence(tuple(smallest), tuple(lines), bad_count, run_count)
 
 
 def contains(changes: Sequence[SetChange], part: Sequence[SetChange]) -> bool:
     """Return whether `changes` contain the kinds of changes of `part`, in the same order. Such changes show nothing
     new."""
-    rest = iter((change.what, change.part) for change in changes)
-    return all((change.what, change.part) in rest for change in part)
+    remaining = iter((change.what, change.part) for change in changes)
+    return all((change.what, change.part) in remaining for change in part)

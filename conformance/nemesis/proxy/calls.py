@@ -31,8 +31,8 @@ class Call:
 
 def read(method: str, path: str, query: Mapping[str, str]) -> Call | None:
     """Return the call of a request; None if the request is not for a resource, such as /healthz and discovery."""
-    parts = [part for part in path.split("/") if part]
-    match parts:
+    segments = [segment for segment in path.split("/") if segment]
+    match segments:
         case ["api", _, *rest]:
             group = ""
         case ["apis", group, _, *rest]:

@@ -53,53 +53,53 @@ def read(frame: bytes, content_type: str) -> WatchEvent:
     name."""
     try:
         if content_type.startswith(PROTOBUF):
-            return _of_protobuf(frame)
-        watched = _decode(nesting.bounded(frame, "a watch"))
+            return _from_protobuf(frame)
+        decoded = _decode(nesting.bounded(frame, "a watch"))
     except (msgspec.MsgspecError, ValueError, IndexError, UnicodeDecodeError):
         return WatchEvent("", "", "", "", frame)
-    metadata = watched.object.metadata
-    return WatchEvent(watched.type, metadata.name, metadata.namespace, metadata.resourceVersion, frame)
+    metadata = decoded.object.metadata
+    return WatchEvent(decoded.type, metadata.name, metadata.namespace, metadata.resourceVersion, frame)
 
 
-def _of_protobuf(frame: bytes) -> WatchEvent:
-    watched = dict(_fields(frame[_LENGTH:]))
-    extension = dict(_fields(watched[2])) if 2 in watched else {}
+def _from_protobuf(frame: bytes) -> WatchEvent:
+    message = dict(_fields(frame[_LENGTH:]))
+    extension = dict(_fields(message[2])) if 2 in message else {}
     content = extension.get(1, b"")
     if content.startswith(_MAGIC):
         content = dict(_fields(content[len(_MAGIC) :])).get(2, b"")
     metadata = dict(_fields(dict(_fields(content)).get(1, b"")))
     name, namespace, version = (metadata.get(number, b"").decode() for number in (1, 3, 6))
-    return WatchEvent(watched[1].decode(), name, namespace, version, frame)
+    return WatchEvent(message[1].decode(), name, namespace, version, frame)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the number and content of each length-delimited field; skip fields that are numbers. Raises ValueError,
     IndexError."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
+    offset = 0
+    while offset < len(message):
+        key, offset = _varint(message, offset)
         match key & 7:
             case 0:
-                _, at = _varint(message, at)
+                _, offset = _varint(message, offset)
             case 1:
-                at += 8
+                offset += 8
             case 5:
-                at += 4
+                offset += 4
             case 2:
-                size, at = _varint(message, at)
-                if at + size > len(message):
+                size, offset = _varint(message, offset)
+                if offset + size > len(message):
                     raise ValueError("a field that is longer than its message")
-                yield key >> 3, message[at : at + size]
-                at += size
+                yield key >> 3, message[offset : offset + size]
+                offset += size
             case kind:
                 raise ValueError(f"wire type {kind}")
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _varint(message: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = message[at]
+        byte = message[offset]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 0x80:
-            return value, at
+            return value, offset

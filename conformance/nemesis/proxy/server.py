@@ -67,8 +67,8 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.cut()
-        for writing in self._writing:
-            writing.cancel()
+        for task in self._writing:
+            task.cancel()
         await asyncio.gather(*self._writing, return_exceptions=True)
         if self._session is not None:
             await self._session.close()  # first, because then no watch has anything left to pass on
@@ -100,54 +100,56 @@ class Proxy:
         call = request.call
         if call is not None and call.writes:
             # A request that has been sent is completed even if the client does not wait for the response any more.
-            writing = asyncio.ensure_future(self.interference.write(request, self._send))
-            self._writing.add(writing)
-            writing.add_done_callback(self._written)
-            await asyncio.wait([writing])
-            return _response(writing.result())
+            task = asyncio.ensure_future(self.interference.write(request, self._send))
+            self._writing.add(task)
+            task.add_done_callback(self._written)
+            await asyncio.wait([task])
+            return _response(task.result())
         if call is not None:
-            passed = await self.interference.read(request)
-            if isinstance(passed, ProxyReply):
-                return _response(passed)
-            request = passed
-        watched = call is not None and call.verb == "watch"
-        async with self._ask(request, whole=not watched) as answer:
-            response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers))
-            if answer.content_length is not None:
-                response.content_length = answer.content_length
+            result = await self.interference.read(request)
+            if isinstance(result, ProxyReply):
+                return _response(result)
+            request = result
+        is_watch = call is not None and call.verb == "watch"
+        async with self._ask(request, whole=not is_watch) as upstream:
+            response = web.StreamResponse(status=upstream.status, headers=_passed_on(upstream.headers))
+            if upstream.content_length is not None:
+                response.content_length = upstream.content_length
             await response.prepare(received)
-            if watched and answer.status == 200:
-                await self._watch(request, answer, response)
+            if is_watch and upstream.status == 200:
+                await self._watch(request, upstream, response)
             else:
-                async for piece in answer.content.iter_any():
+                async for piece in upstream.content.iter_any():
                     await response.write(piece)
             await response.write_eof()
             return response
 
-    def _written(self, writing: asyncio.Future[ProxyReply]) -> None:
-        self._writing.discard(writing)
-        if not writing.cancelled():
-            writing.exception()  # mark the exception as retrieved: a client that is gone does not retrieve it
+    def _written(self, task: asyncio.Future[ProxyReply]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled():
+            task.exception()  # mark the exception as retrieved: a client that is gone does not retrieve it
 
-    async def _watch(self, request: ProxyRequest, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
+    async def _watch(
+        self, request: ProxyRequest, upstream: aiohttp.ClientResponse, response: web.StreamResponse
+    ) -> None:
         async def deliver(event: events.WatchEvent) -> None:
             await response.write(event.raw)
 
-        content_type = answer.headers.get("Content-Type", "")
+        content_type = upstream.headers.get("Content-Type", "")
         cutter = frames.cutter(content_type)
         try:
-            async for piece in answer.content.iter_any():
+            async for piece in upstream.content.iter_any():
                 for frame in cutter.feed(piece):
                     await self.interference.event(request, events.read(frame, content_type), deliver)
         finally:
-            if answer.connection is not None and answer.connection.transport is not None:
-                answer.connection.transport.abort()  # a TLS shutdown would wait for the API server
-        if rest := cutter.rest():
-            await response.write(rest)
+            if upstream.connection is not None and upstream.connection.transport is not None:
+                upstream.connection.transport.abort()  # a TLS shutdown would wait for the API server
+        if incomplete_event := cutter.rest():
+            await response.write(incomplete_event)
 
     async def _send(self, request: ProxyRequest) -> ProxyReply:
-        async with self._ask(request) as answer:
-            return ProxyReply(answer.status, _passed_on(answer.headers), await answer.read())
+        async with self._ask(request) as response:
+            return ProxyReply(response.status, _passed_on(response.headers), await response.read())
 
     def _ask(self, request: ProxyRequest, *, whole: bool = True) -> aiohttp.client._RequestContextManager:
         assert self._session is not None, "use `async with Proxy(…)`"
