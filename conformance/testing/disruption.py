@@ -112,12 +112,12 @@ def waited(cause: Record | None, end: Record | None, begin: float) -> float:
     """
     if cause is None or end is None:
         return -1.0
-    reported = _stamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
+    reported = _timestamp(text(condition(cause.object, BREACHED), "lastTransitionTime"), cause)
     breach = max(reported, math.floor(cause.wall - cause.at + begin))
-    return round(_stamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
+    return round(_timestamp(text(end.object, "metadata", "deletionTimestamp"), end) - breach, 3)
 
 
-def _stamp(timestamp: str, record: Record) -> float:
+def _timestamp(timestamp: str, record: Record) -> float:
     try:
         return datetime.fromisoformat(timestamp).timestamp()
     except ValueError:

@@ -103,26 +103,26 @@ def misplaced(view: View, set_name: str) -> list[str]:
 def unfollowed(view: View, set_name: str) -> list[str]:
     """Return the gangs that an entry describes but that do not exist, and the gangs that no entry describes. Gangs are
     compared by epoch and PodCliques, whatever their names."""
-    expected = sorted(_spelled(gang.entry.epoch, gang.cliques) for gang in desired_gangs(view, set_name).values())
+    expected = sorted(_gang_text(gang.entry.epoch, gang.cliques) for gang in desired_gangs(view, set_name).values())
     current = sorted(
-        _spelled(label(gang, labels.EPOCH), gang_maps.pod_group_names(gang))
+        _gang_text(label(gang, labels.EPOCH), gang_maps.pod_group_names(gang))
         for gang in gangs_of(view, set_name).values()
     )
     missing = [f"no gang {gang}" for gang in expected if gang not in current]
     return missing + [f"gang {gang}, which no entry stands for" for gang in current if gang not in expected]
 
 
-def _spelled(epoch: str, cliques: tuple[str, ...]) -> str:
+def _gang_text(epoch: str, cliques: tuple[str, ...]) -> str:
     return f"of epoch {epoch or '(none)'} with {', '.join(cliques) or 'nothing'}"
 
 
 def strays(view: View, set_name: str) -> list[str]:
     """Return the pods whose gang does not exist or does not reference them."""
     gangs = gangs_of(view, set_name)
-    return [reason for pod in pods_of_set(view, set_name) for reason in _astray(pod, gangs)]
+    return [reason for pod in pods_of_set(view, set_name) for reason in _reasons_astray(pod, gangs)]
 
 
-def _astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) -> Iterator[str]:
+def _reasons_astray(pod: Mapping[str, object], gangs: Mapping[str, Document]) -> Iterator[str]:
     gang_name = label(pod, labels.GANG)
     gang = gangs.get(gang_name)
     if gang is None:

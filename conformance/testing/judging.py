@@ -163,8 +163,8 @@ FURTHER_RULES: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Requirement without a rule of its own → rules of other requirements whose breach also breaks this one, in a scenario
-that names it and if the breach is about its gangs (`_speaks_of`). A gang that waits although it fits (GS-26) is handled
-separately."""
+that names it and if the breach is about its gangs (`_concerns_gangs_of`). A gang that waits although it fits (GS-26) is
+handled separately."""
 GENERATED = 10
 """The number of instances that are generated for a scene."""
 MAX_WAYS = 2_000
@@ -261,31 +261,33 @@ def _broken_by(breach: Breach, played: ScenarioResult, needless: Collection[str]
     if breach.extra:
         waiting = any(not admitted(played.instance, played.outcome, gang) for gang in played.instance.gangs)
         return [] if waiting else [EXTRA]
-    if own := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
-        return own
+    if own_requirements := [id for id in checks if breach.rule in OF_THEIR_OWN.get(id, ())]:
+        return own_requirements
     if not must:
         return [home] if home else []
     if breach.rule in ("GS-03", "OR-2"):
         return [GATED]
     if breach.rule in ("GS-30", "GS-31") and _terminated_by_scheduler(breach.gang, played):
         return [SURVIVORS]
-    if breach.rule in ("GS-26", "GS-28", "OR-1") and not _stands_in_any_accounting(breach, played):
+    if breach.rule in ("GS-26", "GS-28", "OR-1") and not _holds_in_any_accounting(breach, played):
         return [ROOM]
     if breach.rule == "GS-31" and home:  # an earlier placement may have been right
         return [home]
     if breach.rule in ("GS-26", "GS-28") and not certain(played.instance, played.outcome, breach):
         return [SEARCH, *(id for id in checks if id in PLACES_IN_DOMAINS)]
     if breach.rule == "GS-26":
-        placing = [id for id in checks if id in PLACES or id in PLACES_IN_DOMAINS]
-        waits = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
-        if any(gang.name not in needless for gang in waits):
+        placement_requirements = [id for id in checks if id in PLACES or id in PLACES_IN_DOMAINS]
+        waiting_gangs = [gang for gang in played.instance.gangs if not admitted(played.instance, played.outcome, gang)]
+        if any(gang.name not in needless for gang in waiting_gangs):
             return [WITHHELD, *(id for id in checks if id in PLACES and id not in (home, SCALED))]
-        return [*placing, home] if home else placing
-    others = [id for id in checks if breach.rule in FURTHER_RULES.get(id, ()) and _speaks_of(id, breach, played)]
-    return [*others, *([home] if home else [])]
+        return [*placement_requirements, home] if home else placement_requirements
+    other_requirements = [
+        id for id in checks if breach.rule in FURTHER_RULES.get(id, ()) and _concerns_gangs_of(id, breach, played)
+    ]
+    return [*other_requirements, *([home] if home else [])]
 
 
-def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
+def _concerns_gangs_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
     """Return whether a requirement without a rule of its own is about the gangs of this breach."""
     instance, outcome = played.instance, played.outcome
     placed = {gang.name for gang in instance.gangs if admitted(instance, outcome, gang)}
@@ -296,7 +298,7 @@ def _speaks_of(id: str, breach: Breach, played: ScenarioResult) -> bool:
     if id == EVICTS:
         return max(instance.gangs, key=lambda gang: gang.priority).name not in placed
     if id == REPLICAS and breach.rule == "OR-1":
-        return any(gang.name in played.scenario.expected.never for gang in _with_pods(played) if not gang.base)
+        return any(gang.name in played.scenario.expected.never for gang in _gangs_with_pods(played) if not gang.base)
     return id != REPLICAS or not instance.gang(breach.gang).base
 
 
@@ -305,13 +307,13 @@ def _terminated_by_scheduler(name: str, played: ScenarioResult) -> bool:
     of higher priority got pods. In that case the scheduler terminated the gang because it had lost a pod, and preempted
     nothing."""
     gang = next((gang for gang in played.instance.gangs if gang.name == name), None)
-    if gang is None or any(other is gang or other.priority > gang.priority for other in _with_pods(played)):
+    if gang is None or any(other is gang or other.priority > gang.priority for other in _gangs_with_pods(played)):
         return False
     bound = [survivors(played.instance, SchedulingOutcome(), name, group.name).total() for group in gang.groups]
     return any(bound) and any(count < group.minimum for count, group in zip(bound, gang.groups, strict=True))
 
 
-def _stands_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
+def _holds_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
     """Return whether a breach holds however room is counted: if terminating pods and victims hold no room (for OR-1),
     or if ended pods still hold their room (for the other rules), unless the scheduler has used that room."""
     observed = [move.step for move in played.moves]
@@ -327,7 +329,7 @@ def _stands_in_any_accounting(breach: Breach, played: ScenarioResult) -> bool:
     return any(other.rule == "OR-1" or (other.rule, other.gang) == (breach.rule, breach.gang) for other in breaches)
 
 
-def _with_pods(played: ScenarioResult) -> list[Gang]:
+def _gangs_with_pods(played: ScenarioResult) -> list[Gang]:
     """Return the gangs that have bound pods."""
     return [gang for gang in played.instance.gangs if any(played.outcome.placed.get(gang.name, {}).values())]
 
@@ -336,7 +338,7 @@ def breaches_of(played: ScenarioResult, *, at_once: bool = True, ranked: bool = 
     """Return the breaches of the rules during a scenario and at its end."""
     steps = [move.step for move in played.moves]
     breaches = history.judged(played.instance, steps, recreated=played.outcome.recreated)
-    breaches += [*_nominated(played), *_unloved(played)]
+    breaches += [*_stale_nominations(played), *_missed_preferences(played)]
     return counted(breaches, played.instance, at_once=at_once, ranked=ranked)
 
 
@@ -391,7 +393,7 @@ def _distance(instance: Instance, one: SchedulingOutcome, other: SchedulingOutco
     return moved + len(one.evicted ^ other.evicted)
 
 
-def _nominated(played: ScenarioResult) -> Iterable[Breach]:
+def _stale_nominations(played: ScenarioResult) -> Iterable[Breach]:
     """Yield a breach for each waiting pod that stays nominated for a node although nothing is evicted for it
     (GS-24)."""
     if not played.outcome.evicted and not any(pod.state == "terminating" for pod in played.instance.running):
@@ -399,7 +401,7 @@ def _nominated(played: ScenarioResult) -> Iterable[Breach]:
             yield Breach("GS-24", "", f"{pod} waits and is nominated for {node}")
 
 
-def _unloved(played: ScenarioResult) -> Iterable[Breach]:
+def _missed_preferences(played: ScenarioResult) -> Iterable[Breach]:
     """Yield a breach if preferred topology constraints could have been met better (OR-9)."""
     if not any(scope.preferred for gang in played.instance.gangs for scope in gang.scopes):
         return

@@ -135,11 +135,13 @@ def not_canonical(view: View, sets: Iterable[str]) -> list[str]:
     """Return the stored hashes that differ from those of Grove's canonical form, computed for the library version that
     fits best. The template is read back from the API server, since webhooks may have rewritten its quantities."""
     names = list(sets)
-    differences = [[wrong for set_name in names for wrong in _differing(view, set_name, way)] for way in CANONICAL]
+    differences = [
+        [wrong for set_name in names for wrong in _hash_differences(view, set_name, way)] for way in CANONICAL
+    ]
     return min(differences, key=len)
 
 
-def _differing(view: View, set_name: str, way: Way) -> list[str]:
+def _hash_differences(view: View, set_name: str, way: Way) -> list[str]:
     template: Any = at(view.get(SETS, set_name), "spec", "template") or {}
     try:
         expected_hash = template_hashes.of_set(template, way)

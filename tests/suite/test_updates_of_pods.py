@@ -194,7 +194,7 @@ def test_two_replicas_of_a_set_may_be_updated_together() -> None:
     story.record(disruption.SETS, "in", {"status": {"updateProgress": {"currentlyUpdating": turns}}})
     view = story.history.view()
     assert test_set_replicas._one_held("in", 2)(view) is True
-    assert all(test_set_replicas._turn("in", index)(view) is True for index in (0, 1))
+    assert all(test_set_replicas._has_turn("in", index)(view) is True for index in (0, 1))
 
 
 CHANGES_OF_A_REPLICA = {

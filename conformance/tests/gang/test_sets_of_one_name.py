@@ -62,13 +62,13 @@ def test_sets_of_one_name_share_no_objects(run: Recorded[SetsOfOneName]) -> None
     run.neighbor.always("no pod of the second set's scaled gang is ungated", ungated, until="second set tried")
     for ordinal, own_namespace, other_namespace in (("first", run, run.neighbor), ("second", run.neighbor, run)):
         view = own_namespace.at("deletion of the first set")
-        existing = {resource: set(_parts(view, resource, run.scene.set_name)) for resource in _names(run)}
+        existing = {resource: set(_parts(view, resource, run.scene.set_name)) for resource in _expected_names(run)}
         existing["services"] &= set(run.scene.expected.services)
         observed = {resource: sorted(names) for resource, names in existing.items()}
-        run.expect(f"objects of the {ordinal} set", _names(run), observed)
+        run.expect(f"objects of the {ordinal} set", _expected_names(run), observed)
         owned_elsewhere = _owned_by(other_namespace.at("deletion of the first set"), view, run.scene.set_name)
         run.expect(f"objects of the {ordinal} set with an owner in the other namespace", [], owned_elsewhere)
-        run.expect(f"pods of other namespaces in gangs of the {ordinal} set", [], _strangers(view))
+        run.expect(f"pods of other namespaces in gangs of the {ordinal} set", [], _foreign_pods(view))
     run.given("first set gone")
     steps = ("deletion of the first set", "the end")
     before, after = (_all_parts(run.neighbor.at(step), run.scene.set_name) for step in steps)
@@ -92,7 +92,7 @@ def _workload(env: SceneEnvironment) -> Object:
     return workload
 
 
-def _names(run: Recorded[SetsOfOneName]) -> dict[str, list[str]]:
+def _expected_names(run: Recorded[SetsOfOneName]) -> dict[str, list[str]]:
     expected_set = run.scene.expected
     names_by_resource = {CLIQUES: expected_set.cliques, GROUPS: expected_set.groups, "services": expected_set.services}
     return {resource: sorted(names) for resource, names in names_by_resource.items()}
@@ -124,7 +124,7 @@ def _owned_by(other: View, view: View, set_name: str) -> list[str]:
     ]
 
 
-def _strangers(view: View) -> list[str]:
+def _foreign_pods(view: View) -> list[str]:
     """Return the pods that gangs reference although they are not in the gang's namespace, as `gang: namespace/pod`."""
     return [
         f"{name(gang)}: {text(pod, 'namespace')}/{text(pod, 'name')}"

@@ -48,19 +48,21 @@ class SetsOfTheSameCliques(Scene):
         for workload in workloads.values():
             env.create(workload)
         env.wait_for("every set has a generation hash", _have_generation_hashes(self.names))
-        env.wait_for("every clique has a hash", lambda view: all(_of_first(view, name, "a") for name in self.names))
+        env.wait_for(
+            "every clique has a hash", lambda view: all(_hash_of_first(view, name, "a") for name in self.names)
+        )
 
 
 @requirement("TMPL-004")
 def test_the_order_of_cliques_counts_where_they_start_in_order(run: Recorded[SetsOfTheSameCliques]) -> None:
     """The two cliques differ in more than their names."""
-    _differ(run, ("ordered", "ordered-swapped"))
+    _expect_different(run, ("ordered", "ordered-swapped"))
 
 
 @requirement("TMPL-015")
 def test_names_and_startup_types_count_where_cliques_start_in_order(run: Recorded[SetsOfTheSameCliques]) -> None:
     """The twins differ only in their names. The generation hash of each set is compared with that of another set."""
-    _differ(run, ("twins", "twins-swapped"), ("ordered", "any"))
+    _expect_different(run, ("twins", "twins-swapped"), ("ordered", "any"))
 
 
 @requirement("TMPL-009")
@@ -73,7 +75,7 @@ def test_equal_templates_have_equal_hashes(run: Recorded[SetsOfTheSameCliques]) 
     run.expect("sets with another hash than the plain one", {}, different)
     run.expect("hash of equal sets that start in order", generations["ordered"], generations["ordered-again"])
     run.given("every clique has a hash")
-    of_a = _of_clique_a(run.at("every clique has a hash"))
+    of_a = _hashes_of_clique_a(run.at("every clique has a hash"))
     wrong = {name: hash for name, hash in of_a.items() if hash != of_a["plain"]}
     run.expect("sets whose clique a has another hash than that of the plain one", {}, wrong)
 
@@ -90,13 +92,13 @@ def test_hashes_are_valid_label_values(run: Recorded[SetsOfTheSameCliques]) -> N
     """Generation hashes are judged only if there are PodGangMaps, because only then do PodGangs have a label with the
     generation hash."""
     view = run.at("every clique has a hash")
-    hashes = set(_of_clique_a(view).values())
+    hashes = set(_hashes_of_clique_a(view).values())
     if view.list("podgangmaps"):
         hashes |= {sets.generation(view, name) for name in run.scene.names}
     run.expect("hashes that are no value of a label", [], sorted(hash for hash in hashes if not _label_value(hash)))
 
 
-def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> None:
+def _expect_different(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> None:
     """Expect that the sets of each pair have different generation hashes."""
     view = run.at("every set has a generation hash")
     for first, second in pairs:
@@ -104,12 +106,12 @@ def _differ(run: Recorded[SetsOfTheSameCliques], *pairs: tuple[str, str]) -> Non
         run.expect(f"{first} and {second} have different hashes", True, first_hash != second_hash or first_hash)
 
 
-def _of_clique_a(view: View) -> dict[str, str]:
+def _hashes_of_clique_a(view: View) -> dict[str, str]:
     """Return set → hash of its clique `a`, for the sets whose clique `a` equals that of the plain set."""
-    return {name: _of_first(view, name, "a") for name in (*UNORDERED, "ordered", "ordered-swapped")}
+    return {name: _hash_of_first(view, name, "a") for name in (*UNORDERED, "ordered", "ordered-swapped")}
 
 
-def _of_first(view: View, set_name: str, clique: str) -> str:
+def _hash_of_first(view: View, set_name: str, clique: str) -> str:
     return sets.of_clique(view, f"{set_name}-0-{clique}")
 
 

@@ -46,10 +46,10 @@ class ManyRealChanges(Scene):
         sets.become(env, sets.manifest(env, "s", after, **strategy))
         env.patch(sets.SETS, "p", {"spec": {"template": {"priorityClassName": "system-cluster-critical"}}})
         specs = [f"s-0-{pair.name}" for pair in (*self.ordered, *self.changed)]
-        env.settle("hashes of cliques changed", _changed(specs, old))
+        env.settle("hashes of cliques changed", _have_changed(specs, old))
         env.settle("generation hash changed", lambda view: sets.generation(view, "s") != generations["s"])
         besides = [*CLASSED, *(f"s-0-{pair.name}" for pair in self.outside_pod_spec)]
-        env.settle("hashes of cliques changed with what is beside the pod spec", _changed(besides, old), 10)
+        env.settle("hashes of cliques changed with what is beside the pod spec", _have_changed(besides, old), 10)
         env.quiet(1)
         env.mark("after the changes")
 
@@ -64,14 +64,14 @@ class ManyRealChanges(Scene):
 @requirement("TMPL-005")
 def test_a_meaningful_order_is_part_of_the_hash(run: Recorded[ManyRealChanges]) -> None:
     """For each list whose order matters, there is a clique in which the list is reversed."""
-    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.ordered))
+    run.expect("changes that have not changed the hash of their clique", [], _unnoticed_changes(run, run.scene.ordered))
 
 
 @requirement("TMPL-006")
 def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
     """There is a clique for each kind of change. The generation hash is compared after all of the changes together."""
     run.given("every clique has a hash", "every set has a hash")
-    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.changed))
+    run.expect("changes that have not changed the hash of their clique", [], _unnoticed_changes(run, run.scene.changed))
     before, after = (
         sets.generation(run.at("before the changes"), "s"),
         sets.generation(run.at("after the changes"), "s"),
@@ -83,7 +83,11 @@ def test_a_changed_template_changes_the_hashes(run: Recorded[ManyRealChanges]) -
 def test_what_is_beside_the_pod_spec_changes_the_hashes(run: Recorded[ManyRealChanges]) -> None:
     """The priority class is that of another set, whose cliques do not change in any other way."""
     run.given("every clique has a hash", "every set has a hash")
-    run.expect("changes that have not changed the hash of their clique", [], _unseen(run, run.scene.outside_pod_spec))
+    run.expect(
+        "changes that have not changed the hash of their clique",
+        [],
+        _unnoticed_changes(run, run.scene.outside_pod_spec),
+    )
     before, after = run.at("before the changes"), run.at("after the changes")
     old, new = _hashes(before, CLASSED), _hashes(after, CLASSED)
     unseen = [name for name in CLASSED if new[name] == old[name]]
@@ -116,7 +120,7 @@ def test_hashes_are_those_of_the_canonical_form(run: Recorded[ManyRealChanges]) 
     run.expect("hashes that are not those of the canonical form", [], wrong)
 
 
-def _unseen(run: Recorded[ManyRealChanges], pairs: Sequence[TemplatePair]) -> list[str]:
+def _unnoticed_changes(run: Recorded[ManyRealChanges], pairs: Sequence[TemplatePair]) -> list[str]:
     """Return the changes that have not changed the hash of their clique. Changes of fields that the CRDs lack are left
     out, because such fields are not stored."""
     before, after = run.at("before the changes"), run.at("after the changes")
@@ -145,7 +149,7 @@ def _have_hashes(cliques: Iterable[str]) -> Predicate:
     return check
 
 
-def _changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
+def _have_changed(cliques: Iterable[str], old: Mapping[str, str]) -> Predicate:
     names = list(cliques)
 
     def check(view: View) -> bool | Unmet:

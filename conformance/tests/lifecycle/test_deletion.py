@@ -37,7 +37,7 @@ class SetDeletedBesideOthers(Scene):
         env.nodes("dgx-h100", 2)
         doomed = env.workload("disaggregated", setName=DOOMED, **SMALL)
         self.expected = expected(doomed)
-        for workload in (doomed, env.workload("frontend", setName=NEIGHBOUR), *_strangers()):
+        for workload in (doomed, env.workload("frontend", setName=NEIGHBOUR), *_unrelated_objects()):
             env.create(workload)
         env.wait_for("all pods bound", predicates.all_bound(list(self.expected.cliques.values())))
         env.wait_for("neighbour available", predicates.available(NEIGHBOUR, 1))
@@ -86,14 +86,14 @@ def test_objects_of_others_are_left_alone(run: Recorded[SetDeletedBesideOthers])
     unrelated = _unrelated(run.at("before the deletion"), run.scene.expected)
     uids = _uids(run.at("after the deletion"))
     run.expect("objects of others", unrelated, {key: uid for key, uid in uids.items() if key in unrelated})
-    marked = _marked(run.until("after the deletion"), unrelated)
+    marked = _marked_for_deletion(run.until("after the deletion"), unrelated)
     run.expect("objects of others that were marked for deletion", [], marked)
 
 
 test_invariants = invariants(SetDeletedBesideOthers, "INV-001", "INV-004", "INV-005")
 
 
-def _strangers() -> list[Object]:
+def _unrelated_objects() -> list[Object]:
     """Return objects that belong to no set. One is named like a pod of the set, and one like a Service of the set."""
     pod = restricted({"containers": [{"name": "main", "image": "registry.example/stranger:1"}]})
     return [
@@ -142,11 +142,11 @@ def _parts(view: View, expected_set: ExpectedObjects) -> set[str]:
         f"{record.resource}/{record.name}"
         for resource in RECORDED
         for record in view.records(resource)
-        if _part(record, expected_set)
+        if _is_part(record, expected_set)
     }
 
 
-def _part(record: Record, expected_set: ExpectedObjects) -> bool:
+def _is_part(record: Record, expected_set: ExpectedObjects) -> bool:
     names_by_resource = {
         "podcliquesets": (DOOMED,),
         "podcliques": expected_set.cliques,
@@ -182,10 +182,10 @@ def _created_after_deletion(span: Span, expected_set: ExpectedObjects) -> list[s
     return [
         f"{record.resource}/{record.name}"
         for record in span.records()
-        if record.kind == ADDED and record.revision > ending[0].revision and _part(record, expected_set)
+        if record.kind == ADDED and record.revision > ending[0].revision and _is_part(record, expected_set)
     ]
 
 
-def _marked(span: Span, unrelated: Mapping[str, str]) -> Sequence[str]:
+def _marked_for_deletion(span: Span, unrelated: Mapping[str, str]) -> Sequence[str]:
     uids = set(unrelated.values())
     return sorted({name(r.object) for r in span.records() if r.uid in uids and terminating(r.object)})

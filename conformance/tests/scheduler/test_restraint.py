@@ -93,12 +93,12 @@ def test_the_spec_of_gangs_stays(run: Recorded[GangsByHand]) -> None:
 def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
     """The suite has written the condition Initialized, as an operator does, and nothing else."""
     run.given("gang placed", "nothing moves")
-    allowed: tuple[Mapping[str, Any], ...] = ({}, _rest(run.scene.status))
+    allowed: tuple[Mapping[str, Any], ...] = ({}, _foreign_parts(run.scene.status))
     records = [record for record in run.until("nothing moves").records("podgangs") if record.kind != DELETED]
     unexpected = {
         record.name: rest
         for record in records
-        if (rest := _rest(record.object.get("status"))) not in allowed
+        if (rest := _foreign_parts(record.object.get("status"))) not in allowed
         and not run.scene.written_by_operator("podgangs/status", record)
     }
     run.expect("parts of a PodGang's status that are not the scheduler's", {}, unexpected)
@@ -108,7 +108,7 @@ def test_the_rest_of_a_gangs_status_stays(run: Recorded[GangsByHand]) -> None:
 def test_pods_stay_as_they_were_made(run: Recorded[GangsByHand]) -> None:
     """The fields that a pod was created with are compared. A binding may add other fields."""
     run.given("gang placed", "nothing moves")
-    lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost(old.object, new.object)]
+    lost = [f"{part} ({new})" for old, new in _changes(run, "pods") for part in _lost_fields(old.object, new.object)]
     run.expect("what pods have lost", [], lost)
 
 
@@ -126,12 +126,12 @@ def test_gates_stay(run: Recorded[GangsByHand]) -> None:
 def test_a_released_minimum_evicts_nobody(run: Recorded[GangsByHand]) -> None:
     """No pod of higher priority waits, so there is no other reason to evict a pod."""
     run.given("nothing moves")
-    run.always("all pods of the gang stay", _stay(run.scene.pods), after="gang placed", until="minimum released")
-    run.always("the others stay", _stay(run.scene.rest), after="minimum released", until="nothing moves")
+    run.always("all pods of the gang stay", _are_kept(run.scene.pods), after="gang placed", until="minimum released")
+    run.always("the others stay", _are_kept(run.scene.rest), after="minimum released", until="nothing moves")
 
 
 @predicate
-def _stay(view: View, pods: list[str]) -> bool | Unmet:
+def _are_kept(view: View, pods: list[str]) -> bool | Unmet:
     current = {pod: view.get("pods", pod) for pod in pods}
     deleted = [pod for pod, current_pod in current.items() if current_pod is None or terminating(current_pod)]
     return not deleted or Unmet(f"{', '.join(deleted)} were deleted")
@@ -148,7 +148,7 @@ def _changes(run: Recorded[GangsByHand], resource: str) -> Iterator[tuple[Record
             yield old, record
 
 
-def _rest(status: object) -> Mapping[str, Any]:
+def _foreign_parts(status: object) -> Mapping[str, Any]:
     """Return the parts of a PodGang's status that a scheduler must not write."""
     by_type = {text(entry, "type"): entry for entry in items(status, "conditions")}
     conditions = {kind: entry for kind, entry in by_type.items() if kind in OF_OPERATORS}
@@ -157,7 +157,7 @@ def _rest(status: object) -> Mapping[str, Any]:
     return {**remaining, **({"conditions": conditions} if conditions else {})}
 
 
-def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _lost_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield each label, annotation and toleration of a pod that was changed or removed."""
     for part in ("labels", "annotations"):
         had, now = mapping(old, "metadata", part), mapping(new, "metadata", part)

@@ -62,7 +62,7 @@ def test_a_termination_spares_everything_else(run: Recorded[LostGangs]) -> None:
     """One of the two replicas of a set is terminated. The gangs and the Service of that replica may be recreated as
     well."""
     other = [name for name in run.scene.cliques if name.startswith(OTHER)]
-    _have_had(run, "cliques of the other replica", dict.fromkeys(other, 1))
+    _expect_counts(run, "cliques of the other replica", dict.fromkeys(other, 1))
     _same_objects(run, GROUPS)
     for resource in (GANGS, "services"):
         _same_objects(run, resource, OTHER)
@@ -148,36 +148,36 @@ def test_only_a_breached_replica_of_a_group_is_recreated(run: Recorded[LostGangs
     """One of two replicas has lost all pods of one clique. Nothing else of the set is recreated."""
     run.given("groups with enough other replicas not breached")
     cliques = [name for name in run.scene.cliques if name.startswith("loose-")]
-    _have_had(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in cliques})
+    _expect_counts(run, CLIQUES_HAD, {name: 2 if name in LOOSE_LOST else 1 for name in cliques})
 
 
 @requirement("TERM-009")
 def test_a_clique_at_its_minimum_is_not_terminated(run: Recorded[LostGangs]) -> None:
     """The clique has lost one of two pods for good. A pod of another clique was replaced earlier."""
     run.given("deleted pod replaced")
-    _have_had(run, CLIQUES_HAD, {"loose-0-a": 1})
+    _expect_counts(run, CLIQUES_HAD, {"loose-0-a": 1})
 
 
 @requirement("TERM-010")
 def test_what_never_ran_is_not_terminated(run: Recorded[LostGangs]) -> None:
     """The set was created while the node was cordoned, and the replicas were added by a scale-out at that time."""
     one_each = dict.fromkeys(run.scene.never_ran, 1)
-    _have_had(run, "cliques that never ran, without room for them", one_each)
-    _have_had(run, "cliques that never ran, with room for them", one_each, until="recovered")
+    _expect_counts(run, "cliques that never ran, without room for them", one_each)
+    _expect_counts(run, "cliques that never ran, with room for them", one_each, until="recovered")
 
 
 @requirement("TERM-011", reaches="set replicas of breached groups recreated")
 def test_a_breached_group_has_its_set_replica_terminated(run: Recorded[LostGangs]) -> None:
     """The standalone clique is recreated only if the whole set replica is terminated."""
     run.given("group that lost two of three replicas breached", "group without replicas breached")
-    _have_had(run, CLIQUES_HAD, dict.fromkeys(map(_standalone, BREACHED_GROUPS), 2))
+    _expect_counts(run, CLIQUES_HAD, dict.fromkeys(map(_standalone, BREACHED_GROUPS), 2))
 
 
 @requirement("TERM-023")
 def test_a_breached_group_terminates_no_single_replicas(run: Recorded[LostGangs]) -> None:
     """One of the replicas was breached before the others were, and never ran again."""
     run.given("group without replicas breached", "set replicas of breached groups recreated")
-    _have_had(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
+    _expect_counts(run, CLIQUES_HAD, dict.fromkeys(TORN_LOST, 2))
 
 
 @requirement("TERM-012", reaches="recreated cliques have their pods")
@@ -205,27 +205,29 @@ def test_pods_of_silent_nodes_are_lost(run: Recorded[LostGangs]) -> None:
 @requirement("TERM-015")
 def test_recovered_pods_are_not_lost(run: Recorded[LostGangs]) -> None:
     """The clique has pods that have crashed before."""
-    _spared(run, "torn-")
+    _expect_spared(run, "torn-")
 
 
 @requirement("TERM-024")
 def test_pods_that_start_again_are_not_lost(run: Recorded[LostGangs]) -> None:
     """Both pods of a standalone clique, and of a clique of a scaling group, start again."""
-    _spared(run, "loose-")
+    _expect_spared(run, "loose-")
 
 
-def _spared(run: Recorded[LostGangs], head: str) -> None:
+def _expect_spared(run: Recorded[LostGangs], head: str) -> None:
     """Expect that no clique of a set has been recreated since the set had recovered."""
     before = disruption.counts(
         run.until("recovered"), [name for name in run.scene.clique_names if name.startswith(head)]
     )
-    _have_had(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
+    _expect_counts(run, CLIQUES_HAD, before, until="later terminations no longer in progress")
 
 
 test_invariants = invariants(LostGangs, "INV-001", "INV-004", "INV-005")
 
 
-def _have_had(run: Recorded[LostGangs], description: str, counts: dict[str, int], until: str = "nothing moves") -> None:
+def _expect_counts(
+    run: Recorded[LostGangs], description: str, counts: dict[str, int], until: str = "nothing moves"
+) -> None:
     """Expect that each of these names has had this number of cliques until a step."""
     run.same(description, counts, disruption.counts(run.until(until), counts))
 

@@ -53,17 +53,17 @@ class GroupsInDifferentStates(Scene):
 
         held_members = {set_name: members[set_name] for set_name in ("grows", "shrinks", "again")}
         changes.require_held(env, *members["again"])
-        env.settle("first replicas recreated", all_of(*(_waits(cliques) for cliques in held_members.values())), 60)
+        env.settle("first replicas recreated", all_of(*(_pods_wait(cliques) for cliques in held_members.values())), 60)
         env.quiet(0.7)
         scale(env, GROUPS, "grows-0-g", 4)
         for clique in members["shrinks"]:
             changes.release(env, clique)
         before["again"] = changes.change(env, sets["again"], "b", tag="3")
         env.wait_for("grows: added replicas exist", present(CLIQUES, ["grows-0-g-2-b", "grows-0-g-3-b"]))
-        env.settle("shrinks: second replica recreated", _waits(members["shrinks"], recreated=2), 60)
+        env.settle("shrinks: second replica recreated", _pods_wait(members["shrinks"], recreated=2), 60)
         scale(env, GROUPS, "shrinks-0-g", 1)
         env.settle("shrinks: recreated replica deleted", absent(CLIQUES, members["shrinks"][1:]), 60)
-        env.settle("again: first replica recreated once more", _waits(members["again"], "3"), 60)
+        env.settle("again: first replica recreated once more", _pods_wait(members["again"], "3"), 60)
         env.quiet(1, real=True)
         env.mark("restarted update at rest")
 
@@ -82,8 +82,8 @@ class GroupsInDifferentStates(Scene):
 def test_replicas_that_are_not_available_are_recreated_first(run: Recorded[GroupsInDifferentStates]) -> None:
     """An available replica may be deleted at the same time, and the API server may write either deletion first."""
     run.given("sets available", "all pods of the groups Ready", "one pod not Ready")
-    order = replay.deleted_parts(run.between("change", "end"), _of_group("sick"))
-    before = _before(order, "sick-0-g-2")
+    order = replay.deleted_parts(run.between("change", "end"), _replica_of_group("sick"))
+    before = _replicas_before(order, "sick-0-g-2")
     run.expect("further replicas that were recreated before the one that is not available", [], before[1:])
     run.given("sick: update ended")
     run.expect("replicas that were deleted", {f"sick-0-g-{j}" for j in range(3)}, set(order))
@@ -101,31 +101,31 @@ def test_added_replicas_have_the_new_template(run: Recorded[GroupsInDifferentSta
     )
     run.given("grows: update ended", "grows: all replicas have their pods")
     run.same("new pods by clique", one_each, {clique: created.get(clique, 0) for clique in one_each})
-    _have_template(run, "grows", (2, 3), "2")
+    _expect_template(run, "grows", (2, 3), "2")
 
 
 @requirement("UPD-027", reaches="shrinks: update ended")
 def test_the_update_of_a_group_that_is_scaled_in_ends(run: Recorded[GroupsInDifferentStates]) -> None:
     """The replica that is being recreated is removed, unless it is the first replica, which stays."""
     run.given("first replicas recreated", "shrinks: second replica recreated", "shrinks: recreated replica deleted")
-    _have_template(run, "shrinks", range(1), "2")
+    _expect_template(run, "shrinks", range(1), "2")
 
 
 @requirement("UPD-028")
 def test_a_change_during_the_update_of_a_group_restarts_it(run: Recorded[GroupsInDifferentStates]) -> None:
     """The set is changed again while the pods of the first recreated replica are held."""
     run.given("first replicas recreated")
-    _have_template(run, "again", range(3), "3")
+    _expect_template(run, "again", range(3), "3")
 
 
 @requirement("UPD-028")
 def test_a_restarted_update_recreates_one_replica_at_a_time(run: Recorded[GroupsInDifferentStates]) -> None:
     """The first replica may or may not count as the selected one (CHG-RU-60), so the second replica may be recreated at
     the same time."""
-    recreated = replay.sequence(run.between("change", "restarted update at rest"), _of_group("again"))
+    recreated = replay.sequence(run.between("change", "restarted update at rest"), _replica_of_group("again"))
     run.expect("third replicas that were recreated before the selected one is available", [], recreated[2:])
     sizes = {f"again-0-g-{j}-{clique}": 1 for j in range(3) for clique in "bc"}
-    three = replay.together(run.between("change", "end"), sizes, _of_group("again"), limit=2)
+    three = replay.together(run.between("change", "end"), sizes, _replica_of_group("again"), limit=2)
     run.expect("moments at which three replicas lacked Ready pods", [], three)
 
 
@@ -133,7 +133,7 @@ test_invariants = invariants(GroupsInDifferentStates, "INV-001", "INV-004", "INV
 
 
 @predicate
-def _waits(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
+def _pods_wait(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 1) -> bool | Unmet:
     """At least `recreated` of these cliques, one per replica, have a pod of this template, and all held pods are of
     this template."""
     held_tags = [changes.tag(pod) for clique in cliques for pod in changes.held_pods(view, clique)]
@@ -143,17 +143,17 @@ def _waits(view: View, cliques: Sequence[str], tag: str = "2", recreated: int = 
     )
 
 
-def _of_group(set_name: str) -> replay.Part:
+def _replica_of_group(set_name: str) -> replay.Part:
     """Return a function from a clique to the replica of the set's group to which the clique belongs."""
     return lambda clique: clique.rpartition("-")[0] if clique.startswith(f"{set_name}-0-g-") else ""
 
 
-def _before(order: list[str], replica: str) -> list[str]:
+def _replicas_before(order: list[str], replica: str) -> list[str]:
     """Return the replicas that come before this one, which may be missing."""
     return order[: order.index(replica)] if replica in order else order
 
 
-def _have_template(run: Recorded[GroupsInDifferentStates], set_name: str, replicas: Iterable[int], tag: str) -> None:
+def _expect_template(run: Recorded[GroupsInDifferentStates], set_name: str, replicas: Iterable[int], tag: str) -> None:
     """Expect that, in the end, the pods of the changed clique have this template in each of these replicas of the
     group."""
     expected, view = {f"{set_name}-0-g-{j}-b": [tag] for j in replicas}, run.at("end")

@@ -173,7 +173,7 @@ def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentState
     """The containers of these pods have not started, and their successors are held."""
     run.given("two pods not Ready")
     for set_name in ("down", "ill"):
-        _replaced_at_first(run, set_name)
+        _expect_replaced_at_first(run, set_name)
     view = run.at("first pods replaced")
     unready = {uid(pod) for set_name in ("down", "sick", "ill") for pod in _unready(view, set_name, run.scene.first)}
     run.expect("old pods that are not Ready", [], sorted(unready))
@@ -183,30 +183,30 @@ def test_unready_pods_are_replaced_at_once(run: Recorded[CliquesInDifferentState
 def test_an_update_that_begins_with_unready_pods_ends(run: Recorded[CliquesInDifferentStates]) -> None:
     """The Ready pods follow, and each is replaced once."""
     run.given("ill: next pod replaced")
-    _updated(run, "ill")
-    _created(run, "ill", 4)
+    _expect_updated(run, "ill")
+    _expect_created(run, "ill", 4)
 
 
 @requirement("UPD-015")
 def test_pods_that_failed_before_are_replaced_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
     """Both pods have failed before and are Ready again when the template changes."""
-    _replaced_at_first(run, "crashed")
-    _replaced_next(run, "crashed")
-    _updated(run, "crashed")
+    _expect_replaced_at_first(run, "crashed")
+    _expect_replaced_next(run, "crashed")
+    _expect_updated(run, "crashed")
 
 
 @requirement("UPD-016")
 def test_the_next_ready_pod_waits_for_the_successor(run: Recorded[CliquesInDifferentStates]) -> None:
     """At that time, replacements of other pods of `sick` are Ready, and pods of `grows` that were added by scaling."""
     run.given("all pods Ready")
-    _replaced_next(run, "sick")
-    _replaced(run, "grows", "next pods replaced", "grows: added pods Ready", (1,))
+    _expect_replaced_next(run, "sick")
+    _expect_replaced(run, "grows", "next pods replaced", "grows: added pods Ready", (1,))
 
 
 @requirement("UPD-017")
 def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDifferentStates]) -> None:
     """Two of four pods are Ready, and three would have to be."""
-    _replaced_at_first(run, "sick")
+    _expect_replaced_at_first(run, "sick")
     ready = changes.uids_where(run.at("change"), clique("sick"), pods.ready)
     remaining = changes.uids(run.at("first pods replaced"), clique("sick"))
     run.expect("replaced pods of sick that were Ready", [], sorted(ready - remaining))
@@ -215,15 +215,15 @@ def test_no_ready_pod_is_replaced_below_the_minimum(run: Recorded[CliquesInDiffe
 @requirement("UPD-018")
 def test_a_successor_without_a_node_pauses_the_update(run: Recorded[CliquesInDifferentStates]) -> None:
     """The node that takes the new pods becomes available last."""
-    _replaced_at_first(run, "fits")
-    _updated(run, "fits")
+    _expect_replaced_at_first(run, "fits")
+    _expect_updated(run, "fits")
 
 
 @requirement("UPD-019", reaches="shrinks: update ended")
 def test_the_update_of_a_clique_that_is_scaled_in_ends(run: Recorded[CliquesInDifferentStates]) -> None:
     """The clique is scaled in to one pod while the successor of a Ready pod is not Ready."""
     run.given("shrinks: next pod replaced", "shrinks: one pod left", "shrinks: update ended")
-    _updated(run, "shrinks")
+    _expect_updated(run, "shrinks")
 
 
 @requirement("UPD-020")
@@ -241,34 +241,34 @@ def test_a_broken_template_is_fixed_by_another_one(run: Recorded[CliquesInDiffer
     """The image of the second template cannot be pulled."""
     if not _lost(run.at("first pods replaced"), "broken", run.scene.first):
         run.given("broken: first pods replaced")
-    _updated(run, "broken")
+    _expect_updated(run, "broken")
 
 
 @requirement("UPD-022")
 def test_a_change_during_an_update_restarts_it(run: Recorded[CliquesInDifferentStates]) -> None:
     """A pod of the second template that is not Ready does not count as a Ready pod, and may stay until it is Ready."""
-    _replaced_at_first(run, "again")
-    _replaced(run, "again", "third template at rest", "again: pods of the third template exist", EITHER)
-    _updated(run, "again")
+    _expect_replaced_at_first(run, "again")
+    _expect_replaced(run, "again", "third template at rest", "again: pods of the third template exist", EITHER)
+    _expect_updated(run, "again")
 
 
 @requirement("UPD-022")
 def test_two_changes_replace_ready_pods_one_at_a_time(run: Recorded[CliquesInDifferentStates]) -> None:
     """The set is changed again before a pod of the first change is Ready."""
-    _replaced_at_first(run, "twice")
+    _expect_replaced_at_first(run, "twice")
 
 
 @requirement("UPD-023")
 def test_the_last_of_two_changes_applies(run: Recorded[CliquesInDifferentStates]) -> None:
     """The operator has observed the first change when the second change is made."""
-    _updated(run, "twice")
+    _expect_updated(run, "twice")
 
 
 @requirement("UPD-024")
 def test_a_reverted_template_keeps_the_pods_that_have_it(run: Recorded[CliquesInDifferentStates]) -> None:
     """At that time, one of three pods has the second template."""
     run.given("back: first pods replaced")
-    _updated(run, "back")
+    _expect_updated(run, "back")
     first = run.scene.first["back"] & changes.uids(run.at("next pods replaced"), clique("back"))
     remaining = first & changes.uids(run.at("end"), clique("back"))
     run.expect("kept pods of the first template", sorted(first), sorted(remaining))
@@ -358,17 +358,19 @@ def _unready(view: View, set_name: str, first: Uids) -> list[changes.Pod]:
     ]
 
 
-def _replaced_at_first(run: Run, set_name: str) -> None:
+def _expect_replaced_at_first(run: Run, set_name: str) -> None:
     """Expect that no more pods of a set are replaced than may be replaced immediately."""
-    _replaced(run, set_name, "first pods replaced", f"{set_name}: first pods replaced", FIRST.get(set_name, (1,)))
+    _expect_replaced(
+        run, set_name, "first pods replaced", f"{set_name}: first pods replaced", FIRST.get(set_name, (1,))
+    )
 
 
-def _replaced_next(run: Run, set_name: str) -> None:
+def _expect_replaced_next(run: Run, set_name: str) -> None:
     """Expect that no more pods of a set are replaced than may be replaced when the first successors are Ready."""
-    _replaced(run, set_name, "next pods replaced", f"{set_name}: next pod replaced", NEXT[set_name])
+    _expect_replaced(run, set_name, "next pods replaced", f"{set_name}: next pod replaced", NEXT[set_name])
 
 
-def _replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
+def _expect_replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[int, ...]) -> None:
     """Expect that the number of replaced pods of a set at a step is one of `allowed`. Unless it is above
     all of these, the test is blocked if the earlier step `awaited` was not reached."""
     expected, count = " or ".join(map(str, allowed)), len(_lost(run.at(step), set_name, run.scene.first))
@@ -377,12 +379,12 @@ def _replaced(run: Run, set_name: str, step: str, awaited: str, allowed: tuple[i
     run.expect(f"replaced pods of {set_name}", expected, expected if count in allowed else str(count))
 
 
-def _updated(run: Run, set_name: str) -> None:
+def _expect_updated(run: Run, set_name: str) -> None:
     """Expect that all pods of a set have the last template in the end. UPD-007 covers the report of the end."""
     tags = [LAST.get(set_name, "2")] * SIZES_IN_THE_END[set_name]
     run.expect(f"templates of the pods of {set_name}", tags, changes.images(run.at("end"), clique(set_name)))
 
 
-def _created(run: Run, set_name: str, count: int) -> None:
+def _expect_created(run: Run, set_name: str, count: int) -> None:
     """Expect that this number of pods of a set was created since the change."""
     run.expect(f"new pods of {set_name}", count, replay.created(run.between("change", "end")).get(clique(set_name)))

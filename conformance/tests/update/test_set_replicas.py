@@ -55,9 +55,9 @@ class SetsInDifferentStates(Scene):
                 changes.hold(workload, clique)
             before[set_name] = changes.change(env, workload, clique, tag="2")
         changes.require_held(env, "out-0-web", "out-1-web")
-        env.settle("placed: turn of the replica without a node", _turn("placed", 2), 60)
+        env.settle("placed: turn of the replica without a node", _has_turn("placed", 2), 60)
         env.settle("placed: pod without a node replaced", _any_deleted("placed-2-web", unplaced), 60)
-        env.settle("sound: turn of the breached replica", _turn("sound", 1), 60)
+        env.settle("sound: turn of the breached replica", _has_turn("sound", 1), 60)
         env.quiet(0.7)
         env.mark("placed: at rest")
         disruption.cordon(env, nodes, undo=True)
@@ -72,7 +72,7 @@ class SetsInDifferentStates(Scene):
         scale(env, SETS, "out", 3)
         disruption.become(env, "recycled-0-q", disruption.STALLED, 1)
         changes.strategy(env, "freezes", changes.ON_DELETE)
-        env.settle("freezes: update closed", _closed, 60)
+        env.settle("freezes: update closed", _update_closed, 60)
         changes.release(env, "freezes-0-web")
         env.settle("freezes: pods Ready", changes.ready({"freezes-0-web": 2}), 60)
         self._second_replicas(env, sets, before)
@@ -110,17 +110,17 @@ def test_a_replica_without_bound_pods_is_updated_first(run: Recorded[SetsInDiffe
     meantime."""
     run.given("sets available", "all pods Ready", "placed: replica without a node")
     run.given("placed: pod without a node replaced")
-    lost = replay.sequence(run.between("change", "placed: at rest"), _of("placed"))
+    lost = replay.sequence(run.between("change", "placed: at rest"), _replica_of("placed"))
     run.expect("replicas that lost pods meanwhile", ["2"], lost)
     run.given("placed: update ended")
-    run.expect("first turn of placed", [2], _turns(run, "placed")[:1])
+    run.expect("first turn of placed", [2], _replicas_in_turn(run, "placed")[:1])
 
 
 @requirement("UPD-030", reaches="sound: turn of the breached replica")
 def test_a_breached_replica_is_updated_first(run: Recorded[SetsInDifferentStates]) -> None:
     """The pods of the replica are running but not Ready, and terminationDelay is long."""
     run.given("sound: replica breached", "sound: update ended")
-    run.expect("first turn of sound", [1], _turns(run, "sound")[:1])
+    run.expect("first turn of sound", [1], _replicas_in_turn(run, "sound")[:1])
 
 
 @requirement("UPD-031")
@@ -133,14 +133,14 @@ def test_an_added_replica_has_the_new_template(run: Recorded[SetsInDifferentStat
     run.expect("pods created for the added replica beyond two", 0, max(0, created - 2))
     run.given("out: update ended")
     run.expect("pods created for the added replica", 2, created)
-    _have_template(run, ["out-2-web"], "2")
+    _expect_template(run, ["out-2-web"], "2")
 
 
 @requirement("UPD-032", reaches="in: update ended")
 def test_an_update_continues_without_a_replica_that_is_scaled_in(run: Recorded[SetsInDifferentStates]) -> None:
     """A pod of the replica has been replaced, and its successor is not Ready."""
     run.given("in: first pod replaced", "in: pod of the second replica replaced", "in: second replica deleted")
-    _have_template(run, ["in-0-web"], "2")
+    _expect_template(run, ["in-0-web"], "2")
 
 
 @requirement("UPD-033")
@@ -148,10 +148,10 @@ def test_two_replicas_are_not_out_of_service_together(run: Recorded[SetsInDiffer
     """The set is changed again while the second replica lacks a pod."""
     run.given("twice: first pod replaced", "twice: pod of the second replica replaced")
     sizes = {f"twice-{index}-web": 2 for index in range(2)}
-    together = replay.together(run.between("change", "twice: at rest"), sizes, _of("twice"))
+    together = replay.together(run.between("change", "twice: at rest"), sizes, _replica_of("twice"))
     run.expect("moments at which two replicas lacked Ready pods", [], together)
     run.given("twice: pod of the second template deleted", "twice: update ended")
-    _have_template(run, ["twice-0-web", "twice-1-web"], "3")
+    _expect_template(run, ["twice-0-web", "twice-1-web"], "3")
 
 
 @requirement("UPD-034")
@@ -209,13 +209,13 @@ def _one_held(set_name: str, replicas: int) -> Predicate:
 
 
 @predicate
-def _turn(view: View, set_name: str, index: int) -> bool | Unmet:
+def _has_turn(view: View, set_name: str, index: int) -> bool | Unmet:
     """A replica of a set is being updated."""
     turns = updates.turns(view.get(SETS, set_name))
     return index in turns or Unmet(f"{set_name}: the turn is {turns}, not {index}")
 
 
-def _closed(view: View) -> bool | Unmet:
+def _update_closed(view: View) -> bool | Unmet:
     """The update that was unfinished at the switch to OnDelete has ended, and breaches are reported again."""
     parts = {"freezes": view.get(SETS, "freezes"), "freezes-0-web": view.get(CLIQUES, "freezes-0-web")}
     unfinished = [part for part, current in parts.items() if not updates.ended(current)]
@@ -224,12 +224,12 @@ def _closed(view: View) -> bool | Unmet:
     return not unfinished or Unmet(f"not ended: {', '.join(unfinished)}")
 
 
-def _of(set_name: str) -> replay.Part:
+def _replica_of(set_name: str) -> replay.Part:
     """Return a function from a clique to the index of the set replica to which the clique belongs."""
     return lambda clique: clique.split("-")[1] if clique.startswith(f"{set_name}-") else ""
 
 
-def _turns(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | None]:
+def _replicas_in_turn(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | None]:
     """Return the replicas of a set that were being updated, in order."""
     turns: list[int | None] = []
     for record in run.between("change", "end").records(SETS, set_name):
@@ -237,7 +237,7 @@ def _turns(run: Recorded[SetsInDifferentStates], set_name: str) -> list[int | No
     return turns
 
 
-def _have_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
+def _expect_template(run: Recorded[SetsInDifferentStates], cliques: Iterable[str], tag: str) -> None:
     """Expect that, in the end, both pods of each of these cliques have this template."""
     expected, view = {clique: [tag] * 2 for clique in cliques}, run.at("end")
     run.same("templates of the pods", expected, {clique: changes.images(view, clique) for clique in expected})

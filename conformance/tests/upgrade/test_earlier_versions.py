@@ -34,7 +34,7 @@ class UpgradeAndDowngrade(Scene):
             env.wait_for(f"earlier version: {name} has its pods", takeover.has_all_hashes(name, pods))
             env.wait_for(f"earlier version: {name} available", predicates.available(name, replicas))
         view = env.quiet(1)
-        self.uids, before = incarnations.uids(view, "pods"), _of_set(takeover.everything(view, "i"))
+        self.uids, before = incarnations.uids(view, "pods"), _without_pods(takeover.everything(view, "i"))
         env.mark("before the upgrade")
 
         env.roles.upgrade()
@@ -56,7 +56,8 @@ class UpgradeAndDowngrade(Scene):
         env.wait_for("other sets gone", lambda view: view.names(SETS) == ["i"])
         env.roles.downgrade(old)
         env.wait_for(
-            "earlier version: i has its hashes again", lambda view: _of_set(takeover.everything(view, "i")) == before
+            "earlier version: i has its hashes again",
+            lambda view: _without_pods(takeover.everything(view, "i")) == before,
         )
         env.wait_for("earlier version: i has its pods again", takeover.has_all_hashes("i", 2))
         env.wait_for("earlier version: i available again", predicates.available("i", 1))
@@ -104,9 +105,9 @@ class UpgradeDuringAnUpdate(Scene):
         self.uids = incarnations.uids(env.quiet(1), "pods")
         env.patch("nodes", nodes[0], {"spec": {"unschedulable": True}})
         sets.become(env, takeover.small(env, "f", replicas=REPLICAS, solo="engine:2"))
-        env.wait_for("earlier version has deleted a pod", lambda view: _missing(view, self.uids) == 1)
+        env.wait_for("earlier version has deleted a pod", lambda view: _count_missing(view, self.uids) == 1)
         replaced = "earlier version has replaced that pod"
-        env.wait_for(replaced, lambda view: _complete(view) and _missing(view, self.uids) == 1)
+        env.wait_for(replaced, lambda view: _complete(view) and _count_missing(view, self.uids) == 1)
         env.quiet(1)
         env.mark("before the upgrade")
 
@@ -226,11 +227,11 @@ def _complete(view: View) -> bool:
     return len(current) == 2 * REPLICAS and not any(map(terminating, current))
 
 
-def _missing(view: View, uids: dict[str, str]) -> int:
+def _count_missing(view: View, uids: dict[str, str]) -> int:
     """Return how many of these pods no longer exist or are being deleted."""
     return len(uids.keys() - incarnations.uids(view, "pods").keys())
 
 
-def _of_set(everything: dict[str, str]) -> dict[str, str]:
+def _without_pods(everything: dict[str, str]) -> dict[str, str]:
     """Return the hashes without those of pods, whose names change in an update."""
     return {location: hash for location, hash in everything.items() if not location.startswith("pods/")}
