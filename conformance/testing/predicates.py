@@ -142,8 +142,8 @@ def _clique(record: Record) -> str:
 
 
 def _may_own(clique: Record, pod: Mapping[str, Any]) -> bool:
-    """Return whether the owner of a pod is this clique, or no clique at all. A pod that has outlived another clique of
-    the same name has a different owner."""
+    """Return whether this clique may own a pod: the pod names this clique as its owner, or names no clique. A pod that
+    has outlived an earlier clique of the same name names the UID of that clique."""
     owners = items(pod, "metadata", "ownerReferences")
     uids = [text(owner, "uid") for owner in owners if text(owner, "kind") == PODCLIQUES.kind]
     return not uids or clique.uid in uids

@@ -79,7 +79,7 @@ def test_waiting_gangs_are_ungated(run: Recorded[GangLargerThanThePool]) -> None
 
 @requirement("SCHED-001")
 def test_a_gang_that_does_not_fit_binds_nothing(run: Recorded[GangLargerThanThePool]) -> None:
-    """No pod is bound while other gangs are bound, nor when too few nodes are added."""
+    """No pod is bound while other gangs are bound, and none is bound when too few nodes are added."""
     large, late_unbound = predicates.none_bound(run.scene.large), predicates.none_bound(run.scene.late_cliques)
     run.always("no pod of the large gang is bound", large, until="room for the minimum")
     run.always("no pod of the late gang is bound while the nodes are full", late_unbound, until="two nodes more")

@@ -95,5 +95,5 @@ def same_labels(
 
 
 def common(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the labels that every object must have."""
+    """Return the labels among these that every object must have."""
     return {key: value for key, value in tags.items() if key in COMMON}

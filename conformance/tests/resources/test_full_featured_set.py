@@ -112,7 +112,7 @@ def test_the_role_allows_to_see_pods(run: Recorded[FullFeaturedSet]) -> None:
 
 @requirement("RES-005")
 def test_account_and_role_exist_before_cliques(run: Recorded[FullFeaturedSet]) -> None:
-    """The objects are compared by the order of the API server's writes."""
+    """The creations of the objects are compared by resource version."""
     span = run.until(PRESENT)
     cliques = [record.revision for record in span.records("podcliques")]
     for secondary in run.scene.secondary:
@@ -137,7 +137,7 @@ def test_secondary_resources_are_deleted_with_the_set(run: Recorded[FullFeatured
 
 @requirement("RES-014")
 def test_standalone_cliques_exist_first(run: Recorded[FullFeaturedSet]) -> None:
-    """The objects are compared by the order of the API server's writes."""
+    """The creations of the objects are compared by resource version."""
     run.expect("groups and gangs made before a standalone clique", [], _too_early(run))
 
 

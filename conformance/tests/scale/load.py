@@ -1,7 +1,7 @@
 """A PodCliqueSet under load: changes in phases, waits whose cost does not depend on the number of pods, and the timing
 markers of each phase.
 
-No result depends on a time limit. A wait fails only after nothing has come closer to its condition for a while.
+No result depends on a time limit. A wait fails only when the phase has made no progress for a while.
 """
 
 from __future__ import annotations
