@@ -1,1 +1,1 @@
-"""The pytest plugin: requirements, profiles, the fixtures of a test, outcomes and the ledger."""
+"""The pytest plugin: requirements, profiles, test fixtures, outcomes and the ledger."""

@@ -1,6 +1,7 @@
-"""The environment of a worker, as the plugin sees it: it plays one test at a time.
+"""The environment of a worker as the plugin sees it: it plays one test or scene at a time.
 
-The real one is a cluster with an implementation (`session/worker.py`); the plugin's own tests supply a fake one.
+The real environment is a cluster with an implementation (`session/worker.py`); the plugin's own tests supply a fake
+environment.
 """
 
 from __future__ import annotations
@@ -28,24 +29,26 @@ class RunningTest:
     checks: Checks
     problem: BaseException | None = None
     ended_by: str = ""
-    """The failed check that ended the test early, for people."""
+    """A description of the failed check that ended the test early."""
     seconds: dict[str, float] = field(default_factory=dict)
     namespace: str = ""
     bundle: Path | None = None
     scene: str = ""
-    """The scene that it judges; empty for a test with an environment of its own."""
+    """The scene that the test judges; empty for a test with its own environment."""
     scene_ended_by: str = ""
     """The step at which that scene ended early."""
     foreign: str = ""
-    """The first write of the implementation to objects that only the suite may write: then the test judges nothing."""
+    """The first write of another client to objects that only the suite may write; if there is one, the test judges
+    nothing."""
     removed: str = ""
     """Installed webhooks that were missing when evidence of a failure was collected."""
     leave: bool = False
-    """Whether its objects and its cluster stay as they are (--keep-cluster)."""
+    """Whether the test's objects and its cluster are kept (--keep-cluster)."""
     keep: Callable[[Sequence[Check], Sequence[str]], None] = lambda checks, tests: None
-    """Write the failure bundle: the checks that were made, and the tests that reproduce the failure."""
+    """Writes the failure bundle, given the checks that were made and the tests that reproduce the failure."""
     at_end: Callable[[bool], None] = lambda finished: None
-    """Judge what is judged after the test's own checks. The argument says whether the test ran to its end."""
+    """Judges everything that is judged after the test's own checks. The argument says whether the test ran to its
+    end."""
 
     @property
     def wrong(self) -> bool:
@@ -54,7 +57,7 @@ class RunningTest:
 
 
 class GivenUp(HarnessError):
-    """No further test can be played."""
+    """No more tests can be played."""
 
 
 class Environment(Protocol):
@@ -64,12 +67,12 @@ class Environment(Protocol):
         """Return the `case` of a test, or the environment of a scene, as a context manager. On exit it keeps evidence
         if anything is wrong, and cleans up.
 
-        Raises HarnessError (the cluster failed) or checks.Blocked (the implementation cannot be run at all).
+        Raises HarnessError if the cluster failed, or checks.Blocked if the implementation cannot be run at all.
         """
         ...
 
     def close(self) -> None:
-        """Undo everything in reverse order. Safe to call again."""
+        """Undo everything in reverse order. Safe to call more than once."""
         ...
 
 
@@ -88,7 +91,7 @@ def short_name(test: str, run: str) -> str:
 
 
 def folder_name(test: str) -> str:
-    """Return a file name for a test. It is the same in every run."""
+    """Return a file name for a test, which is the same in every run."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", test.replace(".py::", "-")).strip("-")
     if len(words) <= 80:
         return words
@@ -96,5 +99,6 @@ def folder_name(test: str) -> str:
 
 
 def randomness(test: str, seed: int) -> random.Random:
-    """Return the random numbers of a test: the same for the same seed, whatever else runs."""
+    """Return the random number generator of a test. For the same seed, its numbers are the same, whatever other tests
+    run."""
     return random.Random(f"{seed} {test}")

@@ -1,5 +1,5 @@
-"""The pytest plugin (`-p conformance.suite.plugin --conformance-run FILE`): select tests, give them the `case` fixture,
-and record their outcomes in the ledger.
+"""The pytest plugin (`-p conformance.suite.plugin --conformance-run FILE`): select tests, provide their fixtures, and
+record their outcomes in the ledger.
 
 Invariant: a test that has ended leaves an outcome for every id that it declares, or a harness error.
 """
@@ -48,11 +48,11 @@ from conformance.suite.session import collected, other_workers, outputs, shards
 
 NAME = "conformance-judge"
 LINE, SETTINGS = "conformance_line", "conformance_settings"
-"""The input of a worker at its start: its line to the controlling process, and the settings that `run.json` once
-had."""
+"""The keys of a worker's input at its start: its channel to the controlling process, and the settings as they were
+first written to `run.json`."""
 
 STACKS = signal.SIGUSR1
-"""The signal at which a worker adds the stacks of its threads to the log of the run."""
+"""The signal on which a worker appends the stacks of its threads to the log of the run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,12 +66,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the plugin's own hook."""
+    """Register the plugin's own hook."""
     pluginmanager.add_hookspecs(hooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks, and the judge if this is a conformance run."""
+    """Register the marker, and the judge if this is a conformance run."""
     config.addinivalue_line("markers", f"{requirement.MARK}(*ids): the requirements that a conformance test judges")
     if file := config.getoption("conformance_run"):
         given = getattr(config, "workerinput", {}).get(SETTINGS) or Path(file).read_bytes()
@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest) -> Iterator[object]:
-    """Return what a conformance test with its own environment works with: namespace, nodes, history, checks."""
+    """Yield the environment of a conformance test that has its own: namespace, nodes, history and checks."""
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
@@ -92,7 +92,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[object]:
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest) -> Iterator[object]:
-    """Return the recording of the scene that a conformance test judges (`run: Recorded[ThatScene]`)."""
+    """Yield the recording of the scene that a conformance test judges (`run: Recorded[ThatScene]`)."""
     judge = request.config.pluginmanager.get_plugin(NAME)
     if not isinstance(judge, Judge):
         raise pytest.UsageError("conformance tests are started by `grove-conformance run`")
@@ -113,9 +113,9 @@ class Judge:
         self.selected: dict[str, tuple[str, ...]] = {}
         self.judged: frozenset[str] = frozenset()
         self.elsewhere: Mapping[str, int] = {}
-        """Invariant → how many further tests would judge it, in scenes that the selection leaves out."""
+        """Invariant → how many more tests would judge it, in scenes that the selection leaves out."""
         self.groups: dict[str, str] = {}
-        """The key by which tests are grouped on one worker: their scene."""
+        """Node id → the key by which tests are grouped on one worker: their scene."""
         self.lone_groups: frozenset[str] = frozenset()
         """The groups whose scenes are played alone."""
         self._refused = ""
@@ -135,7 +135,7 @@ class Judge:
             self._give_stacks()
 
     def begin(self, send: Callable[[bytes], object]) -> None:
-        """Judge in this process, and send the events."""
+        """Judge in this process, and send its events with `send`."""
         self._ledger = ledger.Ledger(send)
         self._ledger.write(ledger.WorkerStarted(worker=self.worker, pid=os.getpid()))
         if threading.current_thread() is threading.main_thread():
@@ -144,7 +144,8 @@ class Judge:
                 signal.signal(signal.SIGHUP, _interrupt)
 
     def name(self, item: pytest.Item) -> str:
-        """Return the name of a test: its node id in the folder of the tests, whatever pytest's own root folder is."""
+        """Return the name of a test: its node id relative to the folder of the tests, independent of pytest's root
+        folder."""
         inside = item.path.relative_to(self._tests).as_posix() if item.path.is_relative_to(self._tests) else ""
         return f"{inside}::{item.nodeid.partition('::')[2]}" if inside else item.nodeid
 
@@ -188,7 +189,8 @@ class Judge:
         return self._recorded
 
     def environment(self) -> Environment:
-        """Return the worker's environment, opened at the first call. A failed attempt to open it is not repeated."""
+        """Return the worker's environment, which is opened at the first call. A failed attempt to open it is not
+        repeated."""
         if self._refusal is not None:
             raise self._refusal
         if self._environment is None:
@@ -216,7 +218,7 @@ class Judge:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
-        """Select the tests of the run among those that pytest's own options leave."""
+        """Select the tests of the run from the tests that pytest's own options leave."""
         self.collected = {item.nodeid: requirement.declared(item) for item in items}
         result = yield
         run = self.run
@@ -245,13 +247,13 @@ class Judge:
         ordered = decisive_first(keep, self.collected, self.judged) if run.fail_fast else keep
         self.lone_groups = lone_scenes(keep, self.groups, run.shared)
         items[:] = self._items = together(alone_last(ordered, run.shared), self.groups)
-        if self._refused and self._line is None:  # a worker that raised it would be started again
+        if self._refused and self._line is None:  # a worker that raised this error would be restarted
             raise pytest.UsageError(self._refused)
         return result
 
     def _shard(self, groups: Mapping[str, str]) -> frozenset[str]:
-        """Return the tests of the shard in a session of the user's own; those of a shard of `run` are in the settings.
-        Nothing if that is refused."""
+        """Return the tests of the shard in a session of the user's own pytest; without a shard, return all tests. (The
+        tests of a shard of the command `run` are in the settings.) Return nothing if the shard is invalid."""
         if not (self.run.hosted and self.run.shard):
             return frozenset(groups)
         try:
@@ -262,13 +264,14 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell a controlling process that has not collected the tests itself, before it hands them out."""
+        """Send the collection to a controlling process that has not collected the tests itself, before it distributes
+        them."""
         self._items = list(session.items)
         if self.run.hosted and self._line is not None:
             self._line.send(collected.encoded(self.collection()))
 
     def collection(self) -> collected.Collected:
-        """Return what was collected and is going to run."""
+        """Return the collected tests that will run."""
         plan = {self.name(item): self.collected[item.nodeid] for item in self._items}
         groups = {item.nodeid: self.groups[item.nodeid] for item in self._items}
         lone_groups = tuple(sorted(self.lone_groups.intersection(groups.values())))
@@ -304,22 +307,23 @@ class Judge:
         return result
 
     def _follow(self, item: pytest.Item | None) -> None:
-        """Clear the scene away after the last of its tests."""
+        """Clean up the scene after the last of its tests."""
         if self._scenes is not None:
             self._scenes.close("" if item is None else self.groups[item.nodeid])
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skip a test whose selected requirements have all failed already (--fail-fast)."""
+        """Skip a test whose selected requirements have all already failed (--fail-fast)."""
         if self._spared(item):
             pytest.skip("all selected requirements have failed already")
 
     def _spared(self, item: pytest.Item) -> bool:
-        """Return whether all selected requirements of the test have failed already, in a run with --fail-fast."""
+        """Return whether this is a run with --fail-fast and all selected requirements of the test have already
+        failed."""
         return self.run.fail_fast and self.judged & set(requirement.declared(item)) <= self._failed
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Call the test, then judge its invariants and end its checks."""
+        """Run the test, then judge its invariants and finish its checks."""
         try:
             try:
                 result = yield
@@ -336,7 +340,7 @@ class Judge:
             raise
         except Blocked:
             raise
-        except AssertionError as error:  # nothing that is the implementation's fault
+        except AssertionError as error:  # a bug of the test, not a failure of the implementation
             first = str(error).partition("\n")[0]
             raise HarnessError(f"a bare assert failed: {first} (use case.expect or run.expect)") from error
         self.running.at_end(True)
@@ -394,13 +398,14 @@ class Judge:
         )
 
     def _limit(self, running: RunningTest) -> requirement.Limit | None:
-        """Return the limit of the specification that is all that a test has failed for."""
+        """Return a known limit of the specification if a test has failed only because of such limits; otherwise
+        None."""
         failed = {check.id for check in running.checks.recorded if check.outcome == "failed"}
         limits = [self.registry.requirements[id].limit for id in sorted(failed) if id in self.registry.requirements]
         return limits[0] if isinstance(running.problem, CheckFailed) and limits and all(limits) else None
 
     def _expected(self, running: RunningTest) -> str:
-        """Return why a test was expected to fail; empty if it has also failed for something else."""
+        """Return the reasons why a failed test was expected to fail; empty if not all of its failures were expected."""
         failed = {check.id for check in running.checks.recorded if check.outcome == "failed"}
         if not isinstance(running.problem, CheckFailed) or not failed or not failed <= self.run.expected.keys():
             return ""
@@ -414,7 +419,7 @@ class Judge:
         self._close()
 
     def pytest_unconfigure(self) -> None:
-        """Tell that this worker has ended."""
+        """Send the event that this worker has ended."""
         self._close()
         if self._ledger is not None:
             self._ledger.write(ledger.WorkerEnded(worker=self.worker))
@@ -427,7 +432,7 @@ class Judge:
 
     def _close_environment(self) -> None:
         assert self._environment is not None
-        # Nothing may interrupt the cleanup: a user who cannot wait has SIGKILL and `cluster prune`.
+        # Nothing may interrupt the cleanup: a user who cannot wait can use SIGKILL and `cluster prune`.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
@@ -448,7 +453,8 @@ class Judge:
             faulthandler.register(STACKS, self._log, all_threads=True)
 
     def _own_standard_error(self) -> None:
-        """Send a worker's last messages (a broken pipe to a controller that is gone) to a file."""
+        """Redirect a worker's standard error to a file, for its last messages (such as a broken pipe to a controller
+        that is gone)."""
         with contextlib.suppress(OSError), regular.opened(self.run.folder / f"worker-{self.worker}.log", "ab") as file:
             os.dup2(file.fileno(), 2)
 
@@ -456,7 +462,7 @@ class Judge:
 def _judged(
     running: RunningTest,
 ) -> tuple[Literal["passed", "failed", "known-limit", "blocked", "harness-error", "interrupted"], str, ledger.Cause]:
-    """Return the outcome of a test, the reason, and for a blocked one the cause."""
+    """Return the outcome of a test, the reason, and the cause if the test is blocked."""
     error = running.problem
     match error:
         case None:
@@ -480,8 +486,8 @@ def _judged(
 
 
 def _ended_by(running: RunningTest) -> str:
-    """Return what ended a test early: a failed check or, if it judges a scene and is blocked, the step that was not
-    reached."""
+    """Return what ended a test early: a failed check or, if the test judges a scene and is blocked, the step that was
+    not reached."""
     if isinstance(running.problem, Blocked) and running.scene:
         return running.problem.step or running.scene_ended_by
     return running.ended_by

@@ -1,1 +1,1 @@
-"""Outcomes: the checks of a test, and the ledger of a run that keeps them."""
+"""Outcomes: the checks of a test, and the ledger of a run, which stores them."""

@@ -1,7 +1,7 @@
-"""The book of a run: all its events, in the process that controls it.
+"""The book of a run: all its events, collected in the process that controls the run.
 
-The workers send their events through pipes (`run/workers.py`), and the report is made from what arrived. The file is a
-copy of it for readers: any program of this user could write to it, the judged one included.
+The workers send their events through pipes (`run/workers.py`), and the report is made from the events that arrived. The
+file is only a copy for readers, because any program of this user, including the judged one, could write to it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Book:
         self._lock = threading.Lock()
         self._events: list[AnyEvent] = []
         self._unwritten = ""
-        """Why the file ends early; empty if it does not."""
+        """The reason why the file is incomplete; empty if it is complete."""
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +53,7 @@ class Book:
         self.take(encoded(event))
 
     def take(self, line: bytes) -> AnyEvent:
-        """Add an event as a worker has sent it, and return it."""
+        """Add an event in the form in which a worker has sent it, and return it."""
         try:
             event: AnyEvent = _decoder.decode(line)
         except bounded.UNDECODABLE as error:
@@ -65,7 +65,7 @@ class Book:
         return event
 
     def events_after(self, number: int) -> list[AnyEvent]:
-        """Return the events after the first `number` ones."""
+        """Return the events after the first `number` events."""
         with self._lock:
             return self._events[number:]
 
@@ -74,7 +74,7 @@ class Book:
         return sorted(self.events_after(0), key=lambda event: event.wall)
 
     def close(self) -> None:
-        """Close the file. A harness fault is added if it is not what was written to it."""
+        """Close the file. Add a harness fault if its content differs from what was written to it."""
         with self._file:
             for fault in (self._unwritten, "" if self._unwritten else self._changed()):
                 if fault:
@@ -113,26 +113,26 @@ def _hold(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # the file system does not support locks
         return True
     return True
 
 
 def in_use(folder: Path) -> bool:
-    """Return whether the run that writes a ledger is still going on. Raises OSError if there is none."""
+    """Return whether the run that writes a ledger is still in progress. Raises OSError if the ledger does not exist."""
     file = regular.OpenFile(folder / FILE)
     return not _hold(file.descriptor)
 
 
 def save(folder: Path, events: Iterable[AnyEvent]) -> None:
-    """Write a ledger of events that have their times. Raises OSError."""
+    """Write events, which already have their times, as a ledger. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     regular.write(folder / FILE, b"".join(msgspec.json.encode(event) + b"\n" for event in events))
 
 
 def read(folder: Path) -> Iterator[AnyEvent]:
-    """Yield all complete events of an earlier run, sorted by time. A partial line at the end of a file is left out: the
-    run was killed. Raises UsageError."""
+    """Yield all complete events of an earlier run, sorted by time. A partial line at the end of a file is skipped,
+    because the run may have been killed. Raises UsageError."""
     events: list[AnyEvent] = []
     for path in sorted(folder.glob("*.jsonl")):
         try:

@@ -16,11 +16,11 @@ from conformance.suite.outcomes import ledger
 Ids = str | Sequence[str]
 
 Moment = Record | float | None
-"""When a check went wrong: the record at which it first did, or a time in seconds of the history."""
+"""The moment at which a check went wrong: the first record that shows it, or a time in seconds of the history."""
 
 
 class Absent(Enum):
-    """Stands for a value of an object that does not exist."""
+    """A placeholder for the value of an object that does not exist."""
 
     ABSENT = "(no such object)"
 
@@ -29,13 +29,13 @@ ABSENT = Absent.ABSENT
 
 
 class CheckFailed(AssertionError):
-    """The implementation failed, and the test ends here. Everything about it is in the ledger already. It is an
-    AssertionError because Allure and others distinguish failures from errors of the test by that."""
+    """The implementation failed, and the test ends here. The ledger already contains all details. The class is an
+    AssertionError because Allure and other tools use that to distinguish failures from errors of the test."""
 
 
 class Blocked(AssertionError):
-    """The test could not judge anything. `cause` says whether that is the implementation's fault, and `step` which step
-    of its scene was not reached."""
+    """The test could not judge anything. `cause` says whether the implementation is at fault, and `step` names the step
+    of the scene that was not reached."""
 
     def __init__(self, reason: str, cause: ledger.Cause, step: str = "") -> None:
         self.reason, self.cause, self.step = reason, cause, step
@@ -43,10 +43,11 @@ class Blocked(AssertionError):
 
 
 class Checks:
-    """The outcomes of one test. Each is written to `write` at once; `finish` raises what the test must end with.
+    """The outcomes of one test. Each outcome is passed to `write` immediately; `finish` raises the exception with which
+    the test must end.
 
-    Once all of `enough` have failed (if given), the test ends: nothing more can be learned. `selected` are the declared
-    ids that the run selects (default: all): only these need an outcome.
+    Once all requirements in `enough` (if any) have failed, the test ends, because nothing more can be learned.
+    `selected` are the declared ids that the run selects (default: all); only these need an outcome.
     """
 
     def __init__(
@@ -61,14 +62,14 @@ class Checks:
         self.selected = tuple(id for id in self.declared if not selected or id in selected)
         self.recorded: list[ledger.Check] = []
         self.blocked = False
-        """Whether the test ends because the implementation cannot be judged any more, although no check has failed."""
+        """Whether the test ends because the implementation can no longer be judged, although no check has failed."""
         self.doubt: Callable[[bool], None] = lambda thoroughly: None
-        """Called before a check is recorded. Raises HarnessError if the cluster cannot be relied on; thorough before a
-        failure, to find problems that have only just begun."""
+        """Called before a check is recorded. Raises HarnessError if the cluster is unreliable. The argument is True
+        before a failure, for a thorough check that finds problems that have just started."""
 
     @property
     def failures(self) -> list[ledger.Check]:
-        """Return the failed checks."""
+        """Return the checks that did not pass."""
         return [c for c in self.recorded if c.outcome != "passed"]
 
     @property
@@ -77,10 +78,10 @@ class Checks:
         return bool(self._enough) and self._enough <= {c.id for c in self.recorded if c.outcome == "failed"}
 
     def expect(self, id: str, description: str, expected: object, actual: object, *, at: Moment = None) -> bool:
-        """Record whether `actual` equals `expected`. The test goes on either way.
+        """Record whether `actual` equals `expected`. The test continues in both cases.
 
-        A value that is ABSENT blocks the check (with many objects, the checks of those alone): nothing is wrong with an
-        object that does not exist. That it must exist is judged by a check of its own.
+        A value that is ABSENT blocks the check (in a mapping of many objects, only for the absent ones): an object that
+        does not exist is not wrong. A separate check judges whether it must exist.
         """
         if actual is ABSENT:
             self._record(id, description, "unknown", plain(expected), ABSENT.value, at)
@@ -104,7 +105,7 @@ class Checks:
     def holds(
         self, id: str, description: str, verdict: bool | None, actual: object = None, *, at: Moment = None
     ) -> bool:
-        """Record a three-valued result. None (unknown) is not a pass."""
+        """Record a three-valued result. None (unknown) does not count as a pass."""
         outcome: Literal["passed", "failed", "unknown"] = (
             "unknown" if verdict is None else "passed" if verdict else "failed"
         )
@@ -112,45 +113,47 @@ class Checks:
         return verdict is True
 
     def invariant(self, id: str, statement: str, verdict: bool | None, actual: object, *, at: Moment = None) -> None:
-        """As `holds`, for a rule that is judged in every test: a test that breaks it need not have declared it."""
+        """Record a result like `holds`, for a rule that is judged in every test: a test in which the rule is broken
+        need not have declared it."""
         if id not in self.declared:
             self.declared = (*self.declared, id)
         self.holds(id, statement, verdict, actual, at=at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
-        """Take no notice of a broken rule that a slow machine breaks as well, as `error` says, but raise that error if
-        the test is declared for it."""
+        """Ignore a broken rule if the machine was too slow for a verdict, as `error` says; but raise that error if the
+        test has declared the rule."""
         if id in self.declared:
             raise error
 
     def fail(self, ids: Ids, description: str, expected: object, actual: object, *, at: Moment = None) -> CheckFailed:
-        """Record failures and return the exception with which the test must end."""
+        """Record failures, and return the exception with which the test must end."""
         for id in _ids(ids):
             self._record(id, description, "failed", plain(expected), plain(actual), at)
         return CheckFailed(f"{', '.join(_ids(ids))}: {description}: {brief(redaction.value(plain(actual)))}")
 
     def broken(self, description: str, expected: object, actual: object, *, at: Moment = None) -> Exception:
-        """Return the exception with which a test ends that the implementation has deprived of what it needs: it has
-        refused a write, does not start, or has deleted nodes. No requirement is judged by that, and no run with it is
-        conformant."""
+        """Return the exception with which a test ends if the implementation has made it impossible: it has rejected a
+        write, does not start, or has deleted nodes. No requirement is judged in that case, but a run in which this
+        happens is not conformant."""
         self.doubt(True)
         self.blocked = True
         return Blocked(f"{description}: {brief(redaction.value(plain(actual)))}", "implementation", description)
 
     def spoil(self, description: str, actual: object) -> None:
-        """Record that the implementation has falsified what the test rests on: nothing of it counts as passed, and
-        nothing as failed that was not seen to fail."""
+        """Record that another client has falsified the objects on which the test relies: none of its requirements count
+        as passed, and only those with an observed failure count as failed."""
         for id in self.declared:
             if not any(check.id == id and check.outcome == "failed" for check in self.recorded):
                 self.holds(id, description, None, actual)
 
     def open(self) -> tuple[str, ...]:
-        """Return the declared ids without an outcome so far."""
+        """Return the declared ids that have no outcome so far."""
         judged = {c.id for c in self.recorded}
         return tuple(id for id in self.declared if id not in judged)
 
     def finish(self) -> None:
-        """End a test that ran to its end. Raises CheckFailed, or HarnessError for an id that was not judged."""
+        """End a test that ran to its end. Raises CheckFailed if a check did not pass, or HarnessError if a selected id
+        was not judged."""
         if self.failures:
             raise CheckFailed("; ".join(f"{c.id}: {c.what}: {brief(c.seen)}" for c in self.failures))
         if missing := [id for id in self.open() if id in self.selected]:
@@ -191,7 +194,7 @@ def _ids(ids: Ids) -> Sequence[str]:
 
 
 def _moment(at: Moment) -> tuple[float | None, ledger.Deviation | None]:
-    """Return the time, and the record if one is known."""
+    """Return the time, and the deviation if the record is known."""
     if not isinstance(at, Record):
         return at, None
     return round(at.at, 3), ledger.Deviation(f"{at.resource}/{at.name}", at.revision)

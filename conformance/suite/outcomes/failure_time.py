@@ -1,4 +1,4 @@
-"""The time since which two compared values have differed."""
+"""Find the time since which two compared values have differed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 
 def last_change(history: History, description: str, expected: object, actual: object) -> float:
-    """Return the last change of the objects named where two values differ, or else in what is compared; the present if
-    none is named. Deleted objects count, too."""
+    """Return the time of the last change of the objects that are named where the two values differ or, if none is, in
+    the description; the current time if no object is named. Deleted objects also count."""
     records = [record for record in history.records() if record.resource not in UNASKED]
     for text in (msgspec.json.encode(reduced(plain(expected), plain(actual))).decode(), description):
         words = set(_WORD.findall(text))
@@ -29,8 +29,8 @@ def last_change(history: History, description: str, expected: object, actual: ob
 def failure_time(
     history: History, description: str, expected: object, actual: object, at: Record | None = None
 ) -> Moment:
-    """Return since when a comparison fails: `at`, or the first record that is listed as wrong, or the time of the last
-    change of what differs."""
+    """Return the moment since which a comparison has failed: `at`, or the first record that `actual` lists, or the time
+    of the last change of the objects that differ. Return None if the values are equal."""
     if at is not None:
         return at
     if plain(expected) == plain(actual):
@@ -39,6 +39,6 @@ def failure_time(
 
 
 def _listed(history: History, actual: object) -> Record | None:
-    """Return the first record of a list of records as text."""
+    """Return the first record of the history whose text is in the list `actual`."""
     texts = {text for text in actual if isinstance(text, str)} if isinstance(actual, list | tuple) else set()
     return next((record for record in history.records() if str(record) in texts), None) if texts else None

@@ -1,4 +1,5 @@
-"""The ledger of a run: its events. The terminal, report.yaml and all other outputs are made from them (`book.py`)."""
+"""The ledger of a run: its events, from which report.yaml, the terminal output and all other outputs are made
+(`book.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import msgspec
 from conformance import credentials
 
 Cause = Literal["", "implementation", "circumstances"]
-"""Why a test was blocked: the implementation failed, or this run cannot try it."""
+"""Why a test was blocked: because of the implementation, or because this run cannot perform it."""
 
 
 class Event(msgspec.Struct, tag_field="event", kw_only=True, frozen=True):
@@ -22,7 +23,8 @@ class Event(msgspec.Struct, tag_field="event", kw_only=True, frozen=True):
 
 
 class ExpectedFailure(msgspec.Struct, frozen=True):
-    """An entry of a descriptor: requirement `id` is known to fail, until the day `expires` (YYYY-MM-DD or empty)."""
+    """An entry of a descriptor: requirement `id` is known to fail, until the date `expires` (YYYY-MM-DD, or empty for
+    no end)."""
 
     id: str
     reason: str = ""
@@ -39,25 +41,25 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[str, ...]
     digest: str
     line: str = ""
-    """The line of Grove's contract that it follows."""
+    """The line of Grove's contract that the implementation follows."""
     release: str = ""
-    """The release of Grove whose requirements it must meet."""
+    """The release of Grove whose requirements the implementation must meet."""
     discovered: dict[str, str] = {}
     """Optional parts of the API that its CRDs serve."""
     supplied: dict[str, str] = {}
-    """Roles that another implementation plays in this run → its name and version."""
+    """Role that another implementation plays in this run → the name and version of that implementation."""
     expected_failures: tuple[ExpectedFailure, ...] = ()
 
 
 class PlannedTest(msgspec.Struct, frozen=True):
-    """A test of the run with the ids that it declares."""
+    """A planned test of the run, with the ids that it declares."""
 
     test: str
     ids: tuple[str, ...]
 
 
 class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
-    """The run begins: its settings, the selection and the planned tests."""
+    """The run starts: its settings, the selection and the planned tests."""
 
     run: str
     suite_version: str
@@ -66,13 +68,13 @@ class RunStarted(Event, tag="run-started", kw_only=True, frozen=True):
     profiles: tuple[str, ...]
     ids: tuple[str, ...]
     only: tuple[str, ...] = ()
-    """The tests that were named with --test; empty if none was."""
+    """The tests that were named with --test; empty if none were."""
     skip: tuple[str, ...] = ()
     """The requirements that were left out with --skip."""
     shard: str = ""
-    """The part of the selection that the plan is, as i/n; empty for all of it."""
+    """The shard of the selection that the plan contains, as i/n; empty for the whole selection."""
     elsewhere: dict[str, int] = {}
-    """Invariant → how many further tests would judge it, in scenes that the selection of profiles leaves out."""
+    """Invariant → how many more tests would judge it, in scenes that the selection of profiles leaves out."""
     plan: tuple[PlannedTest, ...]
     workers: int
     time_scale: float
@@ -91,13 +93,13 @@ class WorkerStarted(Event, tag="worker-started", kw_only=True, frozen=True):
 
 
 class WorkerEnded(Event, tag="worker-ended", kw_only=True, frozen=True):
-    """A worker has ended by itself, and has closed what it had opened."""
+    """A worker has ended normally, and has closed everything that it had opened."""
 
     worker: str
 
 
 class Phase(Event, tag="phase", kw_only=True, frozen=True):
-    """A worker begins a step of starting its cluster, or ends (`ready`, `down`)."""
+    """A worker starts a step of bringing up or taking down its cluster; the last steps are `ready` and `down`."""
 
     worker: str
     phase: str
@@ -105,7 +107,7 @@ class Phase(Event, tag="phase", kw_only=True, frozen=True):
 
 
 class TestStarted(Event, tag="test-started", kw_only=True, frozen=True):
-    """A test begins."""
+    """A test starts."""
 
     __test__ = False
     test: str
@@ -114,15 +116,15 @@ class TestStarted(Event, tag="test-started", kw_only=True, frozen=True):
 
 
 class Deviation(msgspec.Struct, frozen=True):
-    """The record at which a check first went wrong: the object, as `pods/NAME`, and its revision."""
+    """The record at which a check first failed: the object, as `pods/NAME`, and its revision."""
 
     object: str
     revision: int
 
 
 class Check(Event, tag="check", kw_only=True, frozen=True):
-    """One check. `at` is in seconds of the test's history; None if it has no time. `deviation` is known only for checks
-    that say at which record they went wrong."""
+    """One check. `at` is in seconds of the test's history; None if the check has no time. `deviation` is set only for
+    checks that know the record at which they failed."""
 
     test: str
     id: str
@@ -151,13 +153,14 @@ class TestFinished(Event, tag="test-finished", kw_only=True, frozen=True):
     """Folder of the failure bundle, relative to the run's folder."""
     namespace: str = ""
     scene: str = ""
-    """The scene that it judges. `ended_by` of a blocked test is then the step at which the scene ended."""
+    """The scene that the test judges; if it is set, `ended_by` of a blocked test is the step at which the scene
+    ended."""
     removed: str = ""
-    """Installed webhooks that were missing by the time at which a check failed: the cause of whatever fails."""
+    """Installed webhooks that were missing when a check failed, which is then the cause of the failures."""
 
 
 class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
-    """A scene was played, which several tests judge. `steps`: times by name, in seconds of its history."""
+    """A scene, which several tests judge, was played. `steps`: step → time in seconds of its history."""
 
     scene: str
     worker: str
@@ -166,12 +169,13 @@ class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
     ended_by: str = ""
     """The step that was not reached; empty if the scene ran to its end."""
     markers: dict[str, dict[str, float]] = {}
-    """Timing markers by phase: seconds since the request that began the phase. They decide nothing."""
+    """Timing markers by phase, in seconds since the request that started the phase. They do not affect the verdict."""
 
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
     """The suite or its cluster failed. `log` is the file with the details. `final`: the worker has given up, and all
-    its further tests end for the same reason. `clearing`: what was judged before it stands."""
+    its later tests end with the same error. `clearing`: the error occurred during cleanup, so earlier judgements
+    stand."""
 
     worker: str
     what: str
@@ -182,7 +186,7 @@ class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):
 
 
 class ClusterKept(Event, tag="cluster-kept", kw_only=True, frozen=True):
-    """A worker has left its cluster as it was when a test failed, for somebody to look at."""
+    """A worker has kept its cluster in the state in which a test failed, for inspection."""
 
     worker: str
     cluster: str
@@ -223,17 +227,19 @@ AnyEvent = (
 
 
 def encoded(event: AnyEvent) -> bytes:
-    """Return an event of now as one line of JSON, without credentials."""
+    """Return an event, with the current time, as one line of JSON without credentials."""
     return credentials.words(msgspec.json.encode(msgspec.structs.replace(event, wall=time.time())))
 
 
 class Ledger:
-    """The ledger to which a worker writes its events: each is sent at once, so that a killed worker loses none."""
+    """The ledger to which a worker writes its events. Each event is sent immediately, so that no events are lost if the
+    worker is killed."""
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
         self._send = send
 
     def write(self, event: AnyEvent) -> None:
-        """Send an event. It is no error if no process is left to read it: this worker still has to clear up."""
+        """Send an event. It is not an error if the receiving process is gone, because this worker must still clean
+        up."""
         with contextlib.suppress(OSError):
             self._send(encoded(event))

@@ -1,1 +1,1 @@
-"""The registry: requirements, what they rest on, and what readers learn about them. Needs no cluster."""
+"""The registry: requirements, their basis, and the pages and commands that describe them. Needs no cluster."""

@@ -1,6 +1,6 @@
-"""The basis of a requirement: the public document that states it, and the place in it.
+"""The basis of a requirement: the public document that states it, and the place in that document.
 
-`documents.yaml` lists the documents. A requirement quotes them, so that readers who disagree can look them up.
+`documents.yaml` lists the documents. A requirement quotes them, so that readers who disagree can check the source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from conformance.errors import UsageError
 FILE = Path(__file__).parent / "documents.yaml"
 SCHEMA = Path(__file__).parent / "documents.schema.json"
 ANCHORS = Path(__file__).parent / "anchors.json"
-"""Document id → place of a quotation → anchor of its heading or line, written by `tests/citations/quotations.py`."""
+"""A file written by `tests/citations/quotations.py`: document id → place of a quotation → anchor of its heading or
+line."""
 
 
 class BasisKind(StrEnum):
@@ -32,9 +33,9 @@ class BasisKind(StrEnum):
     CONVENTION = "convention"
     """A rule of Kubernetes for every API and controller, or a promise of its own API."""
     DECISION = "decision"
-    """Documents are silent, or contradict each other; this project chose."""
+    """Documents are silent or contradict each other, and this project chose."""
     CODE = "code"
-    """Only upstream's code does so: a matter of compatibility, not of conformance."""
+    """Only upstream's code does so, which makes it a matter of compatibility, not of conformance."""
 
 
 BINDING = frozenset({BasisKind.DOCUMENT, BasisKind.CONVENTION})
@@ -45,26 +46,27 @@ class DocumentState(StrEnum):
 
     MERGED = "merged"
     PUBLISHED = "published"
-    """A page of a web site, which has its newest version only."""
+    """A web page, of which only the newest version exists."""
     OPEN = "open"
     CLOSED = "closed"
     """A proposal that was not accepted, or an issue that is done."""
     REVERTED = "reverted"
-    """Merged, and taken back later."""
+    """Merged, and later reverted."""
     UNPUBLISHED = "unpublished"
-    """No public place has the text."""
+    """The text is not public."""
 
 
 AUTHORITATIVE = frozenset({DocumentState.MERGED, DocumentState.PUBLISHED})
-"""States of documents that carry a MUST by themselves."""
+"""States in which a document can support a MUST by itself."""
 NO_AUTHORITY = frozenset({"code", "discussion"})
-"""Kinds of documents that bind no implementation."""
+"""Kinds of documents that do not bind implementations."""
 
 
 @dataclass(frozen=True)
 class PublicDocument:
-    """A document that others can read. `commit` has its text (of a thread: its change), `date` is the day of the commit
-    or the month of reading; `thread` decides the state of a file that has no state of its own."""
+    """A public document. `commit` is the commit with its text (for a thread, its change); `date` is the day of the
+    commit, or the month in which the document was read; `thread` determines the state of a file that has no state of
+    its own."""
 
     id: str
     title: str
@@ -78,7 +80,7 @@ class PublicDocument:
 
     @property
     def version(self) -> str:
-        """Return which version of the document was read, for people."""
+        """Return a description of the version of the document that was read."""
         version = f"commit {self.commit} of {self.date}" if self.commit else f"read {self.date}"
         state = "" if self.state in AUTHORITATIVE else f"{self.state}, "
         reverted = f", reverted by {self.reverted_by}" if self.reverted_by else ""
@@ -87,7 +89,7 @@ class PublicDocument:
 
 @dataclass(frozen=True)
 class Quotation:
-    """A sentence of a document: its id, the heading or the field, and the words."""
+    """A quotation: the id of the document, the heading or field, and the words."""
 
     document: str
     place: str
@@ -96,8 +98,8 @@ class Quotation:
 
 @dataclass(frozen=True)
 class Basis:
-    """The basis of a requirement. `contradictions` quote documents that say otherwise, `unwritten` is the part of its
-    sentence that no quotation carries, `reason` why it was decided so."""
+    """The basis of a requirement. `contradictions` quote documents that contradict the requirement, `unwritten` is the
+    part of its sentence that no quotation supports, and `reason` says why it was decided this way."""
 
     kind: BasisKind = BasisKind.DECISION
     quotations: tuple[Quotation, ...] = ()
@@ -117,7 +119,7 @@ def load_documents() -> Mapping[str, PublicDocument]:
 
 
 def read(entry: Mapping[str, Any]) -> Basis:
-    """Return the basis of a requirement as its file has it."""
+    """Return the basis from a requirement's entry in its file."""
     return Basis(
         BasisKind(entry["basis"]),
         _quotations(entry.get("quotes", ())),
@@ -154,14 +156,14 @@ def _line(text: str) -> str:
 
 
 def in_short(basis: Basis) -> str:
-    """Return who says so, as one line: the first document with its words, or the kind of the basis."""
+    """Return the basis as one line: the first document with its words, or the kind of the basis."""
     if basis.kind not in BINDING or not basis.quotations:
         return f"no document ({basis.kind})"
     return _cited(basis.quotations[0])
 
 
 def otherwise(basis: Basis) -> str:
-    """Return the documents that contradict a requirement, each with its words; empty if there is none."""
+    """Return the documents that contradict a requirement, each with its words; empty if there are none."""
     return "; ".join(map(_cited, basis.contradictions))
 
 

@@ -1,4 +1,4 @@
-"""The registry for readers: docs/requirements.md and `list --json`. Pure text."""
+"""Render the registry for readers: docs/requirements.md and `list --json`. Pure text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.suite.registry.requirement import Level, Registry, Requirement
 
 
 def markdown(registry: Registry) -> str:
-    """Return docs/requirements.md, always the same for the same registry."""
+    """Return docs/requirements.md, which depends only on the registry."""
     lines = [
         "# Requirements",
         "",

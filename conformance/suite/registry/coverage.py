@@ -1,6 +1,7 @@
-"""Coverage of the specification: the scenarios and binding rows that are judged, and the reasons for the others.
+"""Coverage of the specification: the scenarios and binding rows that are judged, and the reasons why others are not.
 
-Pure functions over the data in fixtures/coverage/. The judge does not know mutants: `page` gets them as an argument.
+Pure functions over the data in fixtures/coverage/. This package does not depend on the mutants: `page` gets them as an
+argument.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ from conformance.suite.registry.basis import BINDING
 from conformance.suite.registry.requirement import Level, Registry
 
 SCENARIO = re.compile(r"[A-Z]+-SH?[0-9]+|WL-[GP][0-9]+|WL37-[BGLMPT][0-9]+")
-"""Ids of scenarios, and of instances that were played by hand."""
+"""A pattern for the ids of scenarios, and of instances that were run by hand."""
 LIMIT = re.compile(r"KEP-L[0-9]+")
-"""Ids of what the texts accept, and inference lacks."""
+"""A pattern for the ids of limits: gaps that the texts accept but that inference workloads suffer from."""
 Gaps = Mapping[str, Sequence[str]]
-"""Row → the instances and mappings of `grove-conformance lab gaps` that show it."""
+"""Row → the instances and mappings of `grove-conformance lab gaps` that demonstrate it."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""Names of runs in the page."""
+"""The letters that stand for runs in the page."""
 UNMARKED = ("API", "COL", "NAME", "EVT")
-"""Prefixes of rows whose tables have no column for marks: they are contract, as the heads of their pages say."""
+"""Prefixes of rows whose tables have no column for marks; according to the introductions of their pages, these rows are
+contract."""
 
 
 @dataclass(frozen=True)
 class ScenarioCoverage:
-    """A scenario of the specification. `reason` says why it is not fully checked, `tests` names unit tests; `pending`
-    says what has to be built first."""
+    """A scenario of the specification. `reason` says why the scenario is not fully checked, `tests` names unit tests,
+    and `pending` says what must be built first."""
 
     id: str
     title: str
@@ -43,7 +45,7 @@ class ScenarioCoverage:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why some rows have no check of their own, or what has to be built before they can have one."""
+    """The reason why some rows have no check, or what must be built before they can have one."""
 
     text: str
     rows: tuple[str, ...]
@@ -51,22 +53,22 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rows:
-    """The binding rows of the specification, by document and kind (contract, defect, limit), and why some have no
-    check."""
+    """The binding rows of the specification, by document and kind (contract, defect, limit), and the reasons why some
+    have no check."""
 
     binding: Mapping[str, Mapping[str, tuple[str, ...]]]
     reasons: tuple[Reason, ...]
     uncaught: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-    """Why a defect row has no requirement, by kind: `documentation`, `unseen`, `tried`."""
+    """The reasons why defect rows have no requirement, by kind: `documentation`, `unseen`, `tried`."""
     pending: tuple[Reason, ...] = ()
-    """Rows about what is not built yet."""
+    """Rows about features that are not built yet."""
     unseen: tuple[Reason, ...] = ()
-    """Why no requirement of a defect row failed on an operator that has the defect."""
+    """The reasons why no requirement of a defect row failed on an operator that has the defect."""
 
 
 @dataclass(frozen=True)
 class OperatorRun:
-    """A recorded run of an operator with defects: what it was, and the requirements that failed."""
+    """A recorded run of an operator with defects: its label, and the requirements that failed."""
 
     label: str
     failed: frozenset[str]
@@ -94,7 +96,8 @@ def scenarios(path: Path | None = None) -> list[ScenarioCoverage]:
 
 
 def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
-    """Read the rows, and the reasons of defects that nothing catches. Raises UsageError with file, line and field."""
+    """Read the rows, and the reasons for defects that no requirement catches. Raises UsageError with file, line and
+    field."""
     content = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
     binding = {
         document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in content["binding"].items()
@@ -113,7 +116,7 @@ def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
 
 
 def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
-    """Return each id of the specification with the requirements that name it in their `source`."""
+    """Return a mapping from each id of the specification to the requirements that name it in their `source`."""
     result: dict[str, tuple[str, ...]] = {}
     for entry in registry.requirements.values():
         for fact in entry.source:
@@ -122,13 +125,14 @@ def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
 
 
 def caught(registry: Registry, table: Rows) -> dict[str, tuple[str, ...]]:
-    """Return each defect row that has requirements, with these."""
+    """Return a mapping from each defect row that has requirements to these requirements."""
     claimed = claims(registry)
     return {row: claimed[row] for kinds in table.binding.values() for row in kinds["defect"] if row in claimed}
 
 
 def observed(defects: Mapping[str, Sequence[str]], runs: Sequence[OperatorRun]) -> dict[str, list[str]]:
-    """Return each detected defect row with its requirements that failed, each with the letters of the runs."""
+    """Return a mapping from each detected defect row to its requirements that failed, each with the letters of the runs
+    in which it failed."""
     return {
         row: [f"{id} ({letters})" for id in ids if (letters := ", ".join(_letters(id, runs)))]
         for row, ids in defects.items()
@@ -140,7 +144,8 @@ def _letters(id: str, runs: Sequence[OperatorRun]) -> list[str]:
 
 
 def unseen(defects: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[OperatorRun]) -> list[str]:
-    """Return one sentence for each detected defect that was neither seen on an operator nor has a reason, or both."""
+    """Return a message for each detected defect that was neither seen on an operator nor has a reason, and for each one
+    with both."""
     failures = observed(defects, runs)
     excused = [row for reason in table.unseen for row in reason.rows]
     wrong = [
@@ -153,15 +158,16 @@ def unseen(defects: Mapping[str, Sequence[str]], table: Rows, runs: Sequence[Ope
 
 
 def checks_of(registry: Registry, story: ScenarioCoverage) -> tuple[str, ...]:
-    """Return the requirements that judge a scenario: those it lists, then those that name it in their `source`."""
+    """Return the requirements that judge a scenario: first the requirements that it lists, then the requirements that
+    name it in their `source`."""
     return tuple(dict.fromkeys((*story.checks, *claims(registry).get(story.id, ()))))
 
 
 def problems(
     registry: Registry, stories: Sequence[ScenarioCoverage], table: Rows, gaps: Gaps | None = None
 ) -> list[str]:
-    """Return one sentence for each scenario or row that has neither a check nor a reason, or both. A scenario that is
-    `shown` needs neither."""
+    """Return a message for each scenario or row that has neither a check nor a reason, or inconsistently has both. A
+    scenario in `gaps` needs neither."""
     result = [f"{id}: duplicate id" for id in _twice([story.id for story in stories])]
     for story in stories:
         unknown = [id for id in story.checks if id not in registry.requirements]
@@ -184,7 +190,7 @@ def problems(
 
 
 def missing(spec: Mapping[str, Row], stories: Sequence[ScenarioCoverage], table: Rows) -> list[str]:
-    """Return one sentence for each scenario, contract row and limit of the specification that is not listed."""
+    """Return a message for each scenario, contract row and limit of the specification that is not listed."""
     listed = {story.id for story in stories} | {
         id for kinds in table.binding.values() for ids in kinds.values() for id in ids
     }
@@ -193,7 +199,7 @@ def missing(spec: Mapping[str, Row], stories: Sequence[ScenarioCoverage], table:
 
 
 def _kind(row: Row) -> str:
-    """Return what has to be listed: a scenario, a contract row or a limit; "" for any other row."""
+    """Return the kind of a row that must be listed: scenario, contract row or limit; "" for any other row."""
     if SCENARIO.fullmatch(row.id):
         return "scenario"
     if LIMIT.fullmatch(row.id):
@@ -314,7 +320,7 @@ def _defects(
 
 
 def _with_basis(registry: Registry, ids: Iterable[str]) -> str:
-    """Return ids, each with its basis if that carries no MUST."""
+    """Return the ids, each followed by its basis if that basis cannot support a MUST."""
     kinds = {id: registry.requirements[id].basis.kind for id in ids}
     return ", ".join(id if kind in BINDING else f"{id} ({kind})" for id, kind in kinds.items())
 

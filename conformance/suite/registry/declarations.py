@@ -1,4 +1,4 @@
-"""The tests of each requirement, read from their decorators: to import them takes pytest seconds."""
+"""Find the tests of each requirement by parsing their decorators, because importing the tests takes seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DECLARING = frozenset({"requirement", "requirements", "invariants"})
 @functools.cache
 def tests(folder: Path = TESTS, containing: str = "") -> Mapping[str, list[str]]:
     """Return requirement id → its tests, as `conformance/tests/FILE.py::FUNCTION`. Tests that get their ids from data
-    are not among them. Only files with the text `containing` are read."""
+    are not included. Only files that contain the text `containing` are parsed."""
     result: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("test_*.py")):
         source = path.read_bytes()
@@ -25,12 +25,12 @@ def tests(folder: Path = TESTS, containing: str = "") -> Mapping[str, list[str]]
 
 
 def of_requirement(id: str) -> list[str]:
-    """Return the tests of a requirement, see `tests`."""
+    """Return the tests of one requirement (see `tests`)."""
     return tests(containing=id).get(id, [])
 
 
 def _declared(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Yield the name of the test that a statement defines, with each id that it declares."""
+    """Yield a pair of the name of the test that a statement defines and an id, for each id that the test declares."""
     match node:
         case ast.FunctionDef(name=name, decorator_list=decorators):
             calls: list[ast.expr] = [*decorators]

@@ -1,4 +1,5 @@
-"""`grove-conformance explain ID`: what is known about a requirement or a row of the specification. Pure text."""
+"""`grove-conformance explain ID`: everything that is known about a requirement or a row of the specification. Pure
+text."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from conformance.suite.registry.basis import BasisKind, Quotation
 from conformance.suite.registry.requirement import Registry, Requirement
 
 MUTANTS = "grove_conformance.mutants"
-"""Entry points that return requirement id → names of the mutants that it has detected."""
+"""The group of entry points that return requirement id → names of the mutants that it has detected."""
 VARIANTS = "grove_conformance.variants"
-"""Entry points that return requirement id → names of permitted differences that it lets through."""
+"""The group of entry points that return requirement id → names of the variants (permitted differences) that pass it."""
 
 SAYS = {
     BasisKind.DOCUMENT: "a public document says so",
@@ -28,12 +29,12 @@ SAYS = {
     BasisKind.DECISION: "documents are silent or conflict, and this project chose: no MUST",
     BasisKind.CODE: "only upstream's code does so: compatibility, not conformance",
 }
-"""The meaning of each kind of basis, for people."""
+"""A phrase for each kind of basis."""
 PLAYS = ("conformance.testing.playing", "ScenarioRunner")
-"""The class that plays scenarios of gang scheduling, with its module."""
+"""The class that runs scenarios of gang scheduling, with its module."""
 WIDTH = 110
 GENERATED = ("requirements.md", "coverage.md")
-"""Pages of `docs/` that contain nothing more than this command prints."""
+"""Pages of `docs/` that contain nothing that this command does not print."""
 
 
 def explain(id: str) -> str:
@@ -129,7 +130,7 @@ def _source(id: str) -> Iterator[str]:
 
 
 def _decisions(entry: Requirement) -> Iterator[str]:
-    """Yield the decisions that name a requirement, or a row that it follows from, in a checkout."""
+    """Yield the decision records that name a requirement or a row that it follows from. Only a checkout has them."""
     named = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, (entry.id, *entry.source)))})(?![\w-])")
     for path in [] if data.packed() else sorted((data.PROJECT / "docs" / "decisions").glob("[0-9]*.md")):
         text = path.read_text("utf-8")
@@ -138,8 +139,7 @@ def _decisions(entry: Requirement) -> Iterator[str]:
 
 
 def _registered(group: str) -> Mapping[str, Iterable[str]]:
-    """Return the mutants or variants of every registered package; those of a package that cannot be imported are left
-    out."""
+    """Return the mutants or variants of all registered packages. Packages that cannot be imported are skipped."""
     result: dict[str, list[str]] = {}
     for point in metadata.entry_points(group=group):
         try:
@@ -202,7 +202,7 @@ def _manifests(id: str) -> Iterator[str]:
 
 
 def _pages(named: re.Pattern[str]) -> Iterator[str]:
-    """Yield the lines of the other pages of `docs/` that name an id, in a checkout."""
+    """Yield the lines of the other pages of `docs/` that name an id. Only a checkout has these pages."""
     if data.packed():
         return
     for path in sorted((data.PROJECT / "docs").rglob("*.md")):

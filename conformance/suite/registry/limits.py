@@ -1,7 +1,7 @@
-"""The waits of the tests of a requirement, read from their source: to import them takes pytest seconds.
+"""Find the waits of a requirement's tests by parsing their source, because importing the tests takes seconds.
 
-A scene waits for its steps (`env.wait_for`, `env.settle`, `env.settled`) and a test for its checks (`run.until`), each
-for a limit that is written in the call, is a constant, or is the default of the method.
+A scene waits for its steps (`env.wait_for`, `env.settle`, `env.settled`), and a test for its checks (`run.until`). The
+limit of a wait is written in the call, is a constant, or is the default of the method.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ METHODS: Mapping[str, tuple[int, int, float]] = {
     "settled": (0, 2, 30),
     "until": (1, 3, 60),
 }
-"""Method → the positions of what it waits for and of its limit, and the default of the limit."""
+"""Method → the positions of the arguments with the step and with the limit, and the default limit."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A step that a scene waits for, and the limit in seconds at time scale 1: a number, or the expression that
+    """A step that a scene or test waits for, and its limit in seconds at time scale 1: a number, or the expression that
     computes it."""
 
     step: str
@@ -35,7 +35,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class _Module:
-    """The top level of a module: its functions, classes and constants, and the modules that its names come from."""
+    """The top level of a module: its functions, classes and constants, and the origins of its imported names."""
 
     body: Mapping[str, ast.stmt]
     constants: Mapping[str, ast.expr]
@@ -43,7 +43,7 @@ class _Module:
 
 
 def in_words(waits: Iterable[Wait]) -> str:
-    """Return waits as one line, those of one limit together."""
+    """Return waits as one line, grouped by limit."""
     steps: dict[float | str, list[str]] = {}
     for wait in waits:
         steps.setdefault(wait.seconds, []).append(f"“{wait.step}”")
@@ -56,8 +56,8 @@ def _seconds(limit: float | str) -> str:
 
 
 def of_requirement(id: str) -> list[Wait]:
-    """Return the waits that decide a requirement, each once: those for the steps that its tests name, or else all of
-    their scenes."""
+    """Return the distinct waits on which a requirement depends: the waits for the steps that its tests name or, if they
+    name none, all waits of their scenes."""
     waits: dict[Wait, None] = {}
     for test in declarations.of_requirement(id):
         path, _, name = test.partition("::")
@@ -67,7 +67,7 @@ def of_requirement(id: str) -> list[Wait]:
 
 @functools.cache
 def of_scene(module: str, name: str) -> tuple[Wait, ...]:
-    """Return the waits of a class that plays scenes, each once."""
+    """Return the distinct waits of a scene or other class."""
     return tuple(dict.fromkeys(_waits(module, name, frozenset())))
 
 
@@ -100,8 +100,8 @@ def _members(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _waits(module: str, name: str, visited: frozenset[tuple[str, str]]) -> Iterator[Wait]:
-    """Yield the waits of a class with its bases, or of a function, and of the functions that it gives its environment
-    to."""
+    """Yield the waits of a class and its bases, or of a function, and of all functions to which it passes its
+    environment."""
     module, name = _origin(module, name)
     node = _module(module).body.get(name)
     if node is None or (module, name) in visited:
@@ -136,7 +136,8 @@ def _wait(module: str, call: ast.Call) -> Wait:
 
 
 def _words(module: str, node: ast.expr) -> str:
-    """Return a text, with `{…}` for what is filled in; empty for what is none."""
+    """Return the text of a string expression, with `{…}` for each interpolated value; empty if the expression is not a
+    string."""
     match node:
         case ast.Constant(value=str() as value):
             return value
@@ -148,7 +149,7 @@ def _words(module: str, node: ast.expr) -> str:
 
 
 def _number(module: str, node: ast.expr) -> float | None:
-    """Return the value of a number, a constant, or a product or sum of them; None for anything else."""
+    """Return the value of a number, a constant, or a product or sum of these; None for any other expression."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return float(value)
@@ -163,7 +164,7 @@ def _number(module: str, node: ast.expr) -> float | None:
 
 
 def _constant(module: str, node: ast.expr) -> tuple[str, ast.expr] | None:
-    """Return the value of a constant, and the module that has it."""
+    """Return the module that defines a constant, and the constant's value."""
     place, name = _origin(module, ast.unparse(node))
     value = _module(place).constants.get(name)
     return (place, value) if value is not None else None

@@ -1,7 +1,7 @@
 """The registry of requirements (`requirements/`, one file per profile), and the decorators with which tests declare
-ids.
+their requirements.
 
-An id is never reused, renamed or silently removed: a retired one stays listed with the reason.
+An id is never reused, renamed or silently removed: a retired id stays listed, with the reason.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ FOLDER = Path(__file__).parent / "requirements"
 SCHEMA = Path(__file__).parent / "requirements.schema.json"
 MARK = "requirements"
 PLAYED = frozenset({"consolidation"})
-"""Features that no requirement names, because they change how scenarios are played and not what is judged."""
+"""Features that no requirement names, because they change how scenarios are run, not what is judged."""
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Level(StrEnum):
-    """RFC 2119 levels. Only a MUST decides the verdict; a failed SHOULD or MAY is reported. What only upstream's code
-    does is COMPAT: it is counted apart, as compatibility with upstream. So is a MUST of a seed."""
+    """RFC 2119 levels. Only a MUST decides the verdict; a failed SHOULD or MAY is reported. COMPAT is for behavior that
+    only upstream's code has; it is counted separately, as compatibility with upstream. MUSTs of seeds are also counted
+    separately."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -42,7 +43,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit that the specification accepts: its row, and the reason for people."""
+    """A limit that the specification accepts: its row, and a human-readable reason."""
 
     row: str
     reason: str
@@ -53,11 +54,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class Requirement:
-    """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on
-    everybody; `unless` are features of implementations that it does not hold for; `seed` names the proposal that it
-    rests on if upstream's contract does not contain it. `violation` says what is wrong where it does not hold, as a
-    title. `kubernetes` is the minor version that it holds from, if Kubernetes makes the promise. `limit`: the
-    specification accepts that it does not hold; that is shown, and nobody's failure."""
+    """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on all
+    implementations; `unless` are the features that exempt an implementation; `seed` names the proposal that the
+    requirement rests on if upstream's contract does not contain it. `violation` is a title for its failure.
+    `kubernetes` is the minimum minor version, if the requirement follows from a promise of Kubernetes. `limit`: the
+    specification accepts that the requirement does not hold; a violation is shown, but does not count as a failure."""
 
     id: str
     profile: str
@@ -74,16 +75,16 @@ class Requirement:
     kubernetes: str = ""
     limit: Limit | None = None
     until: str = ""
-    """The last release of Grove that it holds for; empty if it still holds."""
+    """The last release of Grove for which the requirement holds; empty if it still holds."""
     successors: tuple[str, ...] = ()
-    """The requirements that state the same for later releases."""
+    """The requirements that replace it for later releases."""
     basis: Basis = bases.NONE
     demands: str = ""
-    """Demands of its check beyond the sentence."""
+    """What its check demands beyond the sentence."""
 
     @property
     def decides(self) -> bool:
-        """Return whether its failure decides the verdict: a MUST of upstream's contract, and not of a seed."""
+        """Return whether its failure decides the verdict: it is a MUST of upstream's contract, not of a seed."""
         return self.level is Level.MUST and not self.seed
 
 
@@ -106,8 +107,9 @@ class ClusterNeeds:
 
 @dataclass(frozen=True)
 class Registry:
-    """All requirements by id, in the order of their ids, and profiles with their descriptions. `clusters` are
-    those that profiles need for which the default one will not do: these are judged only if they are selected."""
+    """All requirements by id, in the order of their ids, and profiles with their descriptions. `clusters` maps profiles
+    that the default cluster cannot serve to the cluster that they need; such profiles are judged only if they are
+    selected."""
 
     profiles: Mapping[str, str]
     requirements: Mapping[str, Requirement]
@@ -130,7 +132,7 @@ class Registry:
 
 
 def load(folder: Path = FOLDER) -> Registry:
-    """Read a registry, once per process: each YAML file of a folder. Raises UsageError (file, line, field)."""
+    """Read the registry from the YAML files of a folder, once per process. Raises UsageError (file, line, field)."""
     return _load(folder)
 
 
@@ -205,13 +207,13 @@ def requirements(*ids: str) -> pytest.MarkDecorator:
 
 def requirement(id: str, *, reaches: str | Iterable[str] = ()) -> pytest.MarkDecorator:
     """Declare the one requirement that a test judges. `reaches` are the steps of its scene that the requirement is
-    about: that they are reached is part of what it judges. `{name}` stands for a parameter of the test."""
+    about: the test also judges that these steps are reached. `{name}` stands for a parameter of the test."""
     steps = (reaches,) if isinstance(reaches, str) else tuple(reaches)
     return _mark(id, reaches=steps)
 
 
 def _mark(*ids: str, **options: object) -> pytest.MarkDecorator:
-    import pytest  # tests have it by now, and other readers of the registry do without
+    import pytest  # already imported in tests; other users of the registry do not need it
 
     mark: pytest.MarkDecorator = getattr(pytest.mark, MARK)(*ids, **options)
     return mark
@@ -233,8 +235,7 @@ def reaches(item: pytest.Item) -> tuple[str, ...]:
 
 
 def problems(registry: Registry, tests: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return what is inconsistent between the registry and the collected tests (node id → declared ids), one sentence
-    each."""
+    """Return a message for each inconsistency between the registry and the collected tests (node id → declared ids)."""
     result: list[str] = []
     for test, ids in sorted(tests.items()):
         listed = list(ids)

@@ -1,4 +1,5 @@
-"""The selection of a run: the requested profiles and ids, without what the implementation does not claim. Pure."""
+"""The selection of a run: the requested profiles and ids, without requirements that the implementation does not claim.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,23 +15,24 @@ from conformance.grove import lines
 from conformance.suite.registry.requirement import Registry, Requirement
 
 INVARIANT = "INV-"
-"""The prefix of ids that nothing but invariants judges."""
+"""The prefix of ids that only invariants judge."""
 
 
 @functools.cache
 def _rules() -> frozenset[str]:
-    """Return all ids that invariants judge: of some requirements that have tests of their own, too."""
-    from conformance import invariants  # half a second, which only a verdict needs
+    """Return all ids that invariants judge, including requirements that also have their own tests."""
+    from conformance import invariants  # the import takes half a second, and only a verdict needs it
 
     return frozenset(rule.id for rule in invariants.rules())
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The selection. `profiles` are those of the report. Of their requirements the `judged` are run; `unclaimed` (id →
-    reason) and those that were not selected are not. `foreign` are all that do not hold for the claimed features.
-    `named` are the ids that were selected, `skipped` those that were left out by id. `everywhere`: whether invariants
-    select every scene that they may be judged in."""
+    """The selection. `profiles` are the profiles of the report. `judged` are the requirements that are judged;
+    `unclaimed` (id → reason) are requirements of the profiles that are not claimed. `foreign` are all requirements that
+    do not apply to the claimed features or the release. `named` are the ids that were explicitly selected, and
+    `skipped` the ids that were excluded. `everywhere`: whether invariants select every scene in which they can be
+    judged."""
 
     profiles: tuple[str, ...]
     judged: frozenset[str]
@@ -41,41 +43,42 @@ class Selection:
     everywhere: bool = True
 
     def tests(self, declared: Mapping[str, Iterable[str]], scenes: Mapping[str, str]) -> Tests:
-        """Return which tests run: of those that declare these ids, with the scenes that they judge."""
+        """Return the tests that run. `declared` maps all tests to the ids that they declare, `scenes` to the scenes
+        that they judge."""
         selected = {test: frozenset(ids) for test, ids in declared.items() if self.takes(ids)}
         if self.everywhere:
             return Tests(frozenset(selected), {})
         played = {scenes[test] for test, ids in selected.items() if any(map(self._selects, ids & self.judged))}
         judged = {id for test, ids in selected.items() if scenes[test] in played for id in ids}
-        # An invariant of the selection that none of these scenes shows selects those that do.
+        # A selected invariant that none of these scenes judges selects the scenes that do.
         played |= {scenes[test] for test, ids in selected.items() if ids & self.judged - judged}
         other = Counter(id for test, ids in selected.items() if scenes[test] not in played for id in ids & self.judged)
         return Tests(frozenset(test for test in selected if scenes[test] in played), dict(sorted(other.items())))
 
     def _selects(self, id: str) -> bool:
-        """Return whether a judged requirement selects the scenes of its tests."""
+        """Return whether a judged requirement causes the scenes of its tests to be selected."""
         return not id.startswith(INVARIANT) or id in self.named
 
     def takes(self, declared: Iterable[str]) -> bool:
-        """Return whether a test that declares these ids runs. Invariants alone do not select tests that declare others
-        as well, unless they were selected by id: any test judges them. A test of features that are not claimed never
-        runs: it may need what the implementation cannot do."""
+        """Return whether a test that declares these ids runs. Invariants alone do not select a test that also declares
+        other requirements, unless they were selected by id, because every test judges invariants. A test of features
+        that are not claimed never runs, because it may need abilities that the implementation lacks."""
         ids = frozenset(declared)
         other_ids = {id for id in ids if not id.startswith(INVARIANT)}
         selecting = (other_ids | (ids & self.named)) if other_ids else ids
         return not self.judged.isdisjoint(selecting) and not (other_ids and other_ids <= self.foreign)
 
     def with_violated(self, registry: Registry, failed: Iterable[str]) -> Selection:
-        """Return the selection with the invariants among the ids that failed: a violated invariant fails the test, so
-        it counts, whatever was selected. Its profile is not judged for it."""
+        """Return the selection extended by the invariants among the ids that failed. A violated invariant fails its
+        test, so it counts even if it was not selected. Its profile does not become part of the selection."""
         violated = _rules().intersection(failed, registry.requirements) - {*self.unclaimed}
         return replace(self, judged=self.judged | violated)
 
 
 @dataclass(frozen=True)
 class Tests:
-    """The tests of a run. `elsewhere` counts for an invariant the further tests that would judge it, in scenes that
-    nothing else of the selection needs."""
+    """The tests of a run. `elsewhere`: invariant → the number of additional tests that would judge it, in scenes that
+    nothing else in the selection needs."""
 
     __test__ = False
     selected: frozenset[str]
@@ -94,10 +97,10 @@ def scope(
     skip: Iterable[str] = (),
     everywhere: bool = False,
 ) -> Selection:
-    """Return the selection. Profiles default to those of the ids, else to all that need no cluster of their own.
-    `kubernetes` is the version of the cluster and `release` that of Grove's contract, if they are known; `skip` are ids
-    that are not judged. Invariants of selected profiles are judged in the scenes of these profiles, or `everywhere`.
-    Raises UsageError for an unknown profile or id."""
+    """Return the selection. Profiles default to the profiles of the ids or, without ids, to all profiles that do not
+    need a special cluster. `kubernetes` is the version of the cluster and `release` the release of Grove's contract, if
+    known; `skip` are ids that are not judged. Invariants of selected profiles are judged in the scenes of these
+    profiles, or `everywhere`. Raises UsageError for an unknown profile or id."""
     requested, named_ids, left_out = sorted(set(profiles)), sorted(set(ids)), {registry.get(id).id for id in skip}
     for profile in requested:
         if profile not in registry.profiles:
@@ -136,7 +139,7 @@ def scope(
 def not_claimed(
     entry: Requirement, roles: Iterable[str], features: Iterable[str], kubernetes: str = "", release: str = ""
 ) -> str:
-    """Return why the implementation is not judged by a requirement; empty if it is."""
+    """Return the reason why the implementation is not judged by a requirement; empty if it is judged."""
     played = set(roles)
     if played.isdisjoint(entry.roles):
         return f"doesn't play the role {' or '.join(entry.roles)}"
@@ -154,6 +157,6 @@ def not_claimed(
 
 
 def _minor(version: str) -> tuple[int, int]:
-    """Return major and minor of a version such as `1.37`, `1.37.2` or `v1.37.2`; zeros if it is none."""
+    """Return major and minor of a version such as `1.37`, `1.37.2` or `v1.37.2`; zeros if the text is not a version."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     return (int(match[1]), int(match[2])) if match else (0, 0)

@@ -1,1 +1,1 @@
-"""Scenes: the environment that they play in, how they wait, and the recordings that tests judge."""
+"""Scenes: their environment, their waits, and the recordings that tests judge."""

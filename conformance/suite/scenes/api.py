@@ -1,6 +1,6 @@
 """A synchronous interface to `kube.Client` for tests: objects as dicts, resources found by discovery.
 
-A rejection by the API server raises `kube.errors.ApiError`; no answer at all raises HarnessError.
+A rejection by the API server raises `kube.errors.ApiError`; no response at all raises HarnessError.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Loop:
 
 
 class Api:
-    """A client with its own user agent. `kubeconfig` is a file, or what was read of one before. What it creates outside
-    of namespaces has the label of `run`, if one is given."""
+    """A client with its own user agent. `kubeconfig` is a file, or a connection that was read from one. Cluster-scoped
+    objects that it creates get the label of `run`, if given."""
 
     def __init__(
         self,
@@ -116,8 +116,9 @@ class Api:
         self._run(all_of_them())
 
     def make_all(self, objects: Iterable[Object], created: Callable[[Object, Object], None]) -> None:
-        """Create many namespaced objects at once, then write their statuses. Pods wait for the service account of a new
-        namespace. `created` is called with each object and the answer to it, also if another one is rejected."""
+        """Create many namespaced objects at once, then write their statuses. Creations that fail because a new
+        namespace has no service account yet are retried. `created` is called with each object and the response to its
+        creation, even if another object is rejected."""
 
         async def make(obj: Object) -> None:
             resource, metadata = self.of_object(obj), obj["metadata"]
@@ -154,7 +155,7 @@ class Api:
         return [str(item["metadata"]["name"]) for item in objects]
 
     def holds(self, plural: str, namespace: str) -> bool:
-        """Return whether a namespace has an object of a resource."""
+        """Return whether a namespace has any objects of a resource."""
         return bool(self._run(self._client.list(self.of_plural(plural), namespace)))
 
     def patch(
@@ -191,8 +192,8 @@ class Api:
         self._run(all_of_them())
 
     def remove_pods(self, namespace: str) -> None:
-        """Delete all pods of a namespace at once, without a grace period: no kubelet has to end them. Raises
-        ApiError."""
+        """Delete all pods of a namespace at once and without a grace period, so that no kubelet has to terminate them.
+        Raises ApiError."""
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         self._run(self._client.request("DELETE", PODS.path(namespace), body=body))
 
@@ -202,7 +203,8 @@ class Api:
         self._run(self._client.create(PODS, body, subresource="eviction"))
 
     def complaint(self, within: float) -> str:
-        """Return why the API server does not report that it is ready within so many seconds; empty if it does."""
+        """Return the reason why the API server does not report within `within` seconds that it is ready; empty if it
+        does."""
 
         async def ask() -> None:
             async with asyncio.timeout(within):
@@ -239,8 +241,8 @@ def _without_account(error: BaseException) -> bool:
 
 
 def by_admission(error: BaseException) -> bool:
-    """Return whether a webhook or an admission policy has caused the answer, or has kept the API server from giving
-    one. The suite has none of its own, so another program is at fault."""
+    """Return whether a webhook or an admission policy has caused the response, or has prevented one. The suite has no
+    webhooks or policies of its own, so another program is at fault."""
     return isinstance(error, ApiError) and refusals.by_webhook(error.message)
 
 

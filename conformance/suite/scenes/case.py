@@ -1,6 +1,6 @@
-"""The `case` fixture: what a conformance test with its own environment works with.
+"""The `case` fixture: the environment of a conformance test that does not judge a scene.
 
-Every mistake of the implementation ends as a failed check with the reason, never as a traceback.
+Every failure of the implementation results in a failed check with a reason, never in a traceback.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Case(SceneEnvironment):
         resources: Sequence[str] | None = None,
         real: bool = False,
     ) -> R:
-        """Wait until the predicate holds, which passes the ids. A timeout fails them and ends the test. `real`: the
-        time scale does not shorten the wait, for things that the implementation cannot speed up.
+        """Wait until the predicate holds, and record the ids as passed. A timeout fails the ids and ends the test.
+        `real`: the time scale does not shorten the wait, for things that the implementation cannot speed up.
 
-        The wait ends at once if a process of the implementation ends by itself: nothing can follow then. A predicate
-        that raises on malformed objects (KeyError, TypeError, …) does not hold.
+        The wait ends immediately if a process of the implementation exits unexpectedly, because nothing can follow. A
+        predicate that raises an exception on malformed objects (KeyError, TypeError, …) does not hold.
         """
         try:
             answer = self._wait(description, predicate, timeout, resources=resources, real=real)
@@ -47,14 +47,15 @@ class Case(SceneEnvironment):
         return answer
 
     def expect(self, id: str, description: str, expected: object, actual: object, at: Record | None = None) -> bool:
-        """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
+        """Check equality. The test continues. A failure has a time: `at`, or the last change of the objects in which
         the values differ."""
         return self.checks.expect(
             id, description, expected, actual, at=failure_time(self.history, description, expected, actual, at)
         )
 
     def holds(self, id: str, description: str, result: RuleResult | bool | None) -> bool:
-        """Check an invariant or another three-valued result. The test goes on. Unknown (None) is not a pass."""
+        """Check an invariant or another three-valued result. The test continues. Unknown (None) does not count as a
+        pass."""
         now = None if result is True else round(self.history.now(), 3)
         if isinstance(result, RuleResult):
             at = result.records[-1] if result.records else None if result.holds else now

@@ -1,7 +1,9 @@
-"""The dry-run client: requests with `dryRun=All` and reads, many at once, and the answers of the API server.
+"""The dry-run client: sends many requests with `dryRun=All`, and reads, at once, and returns the API server's
+responses.
 
-A webhook sees that a request is a dry run. So whatever is refused as a dry run is asked for again for real: one that
-refuses only dry runs is found out, and at any other, nothing is stored.
+A webhook can see that a request is a dry run. Every request that is rejected as a dry run is therefore repeated without
+dryRun: a webhook that rejects only dry runs is detected, and if the webhook rejects the repeated request too, nothing
+is stored.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True)
 class Request:
-    """One request. `user` is impersonated, as an administrator of the cluster."""
+    """One request. `user` is impersonated, with the rights of a cluster administrator."""
 
     method: str
     path: str
@@ -35,17 +37,17 @@ class Request:
     user: str = ""
     dry_run: bool = True
     hopeless: str = ""
-    """Why the request is not sent."""
+    """The reason why the request is not sent; empty if it is sent."""
 
     @property
     def repeatable(self) -> bool:
-        """Return whether the request can be sent without dryRun as well."""
+        """Return whether the request can be repeated without dryRun."""
         return self.dry_run and not self.hopeless
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a request. `errors` are those whose field and kind can be read."""
+    """The response to a request. `errors` are the field errors whose field and kind can be parsed."""
 
     status: int
     object: Object = field(default_factory=dict)
@@ -60,8 +62,8 @@ class Reply:
 
     @property
     def refused(self) -> bool:
-        """Return whether the request was rejected with a reason. A 500 is not a rejection: the webhook has broken down
-        or cannot be reached."""
+        """Return whether the request was rejected with a reason. A 500 is not a rejection: the webhook has failed or
+        cannot be reached."""
         return self.status in (400, 403, 422)
 
     def __str__(self) -> str:
@@ -74,12 +76,12 @@ class DryRun:
     """Sends requests on behalf of one test."""
 
     def __init__(self, api: Api, namespace: str, completed: Callable[[Object], Object] = lambda obj: obj) -> None:
-        """`completed` adds what the implementation needs to an object."""
+        """`completed` adds the labels and annotations to an object that the implementation needs."""
         self._api, self._namespace, self._completed = api, namespace, completed
 
     def create(self, obj: Object, *, bare: bool = False, **options: Any) -> Request:
-        """Create an object, in the test's namespace unless the object names another one or is cluster-scoped. A `bare`
-        one gets nothing that the implementation needs."""
+        """Create an object, in the test's namespace unless the object names another namespace or is cluster-scoped.
+        With `bare`, nothing is added to the object."""
 
         obj = obj if bare else self._completed(obj)
 
@@ -91,8 +93,8 @@ class DryRun:
         return _served(lambda: request(self._api.of_object(obj)))
 
     def replace_spec(self, obj: Object, **options: Any) -> Request:
-        """Replace the spec, the labels and the annotations of an existing object by those of `obj`. A JSON patch: it
-        needs no resource version and keeps what the operator has added (finalizers)."""
+        """Replace the spec, labels and annotations of an existing object by those of `obj`. The request is a JSON
+        patch, which needs no resourceVersion and keeps the operator's finalizers."""
         obj = self._completed(obj)
 
         def request(resource: Resource) -> Request:
@@ -139,9 +141,9 @@ class DryRun:
         return self.all([request])[0]
 
     def all(self, requests: Sequence[Request]) -> list[Reply]:
-        """Return the replies in the order of the requests. A few requests are in flight at the same time. What is
-        refused is then asked for without dryRun: if that is accepted, this is the reply, and an object that was made is
-        deleted."""
+        """Return the replies in the order of the requests. A few requests are in flight at the same time. Rejected dry
+        runs are then repeated without dryRun; if the repeated request is accepted, its response is the reply, and an
+        object that it created is deleted."""
         replies = self._send(requests)
         refused = [n for n, reply in enumerate(replies) if requests[n].repeatable and reply.refused]
         real = [dataclasses.replace(requests[n], dry_run=False) for n in refused]
@@ -164,7 +166,7 @@ class DryRun:
 
 
 def _served(request: Callable[[], Request]) -> Request:
-    """Return the request, or one that is answered here because the API server does not serve the kind."""
+    """Return the request or, if the API server does not serve the kind, a request that is not sent."""
     try:
         return request()
     except NotServed as error:

@@ -1,8 +1,7 @@
-"""Stop a scene before its last step because all selected requirements that it judges have failed.
+"""Stop a scene early once all selected requirements that it judges have failed.
 
 After each step, the tests judge the recording so far. A failure counts only if no later step can change it: a test that
-asks for a later step, for the end of the recording or for an attribute of the scene, which may still change, is
-undecided.
+needs a later step, the end of the recording or an attribute of the scene, which may still change, is undecided.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from conformance.suite.scenes.scene import RUN, Scene, SceneRun
 
 
 def stopped() -> Blocked:
-    """Return the error that ends such a scene."""
+    """Return the exception that ends a scene early."""
     return Blocked("the scene was stopped: all selected requirements that it judges had failed", "circumstances")
 
 
 def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played: SceneRun) -> bool:
-    """Return whether the tests of a scene have failed all of these `requirements`, whatever its later steps are."""
+    """Return whether the tests of a scene fail all of these `requirements`, whatever happens in its later steps."""
     so_far = replace(played, scene=Scene(), verdicts={}, ended=stopped())
     undecided = set(requirements)
     for item in tests:
@@ -38,7 +37,7 @@ def decided(tests: Iterable[pytest.Item], requirements: AbstractSet[str], played
 
 
 def _failed(item: pytest.Item, so_far: SceneRun) -> set[str]:
-    """Return the requirements that a test fails whatever comes later."""
+    """Return the requirements that a test fails, whatever happens in later steps."""
     checks = Checks(item.nodeid, requirement.declared(item), lambda check: None)
     test: Any = item.obj  # type: ignore[attr-defined]
     given: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})

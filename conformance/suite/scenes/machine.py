@@ -1,4 +1,4 @@
-"""The speed of the machine during a scene: only the time in which the machine worked well counts."""
+"""The speed of the machine during a scene: time in which the machine was too slow does not count."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from conformance.cluster.lateness import Delay
 from conformance.errors import HarnessError
 
 Slow = Callable[[float], tuple[float, Sequence[Delay]]]
-"""Returns for how many seconds since a time of the monotonic clock the machine was too slow, and what was late."""
+"""Returns the number of seconds, since a time of the monotonic clock, in which the machine was too slow, and the delays
+that showed it."""
 NEGLIGIBLE = 1.0
-"""Seconds of slowness that are not worth a longer wait."""
+"""Seconds of slowness that do not justify a longer wait."""
 MAX_EXTENSION = 4
-"""How many times its own length a wait is prolonged at most. After that there is no verdict."""
+"""Maximum extension of a wait, as a multiple of its length. After that, there is no verdict."""
 
 
 def unobserved(begin: float) -> tuple[float, Sequence[Delay]]:
-    """Return that nothing was late, where the machine is not observed."""
+    """Return that the machine was not slow, for environments in which it is not observed."""
     return 0.0, ()
 
 
 class Machine:
-    """The speed of the machine as one test knows it."""
+    """The speed of the machine as seen by one test."""
 
     def __init__(self, slow: Slow = unobserved, clock: Callable[[], float] = time.monotonic) -> None:
         self._slow, self._clock = slow, clock
 
     def now(self) -> float:
-        """Return the present, for `slow_seconds` and `require`."""
+        """Return the current time, for use with `slow_seconds` and `require`."""
         return self._clock()
 
     def slow_seconds(self, begin: float) -> float:
@@ -36,13 +37,13 @@ class Machine:
         return self._slow(begin)[0]
 
     def too_slow(self, begin: float, activity: str) -> HarnessError:
-        """Return the error with which a scene ends that cannot be judged on this machine."""
+        """Return the error with which a scene ends if it cannot be judged because the machine was too slow."""
         seconds, delays = self._slow(begin)
         reason = f" ({delays[0]}; {seconds:.0f} of {self._clock() - begin:.0f} s were like that)" if delays else ""
         hint = "give it less to do, or a larger --time-scale"
         return HarnessError(f"the machine was too slow: {activity}{reason}", hint=hint)
 
     def require(self, begin: float, activity: str) -> None:
-        """Raise HarnessError if the machine was too slow at some time since `begin`."""
+        """Raise HarnessError if the machine was too slow at any time since `begin`."""
         if self.slow_seconds(begin) > 0:
             raise self.too_slow(begin, activity)

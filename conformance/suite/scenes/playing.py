@@ -1,5 +1,5 @@
-"""Play the scenes of one worker: each once for all tests that judge it, with one failure bundle for those that fail.
-The tests of a scene run one after the other; the scene is cleared away after the last of them."""
+"""Play the scenes of one worker: each scene is played once for all tests that judge it, with one failure bundle for all
+of them. The tests of a scene run one after the other; the scene is cleaned up after its last test."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def scene_of(item: pytest.Item) -> type[Scene] | None:
 
 
 def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
-    """Return the name of the scene that a test judges, or the test's own name if it has its own environment. Tests with
-    the same name belong to one worker."""
+    """Return the name of the scene that a test judges, or the test's node id if it has its own environment. Tests with
+    the same key must run on one worker."""
     scene = scene_of(item)
     if scene is None:
         return item.nodeid
@@ -46,7 +46,7 @@ def key_of(item: pytest.Item, repeat: int, tests: Path) -> str:
 
 
 def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pytest.Item]:
-    """Return the tests in their order, with those of one scene directly after the first of them."""
+    """Return the tests in their order, but with all tests of a scene directly after its first test."""
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(keys[item.nodeid], []).append(item)
@@ -54,8 +54,8 @@ def together(items: Iterable[pytest.Item], keys: Mapping[str, str]) -> list[pyte
 
 
 def alone_last(items: Iterable[pytest.Item], shared: bool = False) -> list[pytest.Item]:
-    """Return the tests in their order, with those of scenes that are played alone at the end. `shared`: several workers
-    share a cluster."""
+    """Return the tests in their order, but with the tests of scenes that are played alone at the end. `shared`: whether
+    several workers share a cluster."""
     return sorted(items, key=lambda item: _is_lone(item, shared))
 
 
@@ -76,8 +76,8 @@ def _by_itself(scene: type[Scene], shared: bool) -> bool:
 def decisive_first(
     items: Sequence[pytest.Item], declared: Mapping[str, Sequence[str]], judged: frozenset[str]
 ) -> list[pytest.Item]:
-    """Return the tests whose requirements only few others judge before the rest: a run that ends once everything has
-    failed then need not play the scenes that judge an invariant alone."""
+    """Return the tests sorted so that tests come first whose requirements few other tests judge. A --fail-fast run,
+    which ends once everything has failed, then need not play scenes that only judge invariants."""
     judged_ids = {item.nodeid: judged.intersection(declared[item.nodeid]) for item in items}
     tests = Counter(identity for ids in judged_ids.values() for identity in ids)
     return sorted(items, key=lambda item: min((tests[identity] for identity in judged_ids[item.nodeid]), default=0))
@@ -85,7 +85,7 @@ def decisive_first(
 
 @dataclass
 class _Open:
-    """The scene whose tests are running. `problem` is why a scene could not be played."""
+    """The scene whose tests are running. `problem` is the exception if the scene could not be played."""
 
     key: str
     running: RunningTest
@@ -93,12 +93,13 @@ class _Open:
     played: SceneRun | None = None
     problem: BaseException | None = None
     failed: list[ledger.Check] = field(default_factory=list)
-    """The checks of the tests that failed."""
+    """The checks of the tests for which evidence was kept."""
     tests: list[str] = field(default_factory=list)
 
 
 class Scenes:
-    """The scenes that one worker plays, one at a time. `other_workers_ended` returns once no other worker runs."""
+    """The scenes that one worker plays, one at a time. `other_workers_ended` blocks until no other worker is
+    running."""
 
     def __init__(
         self,
@@ -124,10 +125,10 @@ class Scenes:
         enough: Set[str],
         reaches: Sequence[str],
     ) -> Recorded[Scene]:
-        """Return the recording of a scene for one test, whose requirement is about the steps that it `reaches`; the
-        first test of the scene causes it to be played. `judged` are the ids that tests of this scene judge: a violated
-        invariant that none of them declares fails the test that played it, if it is claimed. The scene ends as soon as
-        its `tests` have failed all requirements that are `enough`, if any."""
+        """Return the recording of a scene for one test; the scene is played for its first test. `reaches` are the steps
+        that the test's requirement is about. `judged` are the ids that tests of this scene judge: a violated and
+        claimed invariant that none of them declares fails the test for which the scene was played. The scene ends as
+        soon as its `tests` have failed all requirements in `enough`, if there are any."""
         fresh = self._open is None or self._open.key != key
         if fresh:
             self.close()
@@ -146,8 +147,8 @@ class Scenes:
         return Recorded(current.played, current.played.scene, running.checks, reaches)
 
     def keep(self, running: RunningTest, passed: bool) -> None:
-        """Keep evidence of a failed test, of one that the implementation blocks, and if wanted of one that has
-        `passed`: the scene's bundle, with the failures of all its tests so far."""
+        """Write the scene's bundle, with the failures of all its tests so far, if a test failed or was blocked, or if
+        evidence of passed tests is also requested (`passed`)."""
         current = self._open
         if current is None or not (passed or running.checks.failures or running.checks.blocked or current.problem):
             return
@@ -157,12 +158,12 @@ class Scenes:
         running.bundle, running.removed = current.running.bundle, current.running.removed
 
     def leave(self) -> None:
-        """Leave the objects of the scene as they are."""
+        """Keep the objects of the scene."""
         if self._open is not None:
             self._open.running.leave = True
 
     def close(self, following: str = "") -> None:
-        """Clear the scene away, unless the following test belongs to it."""
+        """Clean up the scene, unless the following test belongs to it."""
         current = self._open
         if current is None or current.key == following:
             return
@@ -173,7 +174,7 @@ class Scenes:
             self._book.write(ledger.HarnessFault(worker=self._worker, what=str(error), clearing=True))
 
     def abandon(self) -> None:
-        """Leave a scene whose tests were interrupted."""
+        """End a scene whose tests were interrupted."""
         if self._open is not None:
             self._open.running.problem = KeyboardInterrupt()
             self.close()
@@ -186,16 +187,16 @@ class Scenes:
         begin = time.monotonic()
         try:
             if self._shared:
-                self._environment()  # first: the others may wait for what this worker starts
+                self._environment()  # opened first, because other workers may wait for what this worker starts
             if _by_itself(scene, self._shared):
                 self._other_workers_ended()
             environment = self._environment()
-            begin = time.monotonic()  # the time of the scene, without the start of a cluster
+            begin = time.monotonic()  # the time of the scene does not include the start of a cluster
             env = current.clearing.enter_context(environment.play(current.running))
             current.played = _played(key, scene(), current.running, checks, env, decided)
         except Exception as error:
             current.running.problem = current.problem = error
-        except BaseException as error:  # nothing is kept or cleared away in a hurry: the cluster is removed as a whole
+        except BaseException as error:  # interrupted: the whole cluster is removed, so nothing else is cleaned up
             current.running.problem = error
             current.clearing.close()
             raise
@@ -212,8 +213,8 @@ def _played(
     env: Any,
     decided: Callable[[SceneRun], bool] | None,
 ) -> SceneRun:
-    """Play a scene, and judge the invariants over its history. Raises everything that is not the implementation's
-    fault."""
+    """Play a scene, and judge the invariants over its history. Exceptions that are not the implementation's fault
+    propagate."""
     ended: Exception | None = None
 
     def recording() -> SceneRun:
@@ -238,7 +239,7 @@ def _played(
 
 
 def _file(scene: type[Scene], tests: Path) -> str:
-    """Return the file of a scene as in node ids of tests."""
+    """Return the file of a scene in the form that node ids of tests have."""
     path = _resolved(inspect.getfile(scene))
     return path.relative_to(tests).as_posix() if path.is_relative_to(tests) else path.name
 

@@ -1,5 +1,6 @@
-"""Pod statuses, which only the kubelet may write: statuses that others have written, and statuses that were stored
-otherwise than the suite or a component of the cluster has sent them, because admission has changed them."""
+"""Detect manipulated pod statuses, which only the kubelet may write: statuses that other clients have written, and
+statuses that admission has changed, so that they were stored differently than the suite or a component of the cluster
+sent them."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from conformance.history.query import History
 from conformance.history.record import Record
 
 CONDITIONS = ("Ready", "ContainersReady", "Initialized", "PodReadyToStartContainers")
-"""The conditions that only a kubelet knows."""
+"""The conditions that only a kubelet may set."""
 CONTAINERS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 KUBELETS = ("phase", *CONTAINERS, "podIP", "startTime")
-"""The other parts of a status that only a kubelet knows."""
+"""The other parts of a status that only a kubelet may set."""
 
 Parts = dict[str, object]
 
 
 def forged(history: History) -> Iterator[str]:
-    """Yield each part of a status that only a kubelet may write and that another user has written, as a sentence."""
+    """Yield a message for each part of a status that only a kubelet may write but another user has written."""
     for record, now, before in _changes(history) if history.origins.statuses else ():
         user = history.origins.statuses.get(record.version)
         changed = [part for part in now if (now[part] or before.get(part)) and now[part] != before.get(part)]
@@ -31,8 +32,8 @@ def forged(history: History) -> Iterator[str]:
 
 
 def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[str]:
-    """Yield each part that was stored otherwise than it was sent, as a sentence. `sent`: the bodies of the requests of
-    the suite and the components that have led to a resource version."""
+    """Yield a message for each part of a status that was stored differently than it was sent. `sent`: resourceVersion →
+    the bodies of the requests by which the suite and the components produced that version."""
     for record, now, before in _changes(history):
         requests = [_parts(body) for body in sent.get(record.version, ())]
         for part, value in now.items() if requests else ():
@@ -43,7 +44,8 @@ def altered(history: History, sent: Mapping[str, Sequence[bytes]]) -> Iterator[s
 
 
 def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
-    """Yield each state of a pod with what a kubelet says in it and in the state before. A list may hide states."""
+    """Yield each record of a pod, with the parts that a kubelet sets in it and in the pod's previous record. Records
+    from lists are skipped, because a list may hide states."""
     states: dict[str, Parts] = {}
     for record in history.records("pods"):
         now: Parts = {kind: condition_is(record.object, kind) for kind in CONDITIONS}
@@ -55,7 +57,7 @@ def _changes(history: History) -> Iterator[tuple[Record, Parts, Parts]]:
 
 
 def _parts(body: bytes) -> Parts:
-    """Return the parts that the body of a request sets: a whole pod, or a patch of one."""
+    """Return the parts that the body of a request sets. The body is a whole pod or a patch of a pod."""
     status = at(orjson.loads(body), "status")
     conditions = (
         condition for condition in items(status, "conditions") if "status" in condition and "$patch" not in condition
@@ -74,8 +76,8 @@ def _alike(part: str, sent: object, stored: object) -> bool:
 
 
 def _second(timestamp: object) -> object:
-    """Return the second of a timestamp: the API server stores no fractions, and in UTC what a kubelet sends with the
-    offset of its time zone."""
+    """Return a timestamp in whole seconds since the epoch: a kubelet sends fractions and its time zone's offset, but
+    the API server stores whole seconds in UTC."""
     try:
         return int(datetime.fromisoformat(str(timestamp)).timestamp())
     except ValueError:
@@ -83,7 +85,7 @@ def _second(timestamp: object) -> object:
 
 
 def _container(status: Mapping[str, object]) -> tuple[object, ...]:
-    """Return what a container status says of the progress of its container."""
+    """Return the parts of a container status that show the progress of the container."""
     state = at(status, "state")
     words = sorted(word for word, detail in state.items() if detail is not None) if isinstance(state, Mapping) else []
     restarts = count(status, "restartCount")

@@ -1,9 +1,9 @@
-"""The namespace and the nodes of a test, and who has deleted or changed them.
+"""The namespace and the nodes of a test, and the clients that have deleted or changed them.
 
-Only the suite deletes these. If anything else does, the history shows it for nodes, and the API server's audit log
-tells the user: unless it was a component of the cluster, or a role that the implementation does not play, that is a
-failure of the implementation, whose message names the user. A component deletes nothing of a test by itself, but
-an owner reference can make the garbage collector do it.
+Only the suite may delete these. If another client deletes nodes, the history shows it, and the API server's audit log
+identifies the user. Unless the user is a component of the cluster, or a role that the implementation does not play,
+this is a failure of the implementation, and its message names the user. Components do not delete a test's objects on
+their own, but an owner reference can make the garbage collector do so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DELETE_VERBS = frozenset({"delete", "deletecollection"})
 
 
 class Premises:
-    """The namespace and the node pool of one test, from its beginning on."""
+    """The namespace and the node pool of one test, observed from its start."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class Premises:
         supplied: Collection[str] = (),
         mutators: Callable[[], str] = lambda: "",
     ) -> None:
-        """`supplied`: users that are not the implementation's, of the roles that it does not play. `mutators`: says
-        what lets the API server change the objects of others."""
+        """`supplied`: users of the roles that the implementation does not play. `mutators`: returns a description of a
+        webhook or policy with which the implementation changes other clients' objects; empty if there is none."""
         self._history, self._namespace, self._pool, self._audit = history, namespace, pool, audit
         self._supplied, self._mutators = supplied, mutators
         self._begin = audit.mark() if audit is not None else 0
@@ -45,7 +45,8 @@ class Premises:
         self._deleted_nodes: dict[str, None] = {}
 
     def deleted_nodes(self) -> list[str]:
-        """Return the deleted nodes of the test, by what has arrived. Costs nothing if nothing is new."""
+        """Return the deleted nodes of the test, from the records that have arrived. Cheap if there are no new
+        records."""
         for record in self._history.log.beyond(self._namespace, self._last_seq):
             self._last_seq = record.seq
             if record.resource == "nodes" and record.kind == DELETED and label(record.object, POOL) == self._pool:
@@ -53,9 +54,9 @@ class Premises:
         return list(self._deleted_nodes)
 
     def accusation(self, unusable: Sequence[str] = ()) -> str:
-        """Return, as a sentence, who has deleted the namespace or nodes of the test, or has written to nodes that are
-        `unusable`, or what lets the API server do so; empty if nobody has. Raises HarnessError if nodes were deleted
-        and no foreign user did it."""
+        """Return a message that names the user who has deleted the namespace or nodes of the test, or has written to
+        nodes that are `unusable`, or the webhook or policy that makes the API server do so; empty if there is none.
+        Raises HarnessError if nodes were deleted but not by the implementation."""
         if mutator := self._mutators():
             return mutator
         lost, deleted = self.deleted_nodes(), True
@@ -82,26 +83,26 @@ class Premises:
         return ""
 
     def note_writers(self) -> None:
-        """Note in the history who wrote what rules would otherwise believe, as far as the audit log tells it."""
+        """Note in the history, from the audit log, the writers of fields that rules would otherwise trust."""
         if self._audit is not None:
             note(self._history, self._audit, self._begin)
 
     def _strangers(self, writers: Sequence[Writer]) -> list[Writer]:
-        """Return those who can only be the implementation."""
+        """Return the writers that can only be the implementation."""
         return [
             writer for writer in writers if not users.is_component(writer.user) and writer.user not in self._supplied
         ]
 
     def _behind(self, deleted_nodes: Collection[str]) -> list[Writer]:
-        """Return who can be behind a deletion by a component: those who changed the nodes, so that the garbage
-        collector takes them for garbage."""
+        """Return the writers that may have caused a deletion by a component: they changed the nodes, for example so
+        that the garbage collector deletes them."""
         return self._strangers(self._writers("nodes", deleted_nodes, UPDATE_VERBS)) if deleted_nodes else []
 
     def _writers(
         self, plural: str, names: Collection[str], verbs: Collection[str], *, certain: bool = False
     ) -> list[Writer]:
-        """Return the users other than the suite that wrote. The log may be slightly behind the history, which makes a
-        write `certain`."""
+        """Return the writers other than the suite. With `certain`, the history shows that there was a write, so wait a
+        moment for the audit log, which may lag slightly."""
         audit = self._audit
         if audit is None:
             return []

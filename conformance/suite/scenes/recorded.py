@@ -25,13 +25,13 @@ S = TypeVar("S", bound=Scene, covariant=True)
 
 
 class Span:
-    """A part of a history: what happened after one step (None: from the beginning) and until another."""
+    """A part of a history: everything that happened after one step (None: from the start) and until another step."""
 
     def __init__(self, history: History, begin: Step | None, end: Step) -> None:
         self._history, self._begin, self._end = history, begin, end
 
     def records(self, resource: str | None = None, name: str | None = None) -> list[Record]:
-        """Return the records of the span, of a resource and name if given, in order of arrival."""
+        """Return the records of the span in order of arrival, optionally only those of a resource and name."""
         return [
             record
             for record in self._history.records(resource, name)
@@ -39,7 +39,7 @@ class Span:
         ]
 
     def begin(self) -> View:
-        """Return the state at the beginning of the span."""
+        """Return the state at the start of the span."""
         return View() if self._begin is None else _state(self._history, self._begin)
 
     def view(self) -> View:
@@ -47,7 +47,7 @@ class Span:
         return _state(self._history, self._end)
 
     def states(self, *, certain: bool = False) -> Iterator[View]:
-        """Yield the state at the beginning of the span, then after each of its records, in the order of the server's
+        """Yield the state at the start of the span, and then after each of its records, in the order of the server's
         writes. With `certain`, skip states that may be incomplete because a watch was broken. The same view is yielded
         each time: call `copy()` to keep it."""
         view = self.begin()
@@ -62,10 +62,11 @@ class Span:
 
 
 class Recorded(Generic[S]):
-    """The recording of a scene, as one test with one requirement judges it.
+    """The recording of a scene, for one test that judges one requirement.
 
-    `reaches` are the steps that the requirement is about: a scene that ended while it waited for one of them, or went
-    on without it, fails the requirement. Any other step that was not reached blocks the test, whatever asks for it.
+    `reaches` are the steps that the requirement is about: a scene that ended while it waited for such a step, or
+    continued without it, fails the requirement. If the test uses any other step that was not reached, the test is
+    blocked.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Recorded(Generic[S]):
         self.scene = scene
         """The scene, with its attributes."""
         self.history = played.history
-        """Everything that was recorded."""
+        """The whole history of the scene."""
         self._played, self._checks, self._reaches = played, checks, tuple(reaches)
         self._reached = set[str]() if reached is None else reached
-        """Those of `reaches` that have passed."""
+        """The steps of `reaches` that have passed."""
 
     @property
     def neighbor(self) -> Recorded[S]:
@@ -89,8 +90,8 @@ class Recorded(Generic[S]):
         return Recorded(played, self.scene, self._checks, self._reaches, self._reached)
 
     def given(self, *steps: str) -> None:
-        """Require steps without judging them: a step that the scene has not reached, or has gone on without, blocks the
-        test. A step that the requirement is about is judged first if the scene came to it before."""
+        """Require steps without judging them: a step that the scene has not reached, or without which it has continued,
+        blocks the test. Steps that the requirement is about and that the scene reached earlier are judged first."""
         for step in steps:
             reached = self._step(step)
             if reached.unmet:
@@ -104,33 +105,33 @@ class Recorded(Generic[S]):
         return _state(self.history, self._step(step))
 
     def between(self, begin: str, end: str) -> Span:
-        """Return what happened between two steps."""
+        """Return the span between two steps."""
         return Span(self.history, self._step(begin), self._step(end))
 
     def until(self, step: str) -> Span:
-        """Return what happened from the beginning of the scene until a step."""
+        """Return the span from the start of the scene until a step."""
         return Span(self.history, None, self._step(step))
 
     def after(self, step: str) -> Span:
-        """Return what happened after a step, until the end of the scene."""
+        """Return the span from a step until the end of the scene."""
         begin = self._step(step)
         return Span(self.history, begin, self._end())
 
     def whole(self) -> Span:
-        """Return what happened in the whole scene."""
+        """Return the span of the whole scene."""
         return Span(self.history, None, self._end())
 
     # -- judging -------------------------------------------------------------------------------------------------
 
     def expect(self, description: str, expected: object, actual: object, at: Record | None = None) -> bool:
-        """Check equality. The test goes on. A failure says since when: `at`, or the last change of the objects in which
+        """Check equality. The test continues. A failure has a time: `at`, or the last change of the objects in which
         the values differ."""
         return self._checks.expect(
             self._id, description, expected, actual, at=failure_time(self.history, description, expected, actual, at)
         )
 
     def same(self, description: str, expected: Mapping[str, object], actual: Mapping[str, object]) -> None:
-        """As `expect` for many objects by name. A report shows only those that differ."""
+        """Check equality like `expect`, for many objects by name. A report shows only the objects that differ."""
         self.expect(description, *differing(expected, actual))
 
     def always(
@@ -141,8 +142,8 @@ class Recorded(Generic[S]):
         after: str | None = None,
         until: str | None = None,
     ) -> bool:
-        """Check a condition in every state of the scene, or in those after or until a step. A failure names the first
-        record that breaks it, even if the scene ended before the step `until`."""
+        """Check a condition in every state of the scene, or only in the states after or until a step. A failure names
+        the first record that breaks it, even if the scene ended before the step `until`."""
         begin = None if after is None else self._step(after)
         end = self._played.steps.get(until) if until is not None else None
         for view in Span(self.history, begin, end or self._last()).states():
@@ -157,15 +158,15 @@ class Recorded(Generic[S]):
         return self._checks.holds(self._id, description, True)
 
     def holds(self, description: str, result: RuleResult | bool | None) -> bool:
-        """Check a three-valued result. Unknown (None) is not a pass."""
+        """Check a three-valued result. Unknown (None) does not count as a pass."""
         if isinstance(result, RuleResult):
             at = result.records[-1] if result.records else None
             return self._checks.holds(self._id, description or result.statement, result.holds, str(result), at=at)
         return self._checks.holds(self._id, description, result)
 
     def invariant(self) -> bool:
-        """Check the invariant that the test is declared for over the history of the scene. If the scene ended early,
-        only a violation is judged."""
+        """Check the invariant that the test declares over the history of the scene. If the scene ended early, only a
+        violation counts."""
         if self._id in self._played.doubts:
             raise self._played.doubts[self._id]
         verdict = self._played.verdicts.get(self._id)
@@ -175,8 +176,8 @@ class Recorded(Generic[S]):
         return self._invariant(verdict)
 
     def unbroken(self) -> None:
-        """Check, beside other checks, that the history does not break the rule of the requirement. If the scene ended
-        early, what it shows counts all the same; if there was nothing to judge, nothing is checked."""
+        """Check, in addition to other checks, that the history does not break the invariant of the requirement. The
+        result counts even if the scene ended early; if the invariant had nothing to judge, nothing is checked."""
         if self._id in self._played.doubts:
             raise self._played.doubts[self._id]
         verdict = self._played.verdicts.get(self._id)
@@ -207,7 +208,7 @@ class Recorded(Generic[S]):
         self.unreached()
 
     def _judge(self, *names: str) -> None:
-        """Judge those of these steps that the requirement is about and the scene has come to."""
+        """Judge each of these steps if the requirement is about it and the scene has come to it."""
         ended = self._played.ended
         for name in names:
             if name not in self._reaches or name in self._reached:
@@ -226,7 +227,7 @@ class Recorded(Generic[S]):
         return Blocked(reason, "implementation", step)
 
     def _until(self, last: Step) -> list[str]:
-        """Return the names of the steps until a certain one."""
+        """Return the names of all steps up to the step `last`."""
         return [name for name, step in self._played.steps.items() if step.seq <= last.seq]
 
     def _end(self) -> Step:
@@ -240,7 +241,7 @@ class Recorded(Generic[S]):
         return Step("the end", self.history.mark(), None, self.history.now())
 
     def unreached(self) -> NoReturn:
-        """End the test because the scene ended before what it needs."""
+        """End the test because the scene ended before a step that the test needs."""
         self._judge(*self._reaches)
         match self._played.ended:
             case SceneBroken() as broken:
@@ -265,8 +266,8 @@ def _state(history: History, step: Step) -> View:
 
 
 def _nearest(report: str) -> str:
-    """Return the nearest miss of a wait that timed out, and why it ended early if it did; before it comes what ended
-    the wait, such as a process that has exited."""
+    """Return a summary of a wait that was not successful: the event that ended it, such as a process that has exited;
+    otherwise its nearest miss and, if it was cut short, the reason."""
     lines = report.splitlines()
     waited = next((number for number, line in enumerate(lines) if line.startswith("not seen within ")), 0)
     if waited:
@@ -276,7 +277,7 @@ def _nearest(report: str) -> str:
 
 
 def invariants(scenes: Any, *ids: str) -> Callable[..., None]:
-    """Return a test that judges each of these invariants over the recording of a scene, or of each of several
+    """Return a test that judges each of these invariants over the recording of a scene, or of each of several scenes
     (`A | B`)."""
 
     def test_invariants(run: Recorded[Scene], invariant: str) -> None:

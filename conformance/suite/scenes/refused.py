@@ -1,6 +1,6 @@
-"""Learn whether the cluster has refused what a scene needs, for a reason that no scene has made.
+"""Find out whether the cluster has rejected objects that a scene needs, for a reason that the scene has not caused.
 
-Where there is an audit log, it has the API server's answers. Elsewhere an operator passes them on: in events, and in
+If there is an audit log, it contains the API server's responses. Otherwise, an operator passes them on in Events and in
 the statuses of its objects.
 """
 
@@ -14,12 +14,12 @@ from conformance.grove.fields import name
 from conformance.history.query import History
 
 _TELLING = ("message", "note", "description")
-"""Fields with texts for people: of conditions and events, and of lastErrors."""
+"""Fields that contain messages: in conditions, Events and lastErrors."""
 
 
 class Refused:
-    """The refusals of a cluster in one namespace. `hooks`: its own webhooks and policies; `acts`: the requests of the
-    test."""
+    """The rejections of a cluster in one namespace. `hooks`: the cluster's own webhooks and policies; `acts`: the
+    requests of the test."""
 
     def __init__(
         self,
@@ -30,20 +30,20 @@ class Refused:
         acts: Sequence[tuple[str, Mapping[str, object]]],
         limited: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`limited`: whether the namespace has a LimitRange."""
+        """`limited`: returns whether the namespace has a LimitRange."""
         self._limited = limited
         self._history, self._namespace, self._audit, self._hooks, self._acts = history, namespace, audit, hooks, acts
         self._begin = audit.mark() if audit is not None else 0
 
     def by_cluster(self, answer: str) -> bool:
-        """Return whether an answer of the API server is a refusal for a reason of the cluster's own."""
+        """Return whether a response of the API server is a rejection that the cluster itself has caused."""
         created = {word for verb, obj in self._acts if verb == "create" for word in (name(obj), str(obj.get("kind")))}
         if refusals.by_default_limits(answer):
             return "LimitRange" not in created and self._limited()
         return refusals.by_cluster(answer, created, self._hooks)
 
     def words(self) -> str:
-        """Return such a refusal in the API server's words; empty if there was none."""
+        """Return the message of such a rejection; empty if there was none."""
         answers = self._audit.refused_creations(self._namespace, self._begin) if self._audit else self._passed_on()
         return next((" ".join(answer.split()) for answer in answers if self.by_cluster(answer)), "")
 

@@ -1,5 +1,5 @@
-"""Names of tests: what `--test` may name, and the marks of tests that run several times (`--repeat N`), where each
-repetition is a test of its own."""
+"""Names of tests: the names that `--test` accepts, and the marks of tests that run several times (`--repeat N`), in
+which case each repetition is a separate test."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def unmarked(test: str, count: int) -> str:
 
 
 def names_of(test: str, count: int) -> list[str]:
-    """Return what names a test: its own name, the name without its mark for all its repetitions, its function, its
-    file."""
+    """Return the names that select a test: its own name, its name without the mark (for all its repetitions), its
+    function, and its file."""
     whole = unmarked(test, count)
     function = whole.partition("[")[0]
     return list(dict.fromkeys((test, whole, function, function.partition("::")[0])))
 
 
 def named(test: str, count: int, names: Container[str]) -> bool:
-    """Return whether `names` has one of the names of a test."""
+    """Return whether `names` contains one of the names of a test."""
     return any(name in names for name in names_of(test, count))

@@ -16,7 +16,8 @@ from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.machine import Machine
 
 Numbers = tuple[int, int | None]
-"""A span of a history: after which record it begins, and with which it ends (None: it lasts)."""
+"""A span of a history: the number of the record after which it starts, and the number of its last record (None: it has
+not ended)."""
 
 
 class Roles:
@@ -37,12 +38,13 @@ class Roles:
         self._driver, self._namespace, self._history, self._checks = driver, namespace, history, checks
         self._blame = blame
         self._takeovers: list[tuple[int, bool]] = []
-        """Marks of the history from which on another version was the operator, and whether it was an earlier one."""
-        self._deaths = driver.failures_at_start  # what has ended since then is dead in this test
+        """Marks of the history at which another version became the operator, each with whether it was an earlier
+        version."""
+        self._deaths = driver.failures_at_start  # processes that have ended since then count as dead in this test
 
     def dead(self) -> str:
-        """Return which processes have ended by themselves since they were started for the test; empty for none. Raises
-        SupervisorLost if one of them has not."""
+        """Return a description of the processes that have exited unexpectedly since they were started for the test;
+        empty if there are none. Raises SupervisorLost if a process ended only because its supervisor was killed."""
         deaths = self._driver.failures()[self._deaths :]
         for death in deaths:
             if isinstance(death, ProcessFailure):
@@ -50,7 +52,8 @@ class Roles:
         return "; ".join(self._of_the_bundle(str(death)) for death in deaths)
 
     def last_words(self) -> str:
-        """Return how the logs of the implementation's processes end, as one line of text; empty if none runs."""
+        """Return the ends of the logs of the implementation's processes, as one line; empty if no process is
+        running."""
         return self._of_the_bundle(self._driver.last_words())
 
     def kill(self, role: str) -> None:
@@ -67,7 +70,7 @@ class Roles:
         return True
 
     def stop(self, role: str) -> None:
-        """Stop the processes of a role as the platform does. `restart` starts it again."""
+        """Stop the processes of a role as the platform does (gracefully). `restart` starts them again."""
         self._driver.stop(self._controlled(role))
         self._history.stir()
 
@@ -77,8 +80,9 @@ class Roles:
         self._starting(f"the {role}", lambda: self._driver.restart(controlled), "starts again")
 
     def start_in_vain(self, role: str) -> NotStarted | None:
-        """Start a stopped role where it cannot work. Return how it has ended, or that it is not ready in time; None if
-        it is ready. Its end is not a death that ends the scene."""
+        """Start a stopped role in circumstances in which it should not become ready. Return the error with which it
+        ended or did not become ready in time; None if it became ready. The end of its process does not end the
+        scene."""
         controlled, begin = self._controlled(role), self._machine.now()
         try:
             self._driver.start(controlled)
@@ -95,17 +99,19 @@ class Roles:
     # -- several operators ---------------------------------------------------------------------------------------
 
     def elect(self) -> None:
-        """Restart the operator as one that leads only with the Lease, which is in the test's namespace. At the end of
-        the test it is the only one again. If an operator cannot be started this way, the scene ends."""
+        """Restart the operator with leader election, using a Lease in the test's namespace. At the end of the test, the
+        original setup is restored. If the operator cannot be started this way, the scene ends."""
         self._controlled(Role.OPERATOR)
         self._starting("an operator that leads by its Lease", lambda: self._driver.operators.elect(self._namespace))
 
     def second_operator(self) -> None:
-        """Start a second operator beside the first. The API server calls its webhooks from now on."""
+        """Start a second operator alongside the first. From now on, the API server calls the second operator's
+        webhooks."""
         self._starting("a second operator", self._driver.operators.add_second)
 
     def hand_over(self, *, kill: bool) -> None:
-        """End the first operator, by SIGKILL or as the platform stops it. The second one is the first from now on."""
+        """End the first operator, by SIGKILL or gracefully as the platform does. From now on, the second operator
+        counts as the first."""
         if kill:
             self.kill(Role.OPERATOR)
         else:
@@ -116,8 +122,8 @@ class Roles:
 
     @property
     def upgrades(self) -> tuple[Upgrade, ...]:
-        """Return the earlier versions that the implementation takes over from; there is at least one. If none is
-        declared, the test is blocked."""
+        """Return the earlier versions from which the implementation takes over, at least one. If none is declared, the
+        test is blocked."""
         judged = self._driver.descriptor
         if not judged.upgrades:
             raise Blocked("no earlier version of the operator is declared that could be started", "circumstances")
@@ -125,13 +131,13 @@ class Roles:
         return judged.upgrades
 
     def downgrade(self, to: Upgrade) -> None:
-        """Replace the operator by an earlier version of it. At the end of the test it is the judged one again."""
+        """Replace the operator by an earlier version. At the end of the test, the judged version is restored."""
         self._takeovers.append((self._history.mark(), True))
         with self.unrest():
             self._starting(to.about, lambda: self._driver.operators.become(self._driver.descriptor.earlier(to)))
 
     def upgrade(self) -> None:
-        """Replace the operator by the judged one."""
+        """Replace the operator by the judged version."""
         with self.unrest():
             judged = self._driver.descriptor
             self._starting(f"{judged.name} {judged.version}", lambda: self._driver.operators.become(judged))
@@ -139,14 +145,14 @@ class Roles:
 
     @property
     def earlier(self) -> list[Numbers]:
-        """Return the spans in which an earlier version was the operator, which is not judged."""
+        """Return the spans in which an earlier version was the operator; an earlier version is not judged."""
         ends = [begin for begin, _ in self._takeovers[1:]]
         takeovers = itertools.zip_longest(self._takeovers, ends)
         return [(begin, until) for (begin, earlier), until in takeovers if earlier]
 
     def went_earlier(self) -> set[str]:
-        """Return the uids of the pods that were deleted under an earlier version: some earlier versions consider all
-        pods outdated that the judged one has written its hashes on."""
+        """Return the UIDs of the pods that were deleted under an earlier version: some earlier versions consider all
+        pods with the judged version's hashes outdated."""
         went: set[str] = set()
         for begin, until in self.earlier:
             for record in self._history.records("pods", after=begin, until=until):
@@ -158,8 +164,9 @@ class Roles:
 
     @contextlib.contextmanager
     def without_hooks(self) -> Iterator[None]:
-        """Disable the webhooks of the implementation inside the context: the test can store what they would reject, as
-        an earlier version has stored it. Raises Blocked if the driver has installed none."""
+        """Disable the webhooks of the implementation inside the context, so that the test can store objects that they
+        would reject, like objects that an earlier version has stored. Raises Blocked if the driver has not installed
+        webhooks."""
         if not self._driver.installer.has_webhooks:
             reason = "the driver has not installed the webhooks, which the test takes away (list them under install)"
             raise Blocked(reason, "circumstances")
@@ -170,8 +177,8 @@ class Roles:
 
     @contextlib.contextmanager
     def unrest(self) -> Iterator[None]:
-        """Declare a time in which something happens that has no record: writes of the operator during it, and soon
-        after, do not violate INV-007."""
+        """Declare a time in which something happens that has no record: writes of the operator during the context, and
+        shortly after it, do not violate INV-007."""
         begin = self._history.now()
         try:
             yield
@@ -181,7 +188,8 @@ class Roles:
     # -- within --------------------------------------------------------------------------------------------------
 
     def _controlled(self, role: str) -> Role:
-        """Return the role. Raises Blocked unless the driver controls its process: otherwise the test cannot act."""
+        """Return the role. Raises Blocked unless the driver controls its process, because the test cannot act without
+        that."""
         if not self._driver.controls(Role(role)):
             reason = (
                 f"the driver does not control the process of the {role}, which the test stops or starts"
@@ -203,8 +211,8 @@ class Roles:
         self._history.stir()
 
     def _of_the_bundle(self, text: str) -> str:
-        """Return the paths of logs as they are in the bundle, because the cluster's folder is deleted with the
-        cluster."""
+        """Replace paths of logs in a text by their paths in the bundle, because the cluster's folder is deleted with
+        the cluster."""
         for name, log in self._driver.logs().items():
             text = text.replace(str(log), f"logs/{name}.log of the bundle")
         return text

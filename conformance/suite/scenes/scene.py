@@ -1,4 +1,4 @@
-"""Scenes: what happens in one namespace is played and recorded once, and many tests judge the recording.
+"""Scenes: a sequence of actions in one namespace is played and recorded once, and many tests judge the recording.
 
 A scene is a class whose docstring describes it. A test that takes `run: Recorded[ThatScene]` judges its recording.
 """
@@ -27,11 +27,11 @@ RUN = "run"
 
 
 class NotKept(AttributeError):
-    """A test reads an attribute that the scene has not set."""
+    """A test has read an attribute that the scene has not set."""
 
 
 class Exclusive(StrEnum):
-    """Shared parts of a cluster, which one scene at a time may change."""
+    """Shared parts of a cluster that only one scene at a time may change."""
 
     ROLES = "the operator or the gang scheduler stops, or is replaced"
     NODES = "nodes fail: Kubernetes evicts the pods of all failed nodes of a zone at one limited rate"
@@ -39,16 +39,20 @@ class Exclusive(StrEnum):
 
 
 class Scene:
-    """A scene, which is played once and judged by many tests. Data that a test needs besides the history, such as the
-    expected objects, is an attribute, set as early as possible: a scene may end at any step."""
+    """A scene, which is played once and judged by many tests. Data that tests need in addition to the history, such as
+    the expected objects, is stored in attributes, which must be set as early as possible because a scene may end at any
+    step."""
 
     plays_alone: ClassVar[bool] = False
-    """Whether the scene is played after all others, and beside none: it loads the machine, or is timed."""
+    """Whether the scene is played after all other scenes and not in parallel with any, because it loads the machine or
+    is timed."""
     exclusive: ClassVar[Exclusive | None] = None
-    """The shared part of its cluster that the scene changes. If several workers share one, it is played alone, too."""
+    """The shared part of its cluster that the scene changes. If several workers share a cluster, such a scene is also
+    played alone."""
 
     def play(self, env: SceneEnvironment) -> None:
-        """Play the scene. It judges nothing and knows no requirement; `env.wait_for` and `env.mark` name its steps."""
+        """Play the scene. A scene judges nothing and is independent of requirements; `env.wait_for` and `env.mark` name
+        its steps."""
         raise NotImplementedError
 
     if not TYPE_CHECKING:
@@ -59,8 +63,8 @@ class Scene:
 
 @dataclass(frozen=True)
 class Step:
-    """A named time of a scene. `revision`: how far all watches were by then. `unmet`: what was seen instead if the
-    condition of the step did not hold in time and the scene went on."""
+    """A named moment of a scene. `revision`: the revision that all watches had reached by then. `unmet`: what was seen
+    instead, if the condition of the step did not hold in time and the scene continued."""
 
     name: str
     seq: int
@@ -70,12 +74,12 @@ class Step:
 
     @classmethod
     def now(cls, name: str, history: History, unmet: str = "") -> Step:
-        """Return the present as a step, after everything that happened before has arrived."""
+        """Return the current moment as a step, after the records of everything that happened before have arrived."""
         seq = history.mark()
         return cls(name, seq, history.present().revision, history.now(), unmet)
 
     def includes(self, record: Record) -> bool:
-        """Return whether a record had arrived by this time."""
+        """Return whether a record belongs to the time up to this step."""
         if record.seq > self.seq:
             return False
         return self.revision is None or record.revision <= self.revision or record.resource in UNASKED
@@ -86,7 +90,7 @@ class NotReached(Exception):
 
 
 class SceneEnded(Exception):
-    """A step of the scene was not reached: the scene ends there."""
+    """A step of the scene was not reached, so the scene ends."""
 
     def __init__(self, step: str, actual: str, at: float) -> None:
         self.step, self.actual, self.at = step, actual, at
@@ -94,7 +98,7 @@ class SceneEnded(Exception):
 
 
 class SceneBroken(Exception):
-    """The implementation has rejected a write of the scene, or has destroyed its namespace or nodes. This blocks every
+    """The implementation has rejected a write of the scene, or has deleted its namespace or nodes. This blocks every
     test that needs a later step."""
 
     def __init__(self, description: str, expected: object, actual: object, at: Moment) -> None:
@@ -113,8 +117,9 @@ class InvariantResult:
 
 
 class SceneChecks(Checks):
-    """The checks of a scene: it records none, and keeps the results of the invariants for its tests. `selected` are the
-    ids that these judge in the run: a scene of independent parts may leave out others."""
+    """The checks of a scene, which records no checks itself, but keeps the results of the invariants for its tests.
+    `selected` are the ids that its tests judge in the run: a scene with independent parts may leave out parts that none
+    of them needs."""
 
     def __init__(self, scene: str, invariants: typing.Sequence[str], selected: typing.Collection[str] = ()) -> None:
         super().__init__(scene, invariants, lambda check: None)
@@ -132,13 +137,13 @@ class SceneChecks(Checks):
         self.verdicts[id] = InvariantResult(statement, verdict, actual, at)
 
     def doubtful(self, id: str, error: HarnessError) -> None:
-        """Keep the error for the tests that are declared for the invariant."""
+        """Keep the error for the tests that declare the invariant."""
         self.doubts[id] = error
 
 
 def scenes_of(test: Callable[..., object]) -> tuple[type[Scene], ...]:
-    """Return the scenes whose recordings a test judges: `run: Recorded[A]`, or `run: Recorded[A | B]` for each of
-    them."""
+    """Return the scenes whose recordings a test judges: A for `run: Recorded[A]`, or A and B for `run: Recorded[A |
+    B]`."""
     return _scenes_of(getattr(test, "__func__", test))
 
 
@@ -158,7 +163,7 @@ def _scenes_of(function: Callable[..., object]) -> tuple[type[Scene], ...]:
 
 @dataclass(frozen=True)
 class SceneRun:
-    """A scene that was played. `ended` says why it did not run to its end."""
+    """A scene that was played. `ended` is the exception if it did not run to its end."""
 
     key: str
     scene: Scene
@@ -171,11 +176,11 @@ class SceneRun:
     neighbor: History | None = None
     """The history of the second namespace, if the scene has one."""
     doubts: Mapping[str, HarnessError] = field(default_factory=dict)
-    """Why there is no verdict on an invariant that seems to be broken."""
+    """Invariant that seems to be broken → the error that explains why there is no verdict on it."""
 
     @property
     def ended_by(self) -> str:
-        """Return the step that was not reached, for people; empty if the scene ran to its end."""
+        """Return a description of the step that was not reached; empty if the scene ran to its end."""
         match self.ended:
             case None:
                 return ""

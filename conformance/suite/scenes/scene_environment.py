@@ -1,6 +1,6 @@
-"""The environment of scenes, and of tests beside their checks: namespace, nodes, writes and waits.
+"""The environment of scenes and tests, without checks: namespace, nodes, writes and waits.
 
-Nothing here sleeps: waits ask the history.
+Nothing here sleeps: waits block on the history.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ R = TypeVar("R")
 class SceneEnvironment:
     """The namespace, the node pool and the history of one scene or test. Timeouts are in seconds at time scale 1.
 
-    `sound` raises HarnessError if the cluster, or the suite itself, did not work at some time of the test; with True it
-    checks every component first.
+    `sound` raises HarnessError if the cluster or the suite itself did not work at some time during the test; with True,
+    it first checks every component.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SceneEnvironment:
         self.checks, self.namespace, self.pool = checks, namespace, pool
         self.history, self.random = history, randomness
         self.acts: list[tuple[str, Object]] = []
-        """The acts of the test, in order: a word (`create`, `patch pods/x`, `wait`, …) and the body."""
+        """The actions of the test, in order: a verb (`create`, `patch pods/x`, `wait`, …) and the body."""
         self._nodes = dict[str, int]()
         self.implementation = driver.descriptor
         self._completed = partial(with_additions, driver.descriptor)
@@ -98,27 +98,29 @@ class SceneEnvironment:
         self._unplayed = unplayed
         self._sound, self._waits = sound, Waits(history, wait_budget, silence, time_scale, self.machine)
         self.steps: dict[str, Step] = {}
-        """The steps of a scene that were reached, by name."""
+        """The steps that the scene has come to, by name."""
         self.markers: dict[str, dict[str, float]] = {}
-        """Timing markers by phase of the scene, in seconds since the request that began the phase."""
+        """Timing markers by phase of the scene, in seconds since the request that started the phase."""
         self.after_step: Callable[[], None] = lambda: None
-        """Called after each step. What it raises ends the scene."""
+        """Called after each step. An exception that it raises ends the scene."""
         self.second_namespace: Callable[[], SceneEnvironment]
-        """Open another namespace, once in a scene; `neighbor` is its environment, with the same nodes and steps."""
+        """Opens a second namespace, at most once in a scene; `neighbor` is its environment, with the same nodes and
+        steps."""
         self.neighbor: SceneEnvironment | None = None
 
     @property
     def time_scale(self) -> float:
-        """Return the factor of every timeout."""
+        """Return the factor by which every timeout is multiplied."""
         return self._scale
 
     @property
     def provisioner(self) -> str:
-        """Return the provisioner whose volumes the cluster creates; empty if the cluster is not one of the suite."""
+        """Return the name of the provisioner whose volumes the cluster simulates; empty if the cluster is not one of
+        the suite's."""
         return "" if self.audit is None else PROVISIONER
 
     def patience(self, seconds: float) -> float:
-        """Return how long to wait for what the cluster does by itself."""
+        """Return the seconds to wait for things that the cluster does by itself."""
         return pace.patience(seconds)
 
     def served(self, kind: str) -> str:
@@ -127,15 +129,15 @@ class SceneEnvironment:
         return resource.api_version if resource is not None else ""
 
     def clear_kind(self, kind: str) -> None:
-        """Delete all objects of a kind (`plural.group`) on a cluster of the suite, whatever finalizers they have.
-        Raises Blocked on another cluster, which may have such objects of its own."""
+        """Delete all objects of a kind (`plural.group`), regardless of finalizers, on a cluster of the suite. Raises
+        Blocked on any other cluster, because it may have such objects for other purposes."""
         self._require_own_cluster(kind)
         clear(self._api, kind, self.patience(30))
 
     @contextlib.contextmanager
     def without_kind(self, kind: str) -> Iterator[None]:
-        """Let a cluster of the suite not serve a kind (`plural.group`) inside the context. Its objects are deleted.
-        Raises Blocked as `clear_kind` does."""
+        """Make a cluster of the suite not serve a kind (`plural.group`) inside the context. The kind's objects are
+        deleted. Raises Blocked like `clear_kind`."""
         self._require_own_cluster(kind)
         with unserved(self._api, kind, self.patience(30)):
             yield
@@ -146,8 +148,8 @@ class SceneEnvironment:
 
     @cached_property
     def kubernetes(self) -> Any:
-        """Return the official client (`kubernetes.client.ApiClient`), for use with dicts: its models reject odd
-        objects."""
+        """Return the official client (`kubernetes.client.ApiClient`). Use it with dicts, because its models reject
+        unusual objects."""
         from kubernetes import config
 
         make: Callable[..., Any] = config.new_client_from_config
@@ -155,7 +157,7 @@ class SceneEnvironment:
 
     @cached_property
     def dry_run(self) -> DryRun:
-        """Return the dry-run client, which tells what the API server would answer."""
+        """Return the dry-run client, which shows how the API server would respond."""
         return DryRun(self._api, self.namespace, self._completed)
 
     # -- making and changing -------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ class SceneEnvironment:
         return self.fleet(manifests)
 
     def fleet(self, manifests: Sequence[Object]) -> list[str]:
-        """Add nodes by their manifests, which name their pool (`testbed`); otherwise as `nodes`."""
+        """Add nodes from manifests that name their pool (`testbed`), and otherwise do the same as `nodes`."""
         names, count = [str(node["metadata"]["name"]) for node in manifests], len(manifests)
         self.acts.append(("create", {"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
         self.sole_writer.fleet(manifests)
@@ -199,7 +201,7 @@ class SceneEnvironment:
         return names
 
     def testbed(self, scenario: str) -> Testbed:
-        """Return where a scenario of gang scheduling is played: on nodes of its own in the test's pool."""
+        """Return the testbed for a gang scheduling scenario: separate nodes in the test's pool."""
         return Testbed(
             self.namespace,
             f"{self.pool}-{scenario}",
@@ -212,12 +214,12 @@ class SceneEnvironment:
         )
 
     def workload(self, name: str, **values: object) -> Object:
-        """Return a PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool. It is not
-        created."""
+        """Return a PodCliqueSet from `fixtures/workloads/<name>.yaml` for the test's namespace and pool, without
+        creating it."""
         return self.placed(dict(workloads.load(name, values)))
 
     def placed(self, obj: Object) -> Object:
-        """Return a PodCliqueSet moved to the test's namespace, with pods that run on the test's own nodes."""
+        """Return a PodCliqueSet in the test's namespace, with pods that run on the test's own nodes."""
         obj["metadata"] = {**obj["metadata"], "namespace": self.namespace}
         nodes.bind_to(self.pool, obj)
         return self._completed(obj)
@@ -233,12 +235,13 @@ class SceneEnvironment:
         raise UsageError(f"no clique is called {clique!r}", where=str(workload["metadata"]["name"]))
 
     def fail_node(self, node: str) -> None:
-        """Take away the kubelet of a node. Returns once the node is Unknown and its pods are not Ready. Nothing on the
-        node changes until `recover_node`; taints and evictions come from Kubernetes."""
+        """Stop the simulated kubelet of a node, and return once the node's Ready condition is Unknown and its pods are
+        not Ready. Nothing on the node changes until `recover_node`; taints and evictions come from Kubernetes."""
         self._turn(node, lost=True)
 
     def recover_node(self, node: str) -> None:
-        """Give a failed node its kubelet back. Returns once the node is Ready and has lost its taints."""
+        """Start the simulated kubelet of a failed node again, and return once the node is Ready and has lost its
+        taints."""
         self._turn(node, lost=False)
 
     def create(self, obj: Object) -> Object:
@@ -269,9 +272,9 @@ class SceneEnvironment:
         subresource: str | None = None,
         missing_ok: bool = False,
     ) -> Object:
-        """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). It has arrived in
-        the history when this returns: later waits do not see the state before. With `missing_ok`, nothing is written
-        and an empty object returned if the implementation has deleted the object in the meantime."""
+        """Apply a JSON merge patch to an object of the test's namespace (or a cluster-scoped one). The write has
+        arrived in the history when this returns, so that later waits do not see the earlier state. With `missing_ok`,
+        return an empty object without writing if the implementation has deleted the object in the meantime."""
         self._require(patch)
         self.acts.append((f"patch {resource}/{name}{f'/{subresource}' if subresource else ''}", dict(patch)))
 
@@ -290,7 +293,8 @@ class SceneEnvironment:
         return written
 
     def ungate(self, pods: Sequence[str]) -> None:
-        """Remove the scheduling gates of several pods at once. All of that has arrived when this returns."""
+        """Remove the scheduling gates of several pods at once. The writes have arrived in the history when this
+        returns."""
         patch = {"spec": {"schedulingGates": None}}
         self.acts += [(f"patch pods/{name}", patch) for name in pods]
         expectation = f"the gates of {len(pods)} pods can be removed"
@@ -312,7 +316,7 @@ class SceneEnvironment:
         )
 
     def evict(self, pod: str) -> str:
-        """Evict a pod, as `kubectl drain` does. Return why it was rejected; empty if it was not."""
+        """Evict a pod, as `kubectl drain` does. Return why the eviction was rejected; empty if it was accepted."""
         self.acts.append((f"evict pods/{pod}", {}))
         self.outdate(pod)
         try:
@@ -324,13 +328,13 @@ class SceneEnvironment:
         return ""
 
     def outdate(self, pod: str) -> None:
-        """Note that the test deletes a pod, or has given it another template's hash: its end has a cause. A later pod
-        of the same name is another one."""
+        """Note that the test deletes a pod, or has given it the hash of another template, so that its deletion has a
+        cause. A later pod of the same name is not affected."""
         if (record := self.history.log.last("pods", self.namespace, pod)) is not None:
             self.history.origins.excused.add(record.uid)
 
     def complete_origins(self) -> None:
-        """Note what rules have to know of who wrote what, and what only the end of the test tells."""
+        """Complete the facts about writers that rules need and that are only known at the end of the test."""
         self.history.origins.excused |= self.roles.went_earlier()
         self.premises.note_writers()
 
@@ -345,9 +349,9 @@ class SceneEnvironment:
         resources: Sequence[str] | None = None,
         real: bool = False,
     ) -> R:
-        """Wait until the condition holds, and mark that time as a step of the scene. A step that is not reached ends
-        the scene and fails nothing by itself: that is for the requirement that asks for it. The wait ends early if a
-        process of the implementation ends. `real`: the time scale does not shorten it."""
+        """Wait until the condition holds, and mark that moment as a step of the scene. A step that is not reached ends
+        the scene, but does not fail anything by itself: that is up to the requirement that needs the step. The wait
+        ends early if a process of the implementation exits. `real`: the time scale does not shorten the wait."""
         try:
             answer = self._wait(step, condition, timeout, resources=resources, real=real)
         except NotReached as error:
@@ -364,8 +368,9 @@ class SceneEnvironment:
         resources: Sequence[str] | None = None,
         real: bool = False,
     ) -> View:
-        """Wait until the condition holds or time is up, and mark that time as a step in either case: for a state that a
-        test compares, or if the scene can go on. If time was up, the step was not reached."""
+        """Wait until the condition holds or the time is up, and mark that moment as a step in both cases: for a state
+        that a test compares, or if the scene can continue without it. If the time was up, the step counts as not
+        reached."""
         unmet = ""
         try:
             self._wait(step, condition, timeout, resources=resources, real=real)
@@ -375,21 +380,22 @@ class SceneEnvironment:
         return self.history.view()
 
     def require_alive(self, step: str) -> None:
-        """End the scene, as if it had waited for `step` in vain, if a process of the implementation has exited
-        unexpectedly: what happens afterwards says nothing about the placements that it would have made."""
+        """End the scene, as if `step` had not been reached, if a process of the implementation has exited unexpectedly:
+        later events say nothing about the placements that it would have made."""
         if dead := self.roles.dead():
             raise SceneEnded(step, dead, self.history.now())
 
     def require_in_time(self, event: str, begin: float, seconds: float) -> None:
-        """Raise HarnessError if more than so many seconds have passed since an event of the history, after which the
-        suite had to act: then it was too slow itself, and what follows says nothing about the implementation."""
+        """Raise HarnessError if more than `seconds` have passed since an event of the history (at `begin`) after which
+        the suite had to act: in that case the suite itself was too slow, and what follows says nothing about the
+        implementation."""
         if (seconds_passed := self.history.now() - begin) > seconds:
             delay = f"the suite acted {seconds_passed:.1f} s after {event}, and had to act within {seconds:g} s"
             hint = "give the machine less to do, or a larger --time-scale"
             raise HarnessError(f"the machine was too slow: {delay}", hint=hint)
 
     def mark(self, step: str, unmet: str = "") -> None:
-        """Mark the present as a step of the scene. `unmet`: what was seen instead of the step."""
+        """Mark the current moment as a step of the scene. `unmet`: what was seen instead of the step."""
         if step in self.steps:
             raise HarnessError(f"duplicate step {step!r}", where=self.namespace)
         self.acts.append((WAIT, {"for": step}))
@@ -399,8 +405,8 @@ class SceneEnvironment:
     def settled(
         self, description: str, predicate: Callable[[View], object], timeout: float = 30, *, real: bool = False
     ) -> View:
-        """Return the state as soon as the predicate holds, when time is up, or when a process of the implementation has
-        ended by itself. Judges nothing. `real` as in `wait_for`."""
+        """Return the state as soon as the predicate holds, the time is up, or a process of the implementation has
+        exited unexpectedly. Nothing is judged. `real` as in `wait_for`."""
         with contextlib.suppress(WaitTimeout):
             self._waits.wait(description, predicate, timeout, hopeless=self._hopeless_or_dead, real=real)
         return self.history.view()
@@ -414,9 +420,10 @@ class SceneEnvironment:
         of: Collection[str] = MOVING,
         unless: Callable[[View], bool] = lambda view: False,
     ) -> View:
-        """Return the state once nothing `of` these has changed for `seconds`, or for `settle` of the judged scheduler,
-        or when `unless` holds after a change or time is up. `real`: whatever the time scale. It never shows that
-        something has happened: on a busy machine that needs a wait of its own."""
+        """Return the state once no resource in `of` has changed for `seconds`, or for the judged scheduler's `settle`
+        if that is longer, or once `unless` holds after a change or the time is up. `real`: the time scale does not
+        shorten `seconds`. A quiet time never proves that something has happened: use a separate wait for that, because
+        the machine may be busy."""
         self.acts.append((WAIT, {"for": f"no change for {seconds:g} s"}))
         self._waits.quiet(seconds, timeout, real=real, of=of, settle=self.implementation.settle, unless=unless)
         self._sound(False)
@@ -431,7 +438,7 @@ class SceneEnvironment:
         resources: Sequence[str] | None,
         real: bool,
     ) -> R:
-        """Raise NotReached with the state that was seen instead."""
+        """Wait for a condition. Raises NotReached with the state that was seen instead."""
         try:
             return self._waits.wait(
                 description, condition, timeout, hopeless=self._hopeless_or_dead, real=real, resources=resources
@@ -472,7 +479,7 @@ class SceneEnvironment:
             raise HarnessError(error.unmet or str(error), where=f"node {node}") from error
 
     def _require(self, obj: object) -> None:
-        """Raise Blocked if the cluster does not play what an object, or a patch of one, asks for."""
+        """Raise Blocked if the cluster does not simulate an ability that an object, or a patch of one, needs."""
         for ability in sorted(abilities.needed(obj) if self._unplayed else ()):
             if ability in self._unplayed:
                 reason = f"the cluster does not play {ability}: {self._unplayed[ability]} (docs/fake-cluster.md)"
@@ -509,24 +516,26 @@ class SceneEnvironment:
             return self.namespace
 
     def _hopeless(self) -> bool:
-        """End a wait at once if the cluster does not work, or if somebody has deleted nodes of the test."""
+        """End a wait immediately, by an exception, if the cluster does not work or if another client has deleted nodes
+        of the test; otherwise return False."""
         self._sound(False)
         if self.premises.deleted_nodes():
             self._blame()
         return False
 
     def _hopeless_or_dead(self) -> bool:
-        """As `_hopeless`; also whether a process of the implementation has ended by itself."""
+        """Do the same as `_hopeless`, and return whether a process of the implementation has exited unexpectedly."""
         return self._hopeless() or bool(self.roles.dead())
 
     def _blame(self) -> None:
-        """Called before the implementation is blamed for a timeout: raises HarnessError if the cluster itself was not
-        healthy, and ends the scene if the implementation has deleted the test's namespace or nodes."""
+        """Check, before the implementation is blamed for a timeout, that nothing else is at fault. Raises HarnessError
+        if the cluster itself was not healthy, and ends the scene if the implementation has deleted the test's namespace
+        or nodes."""
         self._sound(True)
         self.require_premises()
 
     def require_premises(self, unusable: Sequence[str] = ()) -> None:
-        """End the scene if somebody has deleted the namespace or nodes of the test, or has changed nodes that are
+        """End the scene if another client has deleted the namespace or nodes of the test, or has changed nodes that are
         `unusable`."""
         if reason := self.premises.accusation(unusable):
             expectation = "only the suite changes the namespace and the nodes of a test"

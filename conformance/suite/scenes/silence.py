@@ -1,16 +1,17 @@
-"""Detect that an implementation has nothing left to do, so that a wait cannot succeed any more.
+"""Detect that an implementation has nothing left to do, so that a wait can no longer succeed.
 
-A wait for something that the implementation does not know would last for its whole timeout. It may end early if, for
+A wait for something that the implementation does not support would last for its whole timeout. It may end early if, for
 SILENCE seconds, nothing in the namespace changes, the test does nothing (`History.stir`) and the implementation sends
-no request. That is more than any interval at which an implementation looks for work; delays that the contract defines
+no request. SILENCE is longer than any interval at which implementations poll for work; delays that the contract defines
 are added.
 
-An implementation whose requests are rejected backs off: each delay is a multiple of the one before, as in client-go, so
-the next attempt comes within a multiple of the time since the first rejection. The silence must be longer than that.
+An implementation whose requests are rejected backs off: each delay is a multiple of the previous one, as in client-go,
+so the next attempt comes within a multiple of the time since the first rejection. The silence must last longer than
+that.
 
-An implementation that waits in vain may look again every few seconds for ever, and write each time that it still waits.
-A request or the state of an object that has come again and again since anything else has changed is no sign of life
-(`history.circles`).
+An implementation that waits without success may poll every few seconds forever, and each time write that it is still
+waiting. A request or an object state that has been repeated many times since anything else changed is therefore not a
+sign of life (`history.circles`).
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from conformance.history.view import View
 SILENCE = 30.0
 NOT_FOUND, CONFLICT = 404, 409
 GROWTH = 4
-"""The next attempt of a back-off comes within this many times the time since its first: twice, if delays double without
-jitter."""
+"""The next attempt of a back-off comes within this multiple of the time since its first attempt. (If delays double
+without jitter, the multiple is two.)"""
 
 
 @dataclass
 class _Refusals:
-    """The times of the first and the last rejection of like requests, and the longest time between two, by the server's
-    clock."""
+    """The times of the first and the last rejection of similar requests, and the longest time between two rejections,
+    by the server's clock."""
 
     first: float
     last: float
@@ -47,12 +48,12 @@ class _Refusals:
 
     @property
     def next(self) -> float:
-        """Return within which time the next attempt comes, whether its delays grow or stay the same."""
+        """Return the seconds within which the next attempt comes, whether the delays grow or stay the same."""
         return GROWTH * min(self.last - self.first, GROWTH * self.longest)
 
 
 class Silence:
-    """The requests of the implementation as one test knows them. `poll` returns those since the last call."""
+    """The requests of the implementation as seen by one test. `poll` returns the requests since the last call."""
 
     def __init__(
         self, poll: Callable[[], list[AuditedRequest]], namespace: str, clock: Callable[[], float] = time.monotonic
@@ -63,8 +64,8 @@ class Silence:
         self._refusals: dict[Hashable, _Refusals] = {}
 
     def is_lasting(self, still: float, minimum: float) -> bool:
-        """Return whether nothing more is to be expected: no new request was sent for `minimum` seconds, and for as long
-        as a back-off may last. `still`: seconds since something last changed."""
+        """Return whether nothing more is to be expected: there was no change and no new request for `minimum` seconds,
+        and for as long as a back-off may last. `still`: seconds since the last change."""
         now = self._clock()
         if still < now - self._polled:
             self._circles.forget()
@@ -73,9 +74,10 @@ class Silence:
         if sum(self._circles.new(request._replace(at=0)) for request in requests):
             self._last = now
         for request in requests:
-            # In the namespace of an earlier test, which is being deleted, everything is rejected.
+            # Rejections in other namespaces do not count: the namespace of an earlier test is being deleted and rejects
+            # everything.
             if _backs_off(request) and request.namespace in ("", self._namespace):
-                # A back-off is that of one object, or of a collection in which each attempt has another name.
+                # A back-off is about one object, or about a collection in which each attempt uses another name.
                 for like in (request.name, None):
                     key = request.verb, request.resource, like
                     self._refusals.setdefault(key, _Refusals(request.at, request.at)).add(request.at)
@@ -83,13 +85,13 @@ class Silence:
         return self.lasts(still) >= max(minimum, longest)
 
     def lasts(self, still: float) -> float:
-        """Return for how many seconds nothing has changed, and no new request was sent, as far as it is known."""
+        """Return for how many seconds nothing is known to have changed and no new request to have been sent."""
         return min(still, self._clock() - self._last)
 
 
 def delay(view: View, timeout: float) -> float:
-    """Return the longest delay that a set or Lease of the namespace defines, among those that end within the
-    timeout."""
+    """Return the longest delay that a set or Lease of the namespace defines and that does not exceed the timeout; 0 if
+    there is none."""
     delays = (text(obj, "spec", "template", "terminationDelay") for obj in view.list("podcliquesets"))
     named = [float(durations.seconds(seconds) or 0) for seconds in delays]
     named += [float(count(obj, "spec", "leaseDurationSeconds")) for obj in view.list("leases")]
@@ -97,14 +99,14 @@ def delay(view: View, timeout: float) -> float:
 
 
 def _backs_off(request: AuditedRequest) -> bool:
-    """Return whether the next attempt may follow only after a back-off. A write that met a newer version is repeated at
-    once; a create that met an existing object waits until that is gone."""
+    """Return whether the next attempt may follow only after a back-off. A write that conflicts with a newer version is
+    retried at once; a create that conflicts with an existing object is retried until that object is gone."""
     if request.code == CONFLICT:
         return request.verb == "create"
     return request.code >= 400 and request.code != NOT_FOUND
 
 
 def _of_implementation(request: AuditedRequest) -> bool:
-    """Return whether anybody but the suite and the components of the cluster sent a request: those send some whatever
-    the implementation does."""
+    """Return whether a request was sent by a client other than the suite and the components of the cluster, which send
+    requests whatever the implementation does."""
     return request.user != users.SUITE and not users.is_component(request.user)

@@ -1,10 +1,10 @@
-"""Fields that only the suite writes in a test: the spec of its PodCliqueSets, which are the user's, and its nodes. And
-fields that only the kubelet writes: the statuses of a pod's containers.
+"""Detect foreign writes to fields that only the suite may write in a test: the specs of its PodCliqueSets, which belong
+to the user, and its nodes; and to fields that only the kubelet may write: the statuses of a pod's containers.
 
-Rules and tests believe these: how many pods a set asks for, how much a node has, since when a pod is Ready. An
-implementation that changes them makes its own work look right, so a test in which it did so judges nothing. What was
-asked for is known from what the suite has sent, and what it was answered; everything else in the history was written by
-somebody else. Who wrote the status of a pod is known from the audit log.
+Rules and tests trust these fields: how many pods a set requests, the capacity of a node, the time since which a pod is
+Ready. An implementation that changes them makes its own work look correct, so a test in which this happens judges
+nothing. The suite's requests and the responses to them show what the suite wrote; everything else in the history was
+written by another client. The audit log shows who wrote the status of a pod.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ R = TypeVar("R")
 
 
 class SoleWriter:
-    """The writes of the suite, in the order of its requests. `compares_nodes`: the cluster is one of the suite, on
-    which no component changes what a node has."""
+    """The writes of the suite, in the order of its requests. `compares_nodes`: whether the cluster is one of the
+    suite's, on which no component changes the capacity of a node."""
 
     def __init__(self, pool: str, compares_nodes: bool = False) -> None:
         self._pool, self._compares_nodes = pool, compares_nodes
         self._specs: dict[str, list[Mapping[str, Any]]] = {}
-        """The specs of each set by uid, as the API server has answered."""
+        """UID of a set → its successive specs, from the API server's responses."""
         self._nodes: dict[str, list[Object]] = {}
-        """The manifests of each node by name, as the suite wants it to be."""
+        """Name of a node → its successive manifests, as the suite wrote them."""
         self._deleted: set[str] = set()
         self._at: dict[str, int] = {}
-        """The last of these states that an object matched, by uid or name: it never returns to an earlier one."""
+        """UID of a set or name of a node → the index of the last of these states that it matched; it must never return
+        to an earlier state."""
         self._generations: dict[str, object] = {}
         self._wrong: list[str] = []
 
     def created(self, obj: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Note an object that the suite has made: what it sent, and what was answered."""
+        """Note an object that the suite has created: what it sent, and the response."""
         self._compare(obj, answer, text(obj, "kind"))
         if obj.get("kind") == "PodCliqueSet":
             self._note(answer)
 
     def patched(self, resource: str, target: str, patch: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Note a merge patch and the answer."""
+        """Note a merge patch and the response to it."""
         self._compare(patch, answer, text(answer, "kind"))
         if resource == SETS:
             self._note(answer)
@@ -58,18 +59,18 @@ class SoleWriter:
             self._nodes[target].append(_merged(manifest, patch))
 
     def deleted(self, resource: str, target: str) -> None:
-        """Note a deletion that the suite asks for."""
+        """Note a deletion that the suite requests."""
         if resource == SETS:
             self._deleted.add(target)
 
     def fleet(self, manifests: Sequence[Object]) -> None:
-        """Note nodes that the suite makes."""
+        """Note nodes that the suite creates."""
         for node in manifests:
             self._nodes.setdefault(str(node["metadata"]["name"]), []).append(node)
 
     def foreign(self, histories: Sequence[History], spans: Sequence[tuple[int, int | None]] = ()) -> str:
-        """Return the first thing that somebody else has written, as a sentence; empty for none. `spans`: those in
-        which an earlier version was the operator."""
+        """Return a message about the first write of another client; empty if there is none. `spans`: the spans in which
+        an earlier version was the operator, which are not judged."""
         records = [
             record
             for history in histories
@@ -89,7 +90,7 @@ class SoleWriter:
     def _note(self, answer: Mapping[str, Any]) -> None:
         specs = self._specs.setdefault(uid(answer), [])
         spec = answer.get("spec") or {}
-        if answer.get("kind") == "Scale":  # which leaves a size of 0 out
+        if answer.get("kind") == "Scale":  # which omits replicas: 0
             spec = {**(specs[-1] if specs else {}), "replicas": spec.get("replicas", 0)}
         specs.append(spec)
 
@@ -120,8 +121,8 @@ class SoleWriter:
         return f"node {record.name}: somebody else has changed its {other} ({record})" if other else ""
 
     def _unlike(self, key: str, differing: Sequence[R]) -> R | None:
-        """Return how an object differs from what the suite wants it to be now; None if it is as it was, or as one of
-        the suite's later writes wants it."""
+        """Return how an object differs from the state that the suite wrote; None if it matches the state that it last
+        matched, or a state that the suite wrote later."""
         begin = self._at.get(key, 0)
         for number, difference in enumerate(differing[begin:], begin):
             if not difference:
@@ -131,7 +132,7 @@ class SoleWriter:
 
 
 def _merged(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch, except that what is removed stays as null."""
+    """Apply a JSON merge patch, but keep removed fields as null."""
     if not isinstance(patch, Mapping):
         return patch
     whole = dict(value) if isinstance(value, Mapping) else {}
@@ -139,7 +140,7 @@ def _merged(value: Any, patch: Any) -> Any:
 
 
 def _differing(manifest: Object, node: Mapping[str, Any]) -> str:
-    """Return which part of a node differs from the suite's manifest of it; empty if none does."""
+    """Return the part of a node that differs from the suite's manifest; empty if there is none."""
     has = labels(node)
     if any(has.get(key) != value for key, value in labels(manifest).items()):
         return "labels"

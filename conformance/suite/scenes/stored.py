@@ -1,5 +1,5 @@
-"""Compare what the API server has stored with what the suite has sent. Admission changes a request under the name of
-its user, so who wrote an object does not tell whether it is what that user asked for."""
+"""Compare the objects that the API server has stored with those that the suite sent. Admission changes a request in the
+name of the requesting user, so the writer of an object does not show whether the object is what that user sent."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from conformance.grove.admission import durations
 from conformance.grove.fields import mapping
 
 KINDS = ("PodCliqueSet", "PodGang", "Pod", "ResourceQuota", "LimitRange", "PriorityClass")
-"""The kinds that the suite writes and checks rely on, beside nodes."""
+"""The kinds, in addition to nodes, that the suite writes and on which checks rely."""
 GROWS = "Pod"
-"""The kind whose lists may become longer: sidecars, tolerations, volumes."""
+"""The kind to whose lists admission may add items: sidecars, tolerations, volumes."""
 PRUNED = "PodGang"
-"""The kind of which a field may be missing: an implementation may serve a version that does not have it. Sets are what
-the suite is about, and the CRD of an operator has their fields."""
+"""The kind whose fields may be missing, because an implementation may serve a version without them. For sets this does
+not apply: the CRD of an operator must have all their fields."""
 EMBEDDED = ".metadata."
-"""The part of a path that marks metadata inside another object. Generated CRDs do not describe it, so the API server
-drops it: CORE-014 judges that."""
+"""The part of a path that marks metadata inside another object. Generated CRDs do not describe such metadata, so the
+API server drops it; CORE-014 judges that."""
 
 
 def otherwise(sent: Mapping[str, Any], answer: Mapping[str, Any], kind: str) -> Iterator[tuple[str, object]]:
-    """Yield path and value of what was stored otherwise than it was sent: of the labels, the annotations and all that a
-    user writes of an object. For an empty value there may be a default."""
+    """Yield the path and stored value of each field that was stored differently than it was sent: labels, annotations
+    and all fields that a user writes. Empty values may be replaced by a default."""
     for part in ("labels", "annotations"):
         yield from _unlike(mapping(sent, "metadata", part), mapping(answer, "metadata", part), f"metadata.{part}", kind)
     for part in sent.keys() - {"apiVersion", "kind", "metadata", "status"}:
@@ -50,7 +50,8 @@ def _unlike(sent: object, stored: object, path: str, kind: str) -> Iterator[tupl
 
 
 def same(sent: object, stored: object) -> bool:
-    """Return whether two values mean the same: Kubernetes writes quantities and durations in its own notation."""
+    """Return whether two values have the same meaning: Kubernetes writes quantities and durations in its own
+    notation."""
     if sent == stored or durations.equal(sent, stored):
         return True
     amount = quantities.amount(sent)

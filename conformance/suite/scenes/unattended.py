@@ -1,5 +1,4 @@
-"""Notice a kubelet, which the cluster plays, that lags behind: pods are bound, and it has reported nothing about
-them."""
+"""Detect that the simulated kubelet lags: pods are bound, but the kubelet has reported nothing about them."""
 
 from __future__ import annotations
 
@@ -10,11 +9,12 @@ from conformance.grove.fields import label, mapping, name, terminating, text
 from conformance.history.query import History
 
 WITHIN = 10.0
-"""Seconds within which a kubelet has begun with a pod. KWOK takes less than one."""
+"""Seconds within which the kubelet must have started to handle a bound pod. KWOK takes less than one."""
 
 
 def pods_of(history: History, pool: str, within: float) -> str:
-    """Return the pods on the nodes of a test that no kubelet has attended to for so many seconds; empty for none."""
+    """Return a message about pods on the nodes of a test about which the kubelet has reported nothing for `within`
+    seconds; empty if there are none."""
     view = history.view()
     served = {
         name(node)

@@ -1,4 +1,4 @@
-"""Delete all objects of a kind, or take it from a cluster of the suite for a while, with its CRD."""
+"""Delete all objects of a kind, or temporarily delete the kind's CRD from a cluster of the suite."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kube.resource import CRDS, Resource
 
 @contextmanager
 def unserved(api: Api, kind: str, patience: float) -> Iterator[None]:
-    """Delete the CRD of a kind (`plural.group`) with all its objects, and create it again in the end. Raises
-    ClusterTooSlow if the API server serves the kind for longer than `patience` seconds after that."""
+    """Delete the CRD of a kind (`plural.group`) with all its objects, and recreate the CRD at the end of the context.
+    Raises ClusterTooSlow if the API server still serves the kind `patience` seconds after the deletion."""
     resource = api.of_plural(kind)
     crd = _manifest(api.get(CRDS.plural, None, kind))
     api.delete(CRDS.plural, None, [kind])
@@ -31,15 +31,16 @@ def unserved(api: Api, kind: str, patience: float) -> Iterator[None]:
 
 
 def clear(api: Api, kind: str, patience: float) -> None:
-    """Delete all objects of a kind (`plural.group`), whatever finalizers they have: namespaces of earlier scenes may
-    still be terminating. Raises ClusterTooSlow if some are there after `patience` seconds."""
+    """Delete all objects of a kind (`plural.group`), regardless of finalizers, because namespaces of earlier scenes may
+    still be terminating. Raises ClusterTooSlow if some still exist after `patience` seconds."""
     resource = api.of_plural(kind)
     if remaining := _rest(lambda: api.work(lambda client: _delete_all(client, resource)), patience):
         raise ClusterTooSlow(f"{resource}: {remaining} exist {patience:g} s after their deletion")
 
 
 def _rest(look: Callable[[], list[str]], patience: float) -> str:
-    """Return the last answer of `look` after `patience` seconds; empty once it answers with nothing."""
+    """Poll `look` for up to `patience` seconds. Return an empty string once it returns nothing, or its last result as
+    text."""
     try:
         Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(patience))(look)
     except RetryError as error:
@@ -48,7 +49,7 @@ def _rest(look: Callable[[], list[str]], patience: float) -> str:
 
 
 async def _delete_all(client: Client, resource: Resource) -> list[str]:
-    """Request the deletion of each object without its finalizers. Return those that were there."""
+    """Request the deletion of each object and remove its finalizers. Return the names of the objects that existed."""
     objects = await client.list(resource)
     for metadata in (obj["metadata"] for obj in objects):
         namespace, name = metadata["namespace"], metadata["name"]
@@ -74,7 +75,7 @@ def _await_end(api: Api, resource: Resource, patience: float) -> None:
 
 
 def _traces(api: Api, resource: Resource) -> list[str]:
-    """Return what still shows the kind, in words."""
+    """Return descriptions of the signs that the kind is still served."""
     traces = []
     with _unless_missing():
         crd = api.get(CRDS.plural, None, str(resource))
@@ -96,6 +97,6 @@ async def _listed(client: Client, resource: Resource) -> bool:
 
 
 def _manifest(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored CRD as it can be created: without what the API server has added."""
+    """Return a stored CRD in a form that can be created, without the fields that the API server has added."""
     metadata = {key: stored["metadata"][key] for key in ("name", "labels", "annotations") if key in stored["metadata"]}
     return {"apiVersion": CRDS.api_version, "kind": CRDS.kind, "metadata": metadata, "spec": stored["spec"]}

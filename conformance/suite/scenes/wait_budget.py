@@ -1,8 +1,9 @@
-"""The time that a wait may last: all of it, until one has timed out for an implementation that has done nothing at all.
+"""The time that a wait may last: its full timeout, until a wait has timed out for an implementation that has done
+nothing at all.
 
-An implementation that writes nothing (not completely installed, deaf, crashed at start) would otherwise cost a whole
-timeout per test, and its user the better part of an hour. Nothing is judged more strictly: the first write makes all
-later waits full again.
+Otherwise an implementation that writes nothing (incompletely installed, unresponsive, crashed at startup) would cost a
+whole timeout per test, and its user most of an hour. Nothing is judged more strictly: after the first write, all later
+waits have their full length again.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from conformance.history.query import History
 from conformance.history.record import Record
 
 LIFELESS_SECONDS = 3.0
-"""Seconds that a wait still lasts, at time scale 1, while there was no sign of life."""
+"""Seconds that a shortened wait lasts, at time scale 1, while there has been no sign of life."""
 
 LIFELESS = "the implementation has not made or written anything in this run"
 UNBINDING = "the implementation has not bound any pod in this run"
 
 _MADE = ("podcliques", "podcliquescalinggroups", "podgangs")
-"""Resources that only an implementation creates, unless the suite did instead."""
+"""Resources that only an implementation creates, except objects that the suite creates in its place."""
 _OF_KUBERNETES = frozenset({"foregroundDeletion", "orphan"})
-"""Finalizers that the API server adds to what the suite deletes."""
+"""Finalizers that the API server adds to objects that the suite deletes."""
 
 
 class WaitBudget:
-    """Signs of life of the implementation, which plays these roles, as one worker knows them."""
+    """The signs of life of the implementation, which plays these roles, as seen by one worker."""
 
     def __init__(self, roles: Collection[str] = ("operator",)) -> None:
         self._alive = self._let_down = False
@@ -37,7 +38,7 @@ class WaitBudget:
 
     @property
     def lifeless(self) -> str:
-        """Return what the implementation has not done in this run; empty if waits are not shortened."""
+        """Return a message about what the implementation has not done in this run; empty if waits are not shortened."""
         return (LIFELESS if self._operator else UNBINDING) if self.lost else ""
 
     @property
@@ -46,7 +47,7 @@ class WaitBudget:
         return self._let_down and not self._alive
 
     def limit(self, seconds: float, scale: float) -> float:
-        """Return how long a wait of `seconds` lasts now, in real seconds."""
+        """Return the current length, in real seconds, of a wait of `seconds`."""
         return min(seconds, LIFELESS_SECONDS) * scale if self.lost else seconds * scale
 
     def timed_out(self, history: History) -> None:
@@ -55,7 +56,7 @@ class WaitBudget:
         self._let_down = not self._alive
 
     def look(self, history: History) -> None:
-        """Look for signs of life in everything that has arrived in a history: what is gone by now counts as well."""
+        """Look for signs of life in all records of a history, including records of objects that no longer exist."""
         sign = alive if self._operator else binds
         records = history.log.beyond(history.namespace, 0) if not self._alive else ()
         self._alive = self._alive or any(sign(record, history.origins) for record in records)
@@ -75,13 +76,13 @@ def alive(record: Record, origins: Origins) -> bool:
 
 
 def binds(record: Record, origins: Origins) -> bool:
-    """Return whether a record shows that somebody other than the suite has bound a pod of a gang: of schedulers, only
-    the judged one does."""
+    """Return whether a record shows that a client other than the suite has bound a pod of a gang, which only the judged
+    scheduler does."""
     of_gang = label(record.object, GANG) or at(record.object, "spec", "schedulingGroup")
     return record.resource == "pods" and bool(of_gang) and _bound(record, origins)
 
 
 def _bound(pod: Record, origins: Origins) -> bool:
-    """Return whether a pod has a node that the suite did not create it with."""
+    """Return whether a pod is bound and the suite did not create it with a nodeName."""
     origin = origins.by_hand.get(pod.uid)
     return pods.bound(pod.object) and not (origin is not None and origin.bound)

@@ -1,5 +1,5 @@
-"""Waits of a test for the history: not beyond its wait budget, and not once the implementation has nothing left to
-do."""
+"""The waits of a test on the history, which end when the wait budget is used up or the implementation has nothing left
+to do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from conformance.suite.scenes.wait_budget import WaitBudget
 R = TypeVar("R")
 
 OWN_WRITE_SECONDS = 5.0
-"""Seconds within which the recorder has the suite's own writes."""
+"""Seconds within which the recorder must receive the suite's own writes."""
 CALM = 0.5
-"""Minimum of a quiet time in seconds, whatever the time scale: on a busy machine less is no sign of rest."""
+"""Minimum length of a quiet time in seconds at any time scale: on a busy machine, a shorter time does not indicate
+rest."""
 SILENT = "nothing moves, and the implementation has sent no new request for"
 _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
@@ -27,8 +28,8 @@ _UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 class Waits:
     """The waits of one test. `silence` is None if the requests of the implementation cannot be observed.
 
-    A time scale below 1 shortens a wait for an implementation that does nothing, not for one that is at work. Time in
-    which the machine was too slow counts for no wait, and no quiet time.
+    A time scale below 1 shortens a wait only if the implementation does nothing, not while it is active. Time in which
+    the machine was too slow does not count towards a wait or a quiet time.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Waits:
         real: bool = False,
         resources: Sequence[str] | None = None,
     ) -> R:
-        """Run `History.wait`, which raises WaitTimeout. `real`: neither time scale nor silence shortens the wait.
+        """Run `History.wait`, which raises WaitTimeout. `real`: neither the time scale nor silence shortens the wait.
 
         Raises HarnessError if the machine was too slow for too long.
         """
@@ -74,7 +75,7 @@ class Waits:
         real: bool,
         resources: Sequence[str] | None,
     ) -> R:
-        """Wait, and then for as long again as the machine was too slow meanwhile."""
+        """Wait, and extend the wait by the time in which the machine was too slow."""
         begin, given, length = self._machine.now(), 0.0, timeout
         while True:
             try:
@@ -108,7 +109,7 @@ class Waits:
         try:
             return self._history.wait(description, careful, limit, **arguments)
         except WaitTimeout:
-            # On a slow machine, that nothing was seen yet is no sign of death.
+            # On a slow machine, a timeout does not mean that the implementation is dead.
             if self._machine.slow_seconds(begin) < NEGLIGIBLE:
                 self._patience.timed_out(self._history)
             rest = timeout * scale - limit
@@ -126,8 +127,8 @@ class Waits:
         settle: float,
         unless: Callable[[View], bool],
     ) -> None:
-        """Return once nothing `of` these has changed for `seconds`, or for `settle` seconds if that is longer, or when
-        `unless` holds after a change or time is up."""
+        """Block until no resource in `of` has changed for `seconds`, or for `settle` seconds if that is longer, or
+        until `unless` holds after a change or the time is up."""
         unhurried = max(1.0, self._scale)
         calm = seconds if real else max(seconds * self._scale, min(seconds, CALM))
         longer = max(0.0, settle * unhurried - calm)
@@ -146,12 +147,12 @@ class Waits:
             )
 
     def lifeless(self, last_words: Callable[[], str]) -> str:
-        """Return a text about an implementation that has done nothing in this run, and its last words; empty if it has
-        done something."""
+        """Return a message about an implementation that has done nothing in this run, with the ends of its logs; empty
+        if waits are not shortened."""
         return "; ".join(filter(None, (self._patience.lifeless, last_words()))) if self._patience.lost else ""
 
     def silent(self, timeout: float) -> str:
-        """Return why a wait of `timeout` seconds that timed out has ended early; empty if it has not."""
+        """Return the reason why a wait with this timeout ended early; empty if it did not."""
         return f"{SILENT} {self._still():.0f} s" if self._is_silent(timeout) else ""
 
     def _is_silent(self, timeout: float) -> bool:
@@ -163,18 +164,18 @@ class Waits:
         return self._silence.is_lasting(self._history.still, minimum)
 
     def _still(self) -> float:
-        """Return for how many seconds nothing has moved, and the implementation has sent no new request."""
+        """Return for how many seconds nothing has changed and the implementation has sent no new request."""
         return self._silence.lasts(self._history.still) if self._silence is not None else 0.0
 
 
 def _includes(record: Record | None, version: str) -> bool:
-    """Return whether a record is of this resource version or a later one. True for objects that are not recorded or do
-    not exist."""
+    """Return whether a record has this resourceVersion or a later one. Return True for objects that are not recorded or
+    do not exist."""
     return record is None or not version.isdigit() or record.revision >= int(version)
 
 
 def _careful(predicate: Callable[[View], R]) -> Callable[[View], R | Unmet]:
-    """Return the predicate such that it does not hold, instead of raising, if it cannot read an object."""
+    """Wrap a predicate so that it does not hold, instead of raising, if it cannot read a malformed object."""
 
     def careful(view: View) -> R | Unmet:
         try:

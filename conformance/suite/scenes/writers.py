@@ -1,5 +1,5 @@
-"""Writers of objects, from the API server's audit log: the history alone does not name them, and rules would believe
-any."""
+"""Find the writers of objects in the API server's audit log: the history alone does not name them, and rules would
+trust all of them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ UPDATE_VERBS = frozenset({"update", "patch"})
 EVICTIONS = frozenset({("delete", "pods"), ("create", "pods/eviction")})
 """Verb and resource of the requests that delete one pod."""
 EVICTORS = frozenset({"kube-controller-manager", "kube-scheduler"})
-"""The components that evict pods. KWOK deletes, as a kubelet does, what is terminating already."""
+"""The components that evict pods. KWOK, like a kubelet, only deletes pods that are already terminating."""
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
-"""The garbage collector, which deletes objects whose owner others have deleted."""
+"""The user of the garbage collector, which deletes objects whose owner another client has deleted."""
 OPERATOR = Role.OPERATOR.value
 """The user of the operator under test."""
 LIMITS = frozenset({"resourcequotas", "limitranges"})
-"""The limits of a namespace. In that of a test, only the suite has reason to change them."""
+"""The resources that limit a namespace. In a test's namespace, only the suite has a reason to change them."""
 WITHIN = 2.0
 """Seconds within which the audit log contains a request that the history shows."""
 
 
 def note(history: History, audit: AuditLog, begin: int) -> None:
-    """Note in a history who deleted the pods that have the condition DisruptionTarget, what others than the suite and
-    the components have written of nodes, statuses of pods and limits, and which statuses were stored otherwise than
-    these have sent them. `begin`: the mark of its beginning."""
+    """Note in a history who deleted the pods with the condition DisruptionTarget; which nodes, pod statuses and limits
+    were written by users other than the suite and the components; and which statuses were stored differently than the
+    suite or the components sent them. `begin`: the audit log's mark at the start of the test."""
     pods = {record.name for record in history.records("pods") if _said_to_be_disrupted(record)}
     sent: dict[str, list[bytes]] = {}
 
@@ -74,8 +74,8 @@ def note(history: History, audit: AuditLog, begin: int) -> None:
 
 
 def of_objects(audit: AuditLog, begin: int, namespace: str) -> set[tuple[str, str, str]]:
-    """Return who has written what in a namespace, by user, resource and name, except the suite and the components of
-    the cluster. `begin`: a mark of the audit log."""
+    """Return (user, resource, name) for all writes in a namespace, except those of the suite and the components of the
+    cluster. `begin`: a mark of the audit log."""
     return {
         (request.user, request.resource, request.name)
         for request in audit.accepted(begin)
@@ -88,7 +88,7 @@ def _foreign(user: str) -> bool:
 
 
 def _decides(request: AuditedRequest) -> bool:
-    """Return whether a deletion was decided by who asked for it."""
+    """Return whether the user that requested a deletion also decided on it."""
     if not users.is_component(request.user):
         return True
     return request.program in EVICTORS and request.user != COLLECTOR

@@ -1,1 +1,1 @@
-"""The session of a worker: its cluster, what is on it, and how tests are shared out and reported."""
+"""The session of a worker: its cluster and what is on it, and the distribution and reporting of tests."""

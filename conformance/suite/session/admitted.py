@@ -1,7 +1,7 @@
 """Find out before a run whether a cluster admits the pods of its scenes in a new namespace.
 
-A dry run shows less: admission may answer it otherwise, and what others make in each new namespace, such as a quota,
-comes a moment later.
+A dry run would show less: admission may treat it differently, and objects that controllers create in each new
+namespace, such as a quota, appear a moment later.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from kube.errors import ApiError
 from kube.resource import NAMESPACES, PODS
 
 WORKLOAD = "frontend"
-"""The workload whose pods are tried: it has what the pods of most scenes have."""
+"""The workload whose pod is tried: it resembles the pods of most scenes."""
 WITHIN = 30.0
-"""Seconds within which a new namespace has its service account. It takes less than one."""
+"""Seconds within which a new namespace must have its service account. It usually takes less than one."""
 LOOK_EVERY = 0.1
 HINT = "let new namespaces admit the pods of scenes (docs/running.md), or give another cluster"
 
 
 async def require(client: Client, run: str = "") -> None:
-    """Raise UsageError, in the API server's words, if it does not admit a pod. Everything is removed."""
+    """Raise UsageError, with the API server's message, if the cluster does not admit a pod. Everything is removed
+    again."""
     name = f"preflight-{secrets.token_hex(3)}"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
@@ -47,7 +48,7 @@ async def require(client: Client, run: str = "") -> None:
 
 
 def _pod(namespace: str) -> dict[str, object]:
-    """Return a pod that no scheduler looks at."""
+    """Return a pod that every scheduler ignores, because it has a scheduling gate."""
     workload = workloads.load(WORKLOAD)
     nodes.bind_to(namespace, workload)
     spec = workload["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
@@ -57,7 +58,7 @@ def _pod(namespace: str) -> dict[str, object]:
 
 
 async def _with_account(client: Client, namespace: str) -> None:
-    """Wait until the namespace has its service account, without which it admits no pod."""
+    """Wait until the namespace has its service account, without which it does not admit pods."""
     begin = time.monotonic()
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     while (answer := await client.exchange("GET", path)).status != 200:

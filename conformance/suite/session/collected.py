@@ -8,8 +8,9 @@ MARK = "collected "
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """The tests of a run. `plan` has the ids that each declares; `groups` the scene of each, by pytest's node id;
-    `alone` the scenes that are played alone; `elsewhere` see `RunStarted`. `refused`: why nothing is run."""
+    """The tests of a run. `plan`: test → the ids that it declares; `groups`: pytest's node id → the scene of the test;
+    `alone`: the scenes that are played alone; `elsewhere`: see `RunStarted`; `refused`: the reason why nothing is run,
+    if any."""
 
     plan: dict[str, tuple[str, ...]]
     groups: dict[str, str]
@@ -19,10 +20,10 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 def encoded(collection: Collected) -> str:
-    """Return it as a message that is no event."""
+    """Return a collection as a message to the controlling process, distinguishable from events."""
     return MARK + msgspec.json.encode(collection).decode()
 
 
 def decoded(message: str) -> Collected:
-    """Return it from such a message."""
+    """Return the collection in such a message."""
     return msgspec.json.decode(message.removeprefix(MARK), type=Collected)

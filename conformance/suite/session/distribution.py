@@ -1,4 +1,4 @@
-"""The distribution of tests: the tests of one scene run on one worker, which plays it once."""
+"""The distribution of tests: all tests of a scene run on one worker, which plays the scene once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out groups of tests, the largest first, to the worker with the least left to do.
+    """Distributes groups of tests, largest first, to the worker with the least left to do.
 
-    The groups in `lone_groups` come last, and all of them to one worker. The others are shut down, and that worker
-    waits for their end (`others.py`).
+    The groups in `lone_groups` come last, and all of them go to one worker. The other workers are shut down, and that
+    worker waits until they have ended (`other_workers.py`).
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         lone_groups: Collection[str] = (),
         only: str = "",
     ) -> None:
-        """`only`: the one worker that may be given the `lone_groups`; any if it is empty."""
+        """`only`: the one worker that may get the `lone_groups`; empty for any worker."""
         super().__init__(config, log)
         self._groups, self._lone_groups, self._only = groups, lone_groups, only
 
@@ -43,8 +43,8 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
             super()._assign_work_unit(node)
 
     def _reschedule(self, node: Any) -> None:
-        """Hand out groups until a worker has a second test, or is shut down: it begins no test before it knows which
-        one follows. A worker that has not collected the tests yet gets its groups when it has."""
+        """Assign groups until a worker has a second test or is shut down, because a worker does not start a test before
+        it knows the next one. A worker that has not collected the tests yet gets its groups later."""
         if node not in self.registered_collections:
             return
         super()._reschedule(node)
@@ -58,10 +58,10 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         return any(scope in self._lone_groups for scope in self.assigned_work[node])
 
     def remove_node(self, node: object) -> str | None:
-        """Take back the tests of a lost worker, except the one in which it was lost: that one is over."""
+        """Take back the tests of a lost worker, except the test in which it was lost, which counts as finished."""
         workload = self.assigned_work.pop(node)
         if self.collection is None:
-            self.registered_collections.pop(node, None)  # else the replacement would count as one of the others
+            self.registered_collections.pop(node, None)  # otherwise the replacement would count as an additional worker
         running: tuple[dict[str, bool], str] | None = next(
             ((unit, test) for unit in workload.values() for test, done in unit.items() if not done), None
         )

@@ -1,7 +1,8 @@
-"""`--cluster existing`: judge on a running cluster, either one of the suite or one that its owner has declared
-disposable.
+"""`--cluster existing`: judge on a running cluster, which is either one of the suite's or declared disposable by its
+owner.
 
-What the suite installs stays, except webhook configurations: they would reject everything once their process is gone.
+Objects that the suite installs stay, except webhook configurations, which would reject everything once their process is
+gone.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ GROUP_OF_HOOKS = "admissionregistration.k8s.io"
 KINDS_OF_HOOKS = frozenset({*WEBHOOKS, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
 
 WITHIN = 4.0
-"""Seconds within which a fake node and the pods on it do what they should. It takes about one."""
+"""Seconds within which a fake node and its pods must behave as expected. It usually takes about one."""
 
 
 def server_of(kubeconfig: Path) -> str:
     """Return the API server of a kubeconfig. Raises UsageError for a malformed file."""
-    from kubernetes import client, config  # here: its import takes longer than most commands
+    from kubernetes import client, config  # here: the import takes longer than most commands
 
     settings = client.Configuration()
     load: Callable[..., None] = config.load_kube_config
@@ -80,8 +81,8 @@ def check(kubeconfig: Path, api: Api) -> None:
 
 
 def admit(kubeconfig: Path) -> None:
-    """Run `check` before a run. Raises UsageError also if rights are missing or a component does not work, and
-    HarnessError if the cluster does not answer."""
+    """Run `check` before a run, and also check rights or components. Raises UsageError if a check fails, and
+    HarnessError if the cluster does not respond."""
     loop = Loop()
     try:
         api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})
@@ -95,8 +96,8 @@ def admit(kubeconfig: Path) -> None:
 
 
 def effects(kubeconfig: Path, implementations: Sequence[Descriptor]) -> list[str]:
-    """Return what the owner of a cluster should know before a run: its version, and what is made there. Nothing for a
-    cluster of the suite."""
+    """Return lines that the owner of a cluster should know before a run: its version, and what the run will create.
+    Empty for a cluster of the suite."""
     if own_cluster(kubeconfig) is not None:
         return []
     loop = Loop()
@@ -112,7 +113,7 @@ def effects(kubeconfig: Path, implementations: Sequence[Descriptor]) -> list[str
 
 
 def version(kubeconfig: Path) -> str:
-    """Return the version of the API server, such as `1.37.2`, with whatever its distributor adds."""
+    """Return the version of the API server, such as `1.37.2`, including any suffix of its distribution."""
 
     async def ask() -> bytes:
         async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance") as client:
@@ -122,14 +123,14 @@ def version(kubeconfig: Path) -> str:
 
 
 def versions(kubeconfig: Path) -> dict[str, str]:
-    """Return product → version of what a cluster consists of, as far as that is known."""
+    """Return the known components of a cluster: product → version."""
     cluster = own_cluster(kubeconfig)
     return cluster.versions if cluster is not None else {"kubernetes": version(kubeconfig)}
 
 
 def prove(kubeconfig: Path, requested: Requested) -> None:
-    """Raise UsageError unless the components of a cluster have these features. On a cluster that is not of the suite,
-    kube-scheduler has its usual name."""
+    """Raise UsageError unless the components of a cluster have these features. On a cluster that is not one of the
+    suite's, kube-scheduler is expected to have its default name."""
     minor = ".".join(version(kubeconfig).split(".")[:2])
     record = cluster.record if (cluster := own_cluster(kubeconfig)) is not None else None
     expected = preflight.ExpectedFeatures.of(
@@ -146,7 +147,7 @@ def prove(kubeconfig: Path, requested: Requested) -> None:
 
 
 def _preflight(kubeconfig: Path, api: Api) -> None:
-    """Look at the components of a cluster of the suite, and at the rights on another one. Raises UsageError."""
+    """Check the components of a cluster of the suite, or the user's rights on any other cluster. Raises UsageError."""
     place, cluster = f"--kubeconfig {kubeconfig}", own_cluster(kubeconfig)
     if cluster is None:
         foreign.require_rights(api, place)
@@ -159,8 +160,8 @@ def _preflight(kubeconfig: Path, api: Api) -> None:
 
 
 def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> ClusterFacts:
-    """Return what a driver needs to know. `directory` is for logs and ports of clusters that the suite did not
-    start; what is made has the label of `run`."""
+    """Return the facts about the cluster that a driver needs. `directory` is for the logs and ports if the suite did
+    not start the cluster; objects that are created get the label of `run`."""
     cluster = own_cluster(kubeconfig)
     if cluster is not None:
         return replace(deployment.facts_of(cluster), run=run)
@@ -173,8 +174,8 @@ def facts(kubeconfig: Path, directory: Path, run: str, stack: ExitStack) -> Clus
 
 
 def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | None = None) -> Watcher:
-    """Observe every component of a cluster of the suite; of other clusters, only the API server and the process that
-    the run has started beside KWOK."""
+    """Return a watcher of every component if the cluster is one of the suite's; for other clusters, only of the API
+    server and of the process that the run has started alongside KWOK."""
     cluster = own_cluster(kubeconfig)
     if cluster is not None:
         return outages.watch(cluster, time_scale)
@@ -184,7 +185,7 @@ def watcher(kubeconfig: Path, api: Api, time_scale: float, simulator: Owner | No
 
 
 def hooks(api: Api) -> frozenset[str]:
-    """Return the names of the webhooks and admission policies of a cluster that no run has installed."""
+    """Return the names of the cluster's webhooks and admission policies that were not installed by a run."""
 
     async def look(client: Client) -> frozenset[str]:
         names = set[str]()
@@ -201,7 +202,7 @@ def hooks(api: Api) -> frozenset[str]:
 
 
 def keep_webhooks(api: Api, stack: ExitStack) -> None:
-    """At the end, remove the webhook configurations that were created from now on."""
+    """Register a callback that removes, at the end, the webhook configurations that were created from now on."""
     plurals = [resource.plural for resource in WEBHOOKS.values()]
     before = {plural: set(api.names(plural)) for plural in plurals}
 

@@ -1,4 +1,5 @@
-"""Effects of a run on a cluster that is not of the suite: whether it has the rights, and what its owner should know."""
+"""Runs on a cluster that is not one of the suite's: check the user's rights, and describe the effects for the cluster's
+owner."""
 
 from __future__ import annotations
 
@@ -35,18 +36,18 @@ NEEDED = (
     ("patch", "grove.io", "podcliques", "status"),
     ("create", "scheduler.grove.io", "podgangs", ""),
 )
-"""Verb, group, resource and subresource of what tests do, in any namespace: one of each kind."""
+"""Verb, group, resource and subresource of requests that tests send in any namespace; a representative selection."""
 
 
 def require_rights(api: Api, place: str) -> None:
-    """Raise UsageError that names what the user of a kubeconfig may not do."""
+    """Raise UsageError if the user of a kubeconfig lacks rights, with the requests that the user may not send."""
     if refused := api.work(_refused):
         hint = "give a kubeconfig of a cluster administrator"
         raise UsageError(f"its user may not {', '.join(refused)}", where=place, hint=hint)
 
 
 def effects(api: Api, implementations: Sequence[Descriptor]) -> list[str]:
-    """Return what a run will make in a cluster, and what will become of that, one line each."""
+    """Return one line for each kind of change that a run will make in a cluster, saying whether it stays."""
     crds = sorted(
         {
             name

@@ -1,6 +1,7 @@
-"""Detect that the implementation lets the API server change the writes of others (`conformance/cluster/mutating.py`).
+"""Detect that the implementation makes the API server change other clients' writes (`conformance/cluster/mutating.py`).
 
-The audit log has it as soon as it happens. Nothing is forgotten: an object that is deleted again has had its effect.
+The audit log shows such objects as soon as they are written. Deleted objects still count, because they may have had an
+effect.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from kube.resource import CRDS
 
 
 class Mutators:
-    """The mutators of one cluster, as the audit log has them from a mark on, and as a descriptor declares them."""
+    """The mutating webhooks, policies and conversions of one cluster: those in the audit log after a mark, and those
+    that a descriptor declares."""
 
     def __init__(self, audit: AuditLog, begin: int, judged: Descriptor, losses: AuditLosses) -> None:
         self._tail, self._losses = AuditTail(audit, begin), losses
@@ -33,8 +35,8 @@ class Mutators:
         )
 
     def violation(self) -> str:
-        """Return the first one so far that does what no implementation may have done, or a write that is missing in the
-        audit log, as a sentence; empty for none."""
+        """Return a message about the first forbidden mutator so far, or about a write that is missing in the audit log;
+        empty if there is none."""
         for request in self._tail.poll():
             writes = request.verb not in READS and request.code < 300 and not request.dry_run
             if not self._violation and writes and request.resource in mutating.PLURALS:

@@ -1,7 +1,7 @@
-"""Wait until the garbage collector of an existing cluster knows the kinds that were just installed.
+"""Wait until the garbage collector of a cluster knows the kinds that were just installed.
 
-It looks for new kinds every 30 s. Until then it deletes nothing that an object of them owns, and an implementation that
-relies on it would be accused.
+The garbage collector discovers new kinds every 30 s. Until then, it does not delete objects that are owned by objects
+of these kinds, and an implementation that relies on garbage collection would be blamed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from conformance.suite.scenes.api import Api
 from kube.resource import CRDS, Resource
 
 KNOWN_AFTER = 120.0
-"""Seconds after which every kind is known: four times the period of the garbage collector."""
+"""Seconds after which the garbage collector knows every kind: four times its discovery period."""
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""The schemas of CRDs are long."""
+"""The media type for lists of metadata only, because the schemas of CRDs are long."""
 
 GROUP = "conformance.grove.io"
 
 
 def learn(cluster: Cluster | None, api: Api) -> bool:
-    """Return once the garbage collector knows every installed kind; False if no kind was new to it.
+    """Wait until the garbage collector knows every installed kind. Return False if it already knew them all.
 
-    `cluster` is the cluster of the suite behind `api`, None if it is somebody else's. Ours is restarted, which takes
-    half a second; another one is observed. Raises HarnessError if there is no garbage collector.
+    `cluster` is the suite's cluster behind `api`; None if the cluster is not one of the suite's. The garbage collector
+    of a suite's cluster is restarted, which takes half a second; the garbage collector of any other cluster is only
+    observed. Raises HarnessError if there is no garbage collector.
     """
     listed = orjson.loads(api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA})))
     newest = max((_seconds(crd) for crd in listed["items"]), default=0.0)
@@ -47,7 +48,7 @@ def learn(cluster: Cluster | None, api: Api) -> bool:
         _observe(api)
     else:
         pid = cluster.monitor.pids().get(COMPONENTS[Port.CONTROLLER_MANAGER])
-        # Creation times have whole seconds, and so, nearly, have the start times of processes.
+        # Creation times are in whole seconds, and the start times of processes are only accurate to about a second.
         if pid is not None and newest < psutil.Process(pid).create_time() - 2:
             return False
         cluster.learn_new_kinds()
@@ -59,8 +60,8 @@ def _seconds(crd: Mapping[str, Any]) -> float:
 
 
 def _observe(api: Api) -> None:
-    """Install one more kind with an object whose owner does not exist, and wait until the object is deleted: then the
-    kinds that were installed before are known too."""
+    """Install one more kind with an object whose owner does not exist, and wait until the object is deleted: by then,
+    the kinds that were installed earlier are also known."""
     plural = f"barriers{secrets.token_hex(4)}"
     kind = Resource(GROUP, "v1", plural, plural.capitalize(), namespaced=False)
     crd = crd_of(kind)
@@ -82,14 +83,14 @@ def _observe(api: Api) -> None:
 
 
 def orphan_of(kind: Resource) -> dict[str, Any]:
-    """An object of a cluster-scoped kind whose owner does not exist."""
+    """Return an object of a cluster-scoped kind whose owner does not exist."""
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": "absent", "uid": "00000000-0000-4000-8000-000000000000"}
     metadata = {"name": "orphan", "ownerReferences": [owner]}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
 
 
 def crd_of(kind: Resource) -> dict[str, Any]:
-    """The CRD of a cluster-scoped kind without fields."""
+    """Return the CRD of a cluster-scoped kind without fields."""
     schema = {"openAPIV3Schema": {"type": "object"}}
     return {
         "apiVersion": CRDS.api_version,

@@ -1,7 +1,7 @@
-"""The occupation of an existing cluster by a run: checks before anything is installed, and the clean-up at its end.
+"""The occupation of an existing cluster by a run: checks before anything is installed, and the cleanup at its end.
 
-Nothing of a killed run is forgotten: what a run makes has a label (`existing.marks`), and KWOK's own Stages are kept in
-the cluster until they are back.
+The remains of a killed run can be found: objects that a run creates have a label (`existing.marks`), and KWOK's own
+Stages are stored in the cluster until they are restored.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from kube.client import Client
 T = TypeVar("T")
 
 NOTICED_WITHIN = 2.0
-"""Seconds that another scheduler has to bind a pod."""
+"""Seconds within which another scheduler would bind a pod."""
 PLAYED_WITHIN = 15.0
-"""Seconds within which a KWOK must play Stages that were installed. It takes less than one."""
+"""Seconds within which KWOK must apply Stages that were installed. It usually takes less than one."""
 
 
 @dataclass(frozen=True)
 class OccupationTerms:
-    """The terms on which a run occupies a cluster. `scheduler`: the scheduler name that a process of the run is going
-    to serve; empty if none is. `install_stages`: whether KWOK gets our Stages; `keep_stages`: whether they stay."""
+    """The terms on which a run occupies a cluster. `scheduler`: the scheduler name that a process of the run will
+    serve; empty if there is none. `install_stages`: whether our Stages are installed for KWOK; `keep_stages`: whether
+    they stay after the run."""
 
     run: str
     options: Sequence[str] = ()
@@ -57,7 +58,7 @@ class OccupationTerms:
 @dataclass(frozen=True)
 class Occupation:
     """An occupied cluster. `unplayed`: abilities that the cluster lacks, each with what was seen instead; `simulator`:
-    the process beside KWOK, where the run has started one; `lines`: what its owner should know."""
+    the process alongside KWOK, if the run has started one; `lines`: information for the owner of the cluster."""
 
     claim: ClusterClaim
     unplayed: Mapping[str, str]
@@ -67,9 +68,9 @@ class Occupation:
 
 @contextmanager
 def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter = silent) -> Iterator[Occupation]:
-    """Occupy a cluster inside the context; at its end, everything with the label of the run is gone. Raises UsageError
-    if another run uses it, if a killed run has left something, if its KWOK does not play what it should, or if another
-    scheduler serves the judged scheduler name; HarnessError if it does not answer."""
+    """Occupy a cluster inside the context; at its end, remove everything with the label of the run. Raises UsageError
+    if another run uses the cluster, if a killed run has left objects, if KWOK does not apply our Stages, or if another
+    scheduler serves the judged scheduler name; raises HarnessError if the cluster does not respond."""
     ask = partial(_ask, kubeconfig)
     pace.stretch(terms.time_scale)
     with ExitStack() as stack:
@@ -91,8 +92,8 @@ def occupied(kubeconfig: Path, terms: OccupationTerms, report: ProgressReporter 
 
 
 def clean(kubeconfig: Path, run: str = "") -> list[Leftover]:
-    """Remove what killed runs, or one of them, have left on a cluster, and return it. Raises UsageError if a run uses
-    the cluster."""
+    """Remove the objects that killed runs, or one killed run, have left on a cluster, and return them. Raises
+    UsageError if a run uses the cluster."""
     with claimed(kubeconfig, "cluster clean"):
         items = _ask(kubeconfig, lambda client: leftovers.find(client, run))
         _ask(kubeconfig, lambda client: leftovers.remove(client, items, kubeconfig))
@@ -115,7 +116,7 @@ def _require_clean(leftovers_found: Sequence[Leftover], terms: OccupationTerms) 
 
 
 def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tuple[list[str], Owner]:
-    """Give KWOK our Stages, and start the process beside it."""
+    """Install our Stages for KWOK, and start the process that runs alongside it."""
     if existing.own_cluster(kubeconfig) is not None:
         raise UsageError("the cluster is of the suite and has them", where="--install-stages", hint="leave it out")
     if not terms.options:
@@ -140,7 +141,8 @@ def _install(kubeconfig: Path, terms: OccupationTerms, stack: ExitStack) -> tupl
 
 
 def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
-    """Return what the cluster does not play, each with what was seen instead. A KWOK needs a moment for new Stages."""
+    """Return the abilities that the cluster lacks, each with what was seen instead. KWOK needs a moment to apply new
+    Stages."""
     within = pace.patience(existing.WITHIN)
     played = pace.patience(PLAYED_WITHIN)
     deadline = time.monotonic() + (played if terms.install_stages else 0)
@@ -158,7 +160,7 @@ def _tried(kubeconfig: Path, terms: OccupationTerms) -> dict[Ability, str]:
             look(client),
             _undisturbed(client, terms, noticed),
             admitted.require(client, terms.run),
-            return_exceptions=True,  # both remove what they made
+            return_exceptions=True,  # all of them remove the objects that they created
         )
         for answer in answers:
             if isinstance(answer, BaseException):
@@ -177,7 +179,7 @@ async def _undisturbed(client: Client, terms: OccupationTerms, within: float) ->
 
 
 def _clear(kubeconfig: Path, terms: OccupationTerms) -> None:
-    """Remove what has the label of the run."""
+    """Remove all objects with the label of the run."""
 
     async def clear(client: Client) -> None:
         if terms.install_stages and terms.keep_stages:
@@ -189,7 +191,7 @@ def _clear(kubeconfig: Path, terms: OccupationTerms) -> None:
 
 
 def _ask(kubeconfig: Path, action: Callable[[Client], Awaitable[T]]) -> T:
-    """Run an action with a client. Raises HarnessError if the API server does not answer as it should."""
+    """Run an action with a client. Raises HarnessError if the API server does not respond as expected."""
 
     async def ask() -> T:
         async with Client.from_kubeconfig(kubeconfig, user_agent="grove-conformance/suite") as client:

@@ -1,26 +1,27 @@
-"""The other workers of a run: a scene that is played alone waits until they have ended. The controlling process
-knows."""
+"""Wait for the other workers of a run: a scene that is played alone waits until they have ended. The controlling
+process knows when."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 LAST_WORKER = "alone"
-"""The message with which a worker asks to be the only one, and the answer to it."""
+"""The message with which a worker asks to be notified when it is the last one, and the reply to it."""
 
 
 class ControllerChannel(Protocol):
-    """A line to the process that controls the run: a channel of execnet."""
+    """A channel to the process that controls the run: a channel of execnet."""
 
     def send(self, item: object) -> None:
-        """Send an event, or a question. Raises OSError if the line is closed."""
+        """Send an event or a question. Raises OSError if the channel is closed."""
 
     def receive(self) -> object:
-        """Block until an answer comes. Raises EOFError if the line is closed."""
+        """Block until a reply arrives. Raises EOFError if the channel is closed."""
 
 
 def wait_until_ended(line: ControllerChannel | None) -> None:
-    """Return once no worker of the run but this one is left. Without a line there are no workers."""
+    """Block until this is the last worker of the run. Without a channel to the controlling process there are no other
+    workers, so return at once."""
     if line is not None:
         line.send(LAST_WORKER)
         line.receive()

@@ -1,4 +1,4 @@
-"""Descriptions of the outcome of a test in pytest's own output."""
+"""Describe the outcome of a test in pytest's own output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.suite.registry.requirement import Limit
 
 
 def redact(error: BaseException | None) -> None:
-    """Remove credentials from what an error says, before anybody asks it."""
+    """Remove credentials from the message of an exception, before anything reads it."""
     if isinstance(error, Exception):
         error.args = tuple(
             credentials.text(argument) if isinstance(argument, str) else argument for argument in error.args
@@ -20,8 +20,9 @@ def redact(error: BaseException | None) -> None:
 
 
 def describe(report: pytest.TestReport, error: BaseException | None, limit: Limit | None, expected: str = "") -> None:
-    """Describe in the report of a test how it ended. A failure only for a limit of the specification is skipped, with
-    the limit as reason; a failure that is `expected`, for this reason, is an expected failure in pytest's sense."""
+    """Describe in the report of a test how it ended. A test that failed only because of a known limit of the
+    specification is reported as skipped, with the limit as the reason; a test that failed as `expected` (the reason) is
+    reported as an expected failure in pytest's sense."""
     if limit is not None and error is not None:
         report.outcome = "skipped"
         report.longrepr = (report.nodeid, 0, f"Skipped: known limit {limit}; seen: {error}")

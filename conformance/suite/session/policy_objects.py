@@ -1,4 +1,5 @@
-"""Wait for the objects that policies of a cluster put into a new namespace: scenes begin with them, not before."""
+"""Wait for the objects that a cluster's policies create in a new namespace, so that scenes start only once these
+objects exist."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from conformance.suite.scenes.api import Api
 from kube.errors import ApiError
 
 WITHIN = 30.0
-"""Seconds within which a new namespace has its objects. It takes less than one."""
+"""Seconds within which a new namespace must have its objects. It usually takes less than one."""
 LOOK_EVERY = 0.05
 
 
 def wait(api: Api, namespace: str, manifests: Iterable[Mapping[str, Any]]) -> None:
-    """Return when the namespace has those of the objects whose kind is namespaced. Raises HarnessError."""
+    """Block until all namespaced objects among `manifests` exist in the namespace. Raises HarnessError if that takes
+    too long."""
     begin = time.monotonic()
     for manifest in manifests:
         resource, name = api.of_object(manifest), str(manifest["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""Webhook configurations that were installed and that somebody has removed: one cause of everything that fails then."""
+"""Detect that installed webhook configurations have been removed, which is then the common cause of all failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from kube.errors import ApiError
 
 
 def removed(api: Api, installed: Collection[tuple[str, str]], audit: AuditLog | None) -> str:
-    """Return which of these configurations (kind and name) are gone, and who has removed them; empty if none is."""
+    """Return a description of the configurations (kind and name) that are gone, and of the users who removed them;
+    empty if none is gone."""
     result: list[str] = []
     with contextlib.suppress(ApiError, NotServed, HarnessError):
         for kind in sorted({kind for kind, _ in installed}):

@@ -1,6 +1,6 @@
-"""Divide a run among machines: each scene belongs to exactly one shard, and all shards take about as long.
+"""Divide a run among machines: each scene belongs to exactly one shard, and all shards take about the same time.
 
-Pure: every machine computes the same division from the same tests, so none needs to know of the others.
+Pure: every machine computes the same division from the same tests, so that the machines need not communicate.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from conformance.errors import UsageError
 from conformance.suite.scenes import repeated
 
 Costs = Mapping[str, float]
-"""Scene, as in `Plan.groups`, → seconds that it takes."""
+"""Scene, as in `Plan.groups` → seconds that it takes."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The `number`-th of `of` shards, from 1."""
+    """The `number`-th of `of` shards, counted from 1."""
 
     number: int
     of: int
@@ -31,7 +31,7 @@ class Shard:
 
 
 def parse(text: str, place: str = "--shard") -> Shard:
-    """Return the shard of a text such as `2/5`, from the option `place`. Raises UsageError."""
+    """Parse a shard such as `2/5`, which was given with the option `place`. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(f"{text!r} is not a shard", where=place, hint="give i/n, from 1/n to n/n, for example 2/5")
@@ -39,19 +39,19 @@ def parse(text: str, place: str = "--shard") -> Shard:
 
 
 def costs() -> Costs:
-    """Return what the scenes of the suite take. Raises UsageError (file, line, field)."""
+    """Return the costs of the suite's scenes. Raises UsageError (file, line, field)."""
     return read(data.folder("fixtures") / "costs" / "scenes.yaml")
 
 
 def read(path: Path) -> Costs:
-    """Read such a file. Raises UsageError (file, line, field)."""
+    """Read a file of costs. Raises UsageError (file, line, field)."""
     document = documents.read(path, data.folder("fixtures") / "costs" / "scenes.schema.json")
     seconds = document.value["seconds"]
     return {f"{file}::{name}": cost for file, names in seconds.items() for name, cost in names.items()}
 
 
 def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = "--shard") -> frozenset[str]:
-    """Return the tests of a shard. `scenes` has the scene of each test. Raises UsageError if there are fewer scenes
+    """Return the tests of a shard. `scenes` maps each test to its scene. Raises UsageError if there are fewer scenes
     than shards."""
     number = len(set(scenes.values()))
     if 0 < number < shard.of:
@@ -60,15 +60,15 @@ def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = 
 
 
 def prices(scenes: Iterable[str], costs: Costs, repeat: int = 1) -> dict[str, float]:
-    """Return what each of these scenes takes. One without a cost counts as the median of the others."""
+    """Return the cost of each of these scenes. A scene without a known cost gets the median of all known costs."""
     usual = statistics.median(costs.values()) if costs else 1.0
     return {scene: costs.get(repeated.unmarked(scene, repeat), usual) for scene in set(scenes)}
 
 
 def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1) -> list[frozenset[str]]:
-    """Return the tests of each shard. `scenes` has the scene of each test.
+    """Return the tests of each shard. `scenes` maps each test to its scene.
 
-    The most expensive scene that is left goes to the shard with the least to do.
+    Scenes are assigned in order of decreasing cost, each to the shard with the least to do.
     """
     price = prices(scenes.values(), costs, repeat)
     load = [0.0] * shards

@@ -1,7 +1,9 @@
-"""Several workers on one cluster share one implementation: the first worker installs and starts it, the others attach.
+"""Several workers on one cluster share one implementation: the first worker installs and starts it, and the other
+workers attach to it.
 
-They learn through the controlling process what runs, before each of their scenes. Scenes that stop or replace it, or
-change something else for everybody (`Scene.exclusive`), are played by the first worker when no other one is left.
+Before each of their scenes, the other workers ask the controlling process which processes are running. Scenes that stop
+or replace the implementation, or change another shared part of the cluster (`Scene.exclusive`), are played by the first
+worker when no other worker is left.
 """
 
 from __future__ import annotations
@@ -21,16 +23,16 @@ from conformance.suite.environment import GivenUp
 from conformance.suite.session.other_workers import ControllerChannel
 
 FIRST = "gw0"
-"""The worker that installs and starts the implementation, as pytest-xdist names it."""
+"""The worker that installs and starts the implementation, by its pytest-xdist name."""
 ASK = "which implementation runs"
 TOLD = "implementation "
-"""The question of a worker for the running implementation, and the beginning of the answer and of the first worker's
+"""The question of a worker about the running implementation, and the prefix of the reply and of the first worker's
 message."""
 
 
 class RunningImplementation(msgspec.Struct, frozen=True):
-    """The running implementation. `problem`: why nothing runs; `processes`: those of the roles by name; `logs`: their
-    logs; `hooks`: kinds and names of webhook configurations."""
+    """The running implementation. `problem`: the reason why nothing is running, if any; `processes`: the processes of
+    the roles by name; `logs`: their logs; `hooks`: kinds and names of installed webhook configurations."""
 
     problem: str = ""
     processes: dict[str, Owner] = {}
@@ -39,7 +41,7 @@ class RunningImplementation(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, driver: Driver) -> RunningImplementation:
-        """Return what a driver has started."""
+        """Return the description of the implementation that a driver has started."""
         pids = {name: pid for role in Role for name, pid in driver.pids(role).items()}
         return cls(
             processes={name: Owner.of(pid) for name, pid in pids.items()},
@@ -49,12 +51,13 @@ class RunningImplementation(msgspec.Struct, frozen=True):
 
 
 def encoded(running: RunningImplementation) -> str:
-    """Return it as a message."""
+    """Return the description as a message to the controlling process."""
     return TOLD + msgspec.json.encode(running).decode()
 
 
 def ask(line: ControllerChannel) -> RunningImplementation:
-    """Return what runs, once the first worker has started it. Raises GivenUp if it cannot, or has been lost."""
+    """Return the running implementation, once the first worker has started it. Raises GivenUp if the first worker could
+    not start it, or was lost."""
     line.send(ASK)
     running = msgspec.json.decode(str(line.receive()).removeprefix(TOLD), type=RunningImplementation)
     if running.problem:
@@ -64,7 +67,7 @@ def ask(line: ControllerChannel) -> RunningImplementation:
 
 @dataclass(frozen=True)
 class Death:
-    """A process that has ended by itself, as seen by a worker that has not started it."""
+    """A process that has exited unexpectedly, as seen by a worker that has not started it."""
 
     process: str
 
@@ -73,21 +76,21 @@ class Death:
 
 
 class _Untouched:
-    """A stand-in for objects that only the first worker may touch."""
+    """A stand-in for objects that only the first worker may change."""
 
     def __init__(self, running: RunningImplementation) -> None:
         self.installed = set(running.hooks)
         self.has_webhooks = bool(running.hooks)
 
     def reset(self) -> None:
-        """Do nothing: nothing can have been changed."""
+        """Do nothing, because this worker cannot have changed anything."""
 
     def __getattr__(self, name: str) -> Any:
         raise HarnessError(f"the scene changes the implementation ({name}) beside others: set `exclusive` of the scene")
 
 
 class Attached:
-    """The driver of a worker that shares an implementation: it looks, and touches nothing."""
+    """The driver of a worker that shares an implementation: it observes the implementation, but changes nothing."""
 
     def __init__(self, descriptor: Descriptor, supplied: Descriptor | None, line: ControllerChannel) -> None:
         self.descriptor, self.supplied, self._line = descriptor, supplied, line
@@ -95,7 +98,7 @@ class Attached:
         self.start()
 
     def start(self) -> None:
-        """Learn what runs now. Raises GivenUp."""
+        """Ask for the running implementation. Raises GivenUp."""
         self._running = ask(self._line)
         self.installer = self.operators = _Untouched(self._running)
         self._noticed: set[Owner] = set()
@@ -105,11 +108,11 @@ class Attached:
         """Do nothing."""
 
     def controls(self, role: Role) -> bool:
-        """Raise HarnessError: a scene that asks wants to stop something."""
+        """Raise HarnessError, because a scene that calls this wants to stop a process."""
         raise HarnessError(f"the scene controls the {role} beside others: set `exclusive` of the scene")
 
     def failures(self) -> tuple[Death, ...]:
-        """Return the processes that have ended, in the order in which that was noticed."""
+        """Return the processes that have ended, in the order in which their end was noticed."""
         for name, owner in self._running.processes.items():
             if owner not in self._noticed and not owner.alive():
                 self._noticed.add(owner)
@@ -117,9 +120,9 @@ class Attached:
         return tuple(self._deaths)
 
     def logs(self) -> Mapping[str, Path]:
-        """Return logs by the name of their process."""
+        """Return the logs by name of their process."""
         return {name: Path(log) for name, log in self._running.logs.items()}
 
     def last_words(self, lines: int = 3) -> str:
-        """Return nothing: the first worker reads the logs."""
+        """Return an empty string, because only the first worker reads the logs."""
         return ""

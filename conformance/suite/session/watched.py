@@ -1,5 +1,5 @@
-"""The resources that a run records: those of Grove and of operators, where they are served, and those that the
-descriptor names."""
+"""The resources that a run records: the resources of Grove and of operators, if they are served, and the resources that
+the descriptor names."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from conformance.suite.scenes.api import Api
 from kube.resource import CONFIG_MAPS, LEASES, NAMESPACES
 
 SCHEDULER_TOPOLOGIES = "scheduler-topologies"
-"""The feature of operators that report on the topology resources of schedulers. Nothing else reads a binding."""
+"""The feature of operators that report on the topology resources of schedulers. ClusterTopologyBindings are recorded
+only for this feature."""
 
 
 def resources(judged: Descriptor, api: Api) -> list[Watched]:
-    """Return what to record. Raises Blocked if a resource that the descriptor names is not served."""
+    """Return the resources to record. Raises Blocked if a resource that the descriptor names is not served."""
     missing = {str(kind) for kind in (*GROVE, RESOURCE_CLAIMS)} - set(api.served)
     watched = [
         resource for resource in WATCHED if str(resource.resource) not in missing and resource.resource != LEASES
@@ -47,8 +48,8 @@ def resources(judged: Descriptor, api: Api) -> list[Watched]:
 
 
 def unrecorded(recorded: Sequence[Watched]) -> list[Watched]:
-    """Return what else is often written on a cluster of the suite: namespaces and what the control plane puts into
-    them, Leases of nodes, and objects of users whose kinds are recorded for operators alone."""
+    """Return the other resources that are often written on a cluster of the suite: namespaces and the objects that the
+    control plane creates in them, Leases of nodes, and users' objects of kinds that are recorded only for operators."""
     recorded_resources = {watched.resource for watched in recorded if watched.fields is None}
     [lease] = [watched.fields for watched in recorded if watched.resource == LEASES and watched.fields is not None]
     frequent = [Watched(NAMESPACES), Watched(CONFIG_MAPS), Watched(LEASES, fields=lease.replace("=", "!=", 1))]

@@ -1,6 +1,8 @@
-"""The real environment: one cluster with one implementation for one worker, and a namespace and a pool for each test.
+"""The real environment: one cluster with one implementation for each worker, and a namespace and a node pool for each
+test.
 
-Invariant: however a worker ends, what it opened is closed in reverse order; after SIGKILL, `sweep` does that.
+Invariant: however a worker ends, everything that it opened is closed in reverse order; after SIGKILL, `sweep` takes the
+clusters down.
 """
 
 from __future__ import annotations
@@ -57,29 +59,29 @@ TELLING = ("kube-scheduler", "kube-controller-manager", "kwok-controller")
 """Components of a cluster whose logs are kept in failure bundles."""
 
 RECOVERY = 30.0
-"""Seconds after which an outage that has not ended means that the cluster is broken."""
+"""Seconds after which a continuing outage means that the cluster is broken."""
 BEFORE_VIOLATION = 15.0
-"""Seconds before a violation in which a slow machine may have caused it."""
+"""Seconds before a violation during which slowness of the machine may have caused it."""
 UNMADE = 3
-"""Number of namespaces that cannot be made before a worker gives up."""
+"""Number of consecutive failures to create a namespace after which a worker gives up."""
 CLUSTERS = 2
-"""Number of clusters that a worker starts before it gives up."""
+"""Maximum number of clusters that a worker starts before it gives up."""
 
 
 def open_environment(
     settings: RunSettings, worker: str, ledger: Ledger, line: ControllerChannel | None = None
 ) -> ClusterEnvironment:
-    """Start everything, or attach to what another worker has started. `line` leads to the controlling process. Raises
-    HarnessError (cluster), or Blocked (the implementation cannot be installed)."""
+    """Start everything, or attach to what another worker has started. `line` is the channel to the controlling process.
+    Raises HarnessError if the cluster fails, or Blocked if the implementation cannot be installed."""
     return ClusterEnvironment(settings, worker, ledger, line)
 
 
 def sweep(run: str, worker: str = "") -> list[str]:
-    """Take down what is left of a run's clusters (of one worker, or of all) and return their names."""
+    """Take down the remaining clusters of a run, or only of one of its workers, and return their names."""
     names = []
     for cluster in list_clusters():
         if cluster.record.owner is None:
-            continue  # it was kept for somebody to look at
+            continue  # the cluster was kept for inspection
         if cluster.name == f"{run}-{worker}" or (not worker and cluster.name.startswith(f"{run}-")):
             cluster.down()
             names.append(cluster.name)
@@ -87,7 +89,8 @@ def sweep(run: str, worker: str = "") -> list[str]:
 
 
 def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor | None]:
-    """Return the implementation and the one that supplies the roles that it does not play. Raises UsageError."""
+    """Return the judged implementation, and the implementation that supplies the roles that it does not play, if any.
+    Raises UsageError."""
     judged = loading.load(settings.implementation, settings.parameters)
     if settings.earlier:
         options = ("--from", "--from-set")
@@ -99,7 +102,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     if supplied and not judged.line:
         other = discovery.completed(supplied, kubeconfig)
         judged = dataclasses.replace(judged, line=other.line, release=other.release)
-    scale = max(1.0, settings.time_scale)  # a busy machine starts processes no faster because waits are shortened
+    scale = max(1.0, settings.time_scale)  # shorter waits do not make processes start faster
     return _patient(judged, scale), supplied and _patient(supplied, scale)
 
 
@@ -114,24 +117,24 @@ class ClusterEnvironment:
     def __init__(self, settings: RunSettings, worker: str, book: Ledger, line: ControllerChannel | None = None) -> None:
         self._settings, self._worker, self._book = settings, worker, book
         self._line = line if settings.shared else None
-        """The line to the controlling process, if several workers share the cluster."""
+        """The channel to the controlling process, if several workers share the cluster."""
         self._stack = ExitStack()
         self._registry = requirement.load(Path(settings.registry))
         self._patience = WaitBudget(settings.roles)
         self._clusters = 0
         self._broken: Outage | None = None
         self._refusal: GivenUp | Blocked | None = None
-        """Why no further test can be played."""
+        """The reason why no more tests can be played, if any."""
         self._unmade = 0
-        """The number of namespaces in a row that could not be created."""
+        """The number of consecutive failures to create a namespace."""
         self._kept_namespace = ""
-        """The namespace of the test that failed, once one has and the cluster is to be kept."""
+        """The namespace of the failed test for which the cluster is kept; empty if there is none."""
         self._reopen()
 
     def close(self) -> None:
         """Close everything in reverse order."""
         if self._line is not None and self._worker == shared.FIRST:
-            wait_until_ended(self._line)  # they play on what this worker has started
+            wait_until_ended(self._line)  # the other workers use what this worker has started
         self._stack.close()
 
     def _reopen(self) -> None:
@@ -145,7 +148,7 @@ class ClusterEnvironment:
             raise
 
     def _announce(self, running: shared.RunningImplementation) -> None:
-        """Tell the other workers what runs, if this one has started it for them."""
+        """Tell the other workers which implementation is running, if this is the worker that starts it for them."""
         if self._line is not None and self._worker == shared.FIRST:
             self._line.send(shared.encoded(running))
 
@@ -169,7 +172,7 @@ class ClusterEnvironment:
             self.driver = driver = Driver(judged, facts, supplied)
             self._stack.callback(self._end_processes, driver)
             self._implementation("install", driver.install)
-        # Files are read before the implementation starts, which could change them.
+        # Files are read before the implementation starts, because the implementation could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
         suite_cluster = cluster or existing.own_cluster(facts.kubeconfig)
         self._audit = AuditLog.of(suite_cluster) if suite_cluster else None
@@ -183,7 +186,7 @@ class ClusterEnvironment:
         if not attached:
             self._phase("waiting for the garbage collector")
             if new_kinds.learn(suite_cluster, api):
-                self._watcher.look()  # a restart is over before the implementation starts, and not taken for an outage
+                self._watcher.look()  # so that the restart is noticed now, and not mistaken for an outage later
             self._phase(f"starting {judged.name}")
             self._implementation("start", self.driver.start)
             self._announce(shared.RunningImplementation.of(self.driver))
@@ -219,7 +222,7 @@ class ClusterEnvironment:
         phase = partial(self._phase, "bringing the cluster up")
         try:
             cluster = Cluster.up(name, settings=settings, owner=True, report=lambda *step: phase(": ".join(step)))
-        except UsageError as error:  # a component lacks a feature, or ends with it
+        except UsageError as error:  # a component lacks a feature, or exits with it
             raise HarnessError(error.what, where=error.where, hint=error.hint) from error
         self._stack.callback(take_down)
         deployment.enforce(cluster, settings.policies, lambda *step: phase(": ".join(step)))
@@ -228,7 +231,7 @@ class ClusterEnvironment:
         return cluster
 
     def _end_processes(self, driver: Driver) -> None:
-        """Stop the implementation, or let it run on a cluster that is kept."""
+        """Stop the implementation, or leave it running if the cluster is kept."""
         if not self._kept_namespace:
             driver.stop()
             return
@@ -236,7 +239,7 @@ class ClusterEnvironment:
         deployment.hand_over(driver, self._cluster)
 
     def _release(self, cluster: Cluster) -> None:
-        """Leave the cluster to the person who looks at it."""
+        """Release the cluster for inspection."""
         cluster.release()
         self._book.write(
             ClusterKept(
@@ -248,8 +251,8 @@ class ClusterEnvironment:
         )
 
     def _existing(self, installs: bool) -> ClusterFacts:
-        """Attach to an existing cluster. `installs`: whether the run starts the implementation, so that the webhooks
-        that are there are of others."""
+        """Attach to an existing cluster. `installs`: whether the run starts the implementation, so that webhooks that
+        already exist do not belong to it."""
         self._phase("looking at the existing cluster")
         kubeconfig = Path(self._settings.kubeconfig)
         api = Api(self._loop, kubeconfig, "grove-conformance/suite")
@@ -268,20 +271,21 @@ class ClusterEnvironment:
         self._stack.callback(watcher.stop)
 
     def _sound(self, begin: float, thoroughly: bool) -> None:
-        """Raise HarnessError if the cluster, or the suite itself, did not work at some time since `begin`."""
+        """Raise HarnessError if the cluster or the suite itself did not work at some time since `begin`."""
         look = self._watcher.settled if thoroughly else self._watcher.overlapping
         if outages := look(begin):
             raise HarnessError(f"the cluster is not well: {outages[0]}")
 
     def _breaks(self) -> Outage | None:
-        """Return the outage that has not ended in time: then the cluster is broken."""
+        """Return the outage that has not ended in time, which means that the cluster is broken; None if there is
+        none."""
         if self._broken is None:
             lasting = self._watcher.wait_until_over(pace.patience(RECOVERY))
             self._broken = lasting[0] if lasting else None
         return self._broken
 
     def _replace(self, broken: Outage) -> None:
-        """Start a new cluster to replace a broken one. Raises GivenUp if that is impossible."""
+        """Replace a broken cluster by a new one. Raises GivenUp if that is impossible."""
         if self._cluster is None or self._clusters >= CLUSTERS:
             times, hint = "", "start it again"
             if self._cluster is not None:
@@ -296,8 +300,8 @@ class ClusterEnvironment:
             raise GivenUp(f"given up: no new cluster: {error}") from error
 
     def _implementation(self, step: str, action: Callable[[], None]) -> None:
-        """Run a step of the driver. An error is the implementation's fault unless the cluster is not healthy or too
-        slow, or the role is supplied by another one. Raises GivenUp if it runs and is not ready in time."""
+        """Run a step of the driver. An error is the implementation's fault, unless the cluster is unhealthy or too slow
+        or another implementation supplies the role. Raises GivenUp if a process is running but not ready in time."""
         begin = time.monotonic()
         try:
             action()
@@ -315,10 +319,12 @@ class ClusterEnvironment:
             raise Blocked(f"{judged.name} cannot be {step}ed: {text}", "implementation") from error
 
     def _keep_logs(self, text: str) -> str:
-        """Copy the logs out of the cluster's folder, which will be deleted. Return a text with their new paths."""
+        """Copy the logs out of the cluster's folder, which will be deleted. Return the text with the paths replaced by
+        the new ones."""
         for name, log in self.driver.logs().items():
             if log.exists():
-                # One file for all workers, and a relative path: the text is the same on all workers and machines.
+                # One file for all workers, and a relative path, so that the text is the same on all workers and
+                # machines.
                 bundle.copy_log(log, 0, self._settings.folder / "logs" / f"{name}.log")
                 text = text.replace(str(log), f"logs/{name}.log beside the report")
         return text
@@ -327,7 +333,7 @@ class ClusterEnvironment:
 
     @contextlib.contextmanager
     def play(self, running: RunningTest) -> Iterator[Case]:
-        """Play a test: see `Environment.play`."""
+        """Play a test or scene: see `Environment.play`."""
         name = short_name(running.test, self._settings.run)
         self._revive()
         sound = partial(self._sound, time.monotonic())
@@ -362,7 +368,7 @@ class ClusterEnvironment:
             case.second_namespace = partial(self._second_namespace, case, environment, api)
 
             def judge(finished: bool) -> None:
-                sound(True)  # before anything passes or fails by an outage, which may have only just begun
+                sound(True)  # before anything passes or fails because of an outage, which may have just started
                 if finished and case.premises.deleted_nodes():
                     case.require_premises()
                 self._invariants(running, case, finished)
@@ -404,12 +410,12 @@ class ClusterEnvironment:
         if running.leave:
             return
         if running.wrong and self._breaks():
-            return  # no further test is played on this cluster
+            return  # no more tests are played on this cluster
         self._restore()
         try:
             api.delete("namespaces", None, [space.namespace for space in spaces])
             for space in spaces if self._cluster is not None else ():
-                # KWOK would write to each pod twice, and not at all to those whose nodes have gone.
+                # Otherwise KWOK would write to each pod twice, and not at all to pods whose nodes are gone.
                 api.remove_pods(space.namespace)
             api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
         except (ApiError, HarnessError) as error:
@@ -418,7 +424,8 @@ class ClusterEnvironment:
                 self._book.write(HarnessFault(worker=self._worker, what=fault, clearing=True))
 
     def _restore(self) -> None:
-        """Undo what a test has done to the operators. Later tests would judge what cannot be undone."""
+        """Undo the changes that a test has made to the operators. If that fails, give up, because later tests would
+        judge the wrong operator."""
         try:
             self.driver.operators.reset()
         except HarnessError as error:
@@ -434,7 +441,7 @@ class ClusterEnvironment:
         checks: Sequence[Check],
         tests: Sequence[str],
     ) -> None:
-        """Write the bundle of a test or a scene, or update it with further checks."""
+        """Write the bundle of a test or a scene, or update it with more checks."""
         case.history.end()
         running.removed = running.removed or removed(api, self.driver.installer.installed, self._audit)
         bundles = self._settings.folder / "bundles"
@@ -453,14 +460,14 @@ class ClusterEnvironment:
         )
 
     def _logs(self) -> dict[str, Path]:
-        """Return all logs that belong into a bundle: of the implementation, and of the components of a cluster of the
-        suite that act on pods."""
+        """Return all logs that belong in a bundle: the logs of the implementation and, on a cluster of the suite, of
+        the components that act on pods."""
         parts = {f"cluster/{name}": self._cluster.monitor.log(name) for name in TELLING} if self._cluster else {}
         return self.driver.logs() | parts
 
     def _invariants(self, running: RunningTest, case: Case, finished: bool) -> None:
-        """Judge the invariants: a violated one fails every test; an unknown one only a test that declares it and ran to
-        its end."""
+        """Judge the invariants: a violated invariant fails every test; an unknown result fails only a test that
+        declares the invariant and ran to its end."""
         declared = running.checks.declared if finished else ()
         roles, features = self._settings.roles, self._settings.features
         settle = self.driver.descriptor.settle
@@ -490,7 +497,7 @@ class ClusterEnvironment:
                 running.checks.invariant(verdict.id, verdict.statement, verdict.holds, str(verdict), at=at)
 
     def _revive(self) -> None:
-        """Restart a process that ended in an earlier test, so that one crash is not the end of all tests."""
+        """Restart processes that ended in an earlier test, so that one crash does not affect all later tests."""
         if self._refusal is not None:
             raise self._refusal
         if broken := self._breaks():
@@ -500,8 +507,8 @@ class ClusterEnvironment:
                 self._refusal = error
                 raise
         try:
-            self._implementation("start", self.driver.start)  # those that run already are left alone
-        except GivenUp as error:  # each further test would wait as long
+            self._implementation("start", self.driver.start)  # processes that are already running are left alone
+        except GivenUp as error:  # every later test would wait just as long
             self._refusal = error
             raise
         if self._line is not None and self._worker == shared.FIRST:
@@ -513,7 +520,7 @@ class ClusterEnvironment:
         except (ApiError, HarnessError) as error:
             fault = f"the namespace {name} cannot be made: {words(error) if isinstance(error, ApiError) else error}"
             self._unmade += 1
-            # No later test can be played, and each would wait as long for its own refusal.
+            # No later test can be played, and each would wait just as long for its own rejection.
             if isinstance(error, ApiError) and refusals.by_cluster(error.message, (), self._hooks):
                 self._refusal = Blocked(fault, "circumstances")
             elif by_admission(error):
@@ -538,7 +545,7 @@ class ClusterEnvironment:
 
 
 def _patient(given: Descriptor, time_scale: float) -> Descriptor:
-    """Return the implementation with its time to become ready multiplied by the time scale."""
+    """Return the implementation with its readiness timeouts multiplied by the time scale."""
 
     def patient(process: Process) -> Process:
         ready = msgspec.structs.replace(process.ready, within=process.ready.within * time_scale)
