@@ -45,11 +45,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("text", "message"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_a_file_that_is_too_much_is_one_line(text: str, message: str) -> None:
     Path("data.yaml").write_text(text)
-    begin = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(UsageError) as caught:
         documents.parse(Path("data.yaml"))
     assert message in str(caught.value) and "\n" not in str(caught.value)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - start < 20
 
 
 def test_a_file_without_an_end_is_too_long() -> None:

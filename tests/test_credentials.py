@@ -99,6 +99,6 @@ def test_what_is_no_credential_stays(harmless: str) -> None:
 )
 def test_the_time_does_not_grow_faster_than_the_text(piece: str) -> None:
     hostile = (piece * (1 << 20))[: 1 << 20].encode() + b" eyJ PRIVATE KEY----- UFJJVkFURSBLRVkt client-key-data"
-    begin = time.process_time()
+    start = time.process_time()
     credentials.words(hostile)
-    assert time.process_time() - begin < 10  # with quadratic time, it would take hours
+    assert time.process_time() - start < 10  # with quadratic time, it would take hours

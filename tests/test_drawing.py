@@ -17,9 +17,9 @@ LINK = "{http://www.w3.org/1999/xlink}href"
 
 
 def a_line() -> Any:
-    drawn, axes = drawing.figure(1.0)
+    figure, axes = drawing.figure(1.0)
     axes.plot([1, 2], [3, 4], "o", color=drawing.BLUE, label="a $x^2$ line")
-    return drawn
+    return figure
 
 
 def texts(root: ElementTree.Element) -> list[str]:
@@ -31,8 +31,8 @@ def test_a_document_has_its_colors_for_both_schemes() -> None:
     light, dark = text.split("@media (prefers-color-scheme: dark)")
     used = set(re.findall(r"var\((--[a-z]+)\)", text))
     assert {"--ink", "--blue", "--paper"} <= used
-    for variable, of_light, of_dark in drawing.COLORS.values():
-        assert f"{variable}: {of_light};" in light and f"{variable}: {of_dark};" in dark
+    for variable, light_color, dark_color in drawing.COLORS.values():
+        assert f"{variable}: {light_color};" in light and f"{variable}: {dark_color};" in dark
     assert not any(placeholder in text for placeholder in drawing.COLORS)
 
 

@@ -186,6 +186,6 @@ def test_a_kubeconfig_that_is_none_is_no_error(tmp_path: Path, content: str) -> 
 )
 def test_the_time_is_proportional_to_the_log(piece: bytes, size: int) -> None:
     log = (piece * (size // len(piece) + 1))[:size]
-    begin = time.process_time()
+    start = time.process_time()
     credentials.log(log, "operator.log")
-    assert time.process_time() - begin < 4 * (size >> 20)
+    assert time.process_time() - start < 4 * (size >> 20)

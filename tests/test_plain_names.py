@@ -41,8 +41,8 @@ SHARE = 0.015
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for path in listed.stdout.split():
+    git_files = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for path in git_files.stdout.split():
         yield path, ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 

@@ -13,7 +13,7 @@ from conformance.errors import Exit
 LIST = [sys.executable, "-m", "conformance", "list", "--profile", "gang"]
 
 
-def unread() -> int:
+def unread_pipe() -> int:
     """Return the write end of a pipe that has no reader."""
     read, write = os.pipe()
     os.close(read)
@@ -21,7 +21,7 @@ def unread() -> int:
 
 
 def test_what_nobody_reads_is_dropped_without_a_word() -> None:
-    done = subprocess.run(LIST, stdout=unread(), stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(LIST, stdout=unread_pipe(), stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (Exit.OUTPUT, "")
 
 
@@ -33,5 +33,5 @@ def test_a_full_disk_is_told() -> None:
 
 
 def test_a_mistake_that_cannot_be_printed_is_still_a_mistake_of_the_user() -> None:
-    done = subprocess.run([*LIST[:-1], "gangs"], stdout=unread(), stderr=unread())
+    done = subprocess.run([*LIST[:-1], "gangs"], stdout=unread_pipe(), stderr=unread_pipe())
     assert done.returncode == Exit.USAGE

@@ -36,13 +36,13 @@ PROJECT = Path(documents.__file__).parent
 def _in_folder(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
     """Return a reader that copies a file to `name` in a new folder, and reads the folder."""
 
-    def moved(path: Path) -> object:
+    def read_in_folder(path: Path) -> object:
         folder = path.parent / "folder"
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(path.read_bytes())
         return read(folder)
 
-    return moved
+    return read_in_folder
 
 
 def _packed(path: Path) -> object:
@@ -120,12 +120,12 @@ def path(tmp_path: Path) -> Path:
 
 def ends(read: Callable[[Path], object], path: Path) -> None:
     """Assert that reading ends soon, without an error or with a one-line error."""
-    begin = time.process_time()
+    start = time.process_time()
     try:
         read(path)
     except UsageError as error:
         assert "\n" not in str(error) and len(str(error)) < 2_000 and error.exit_code == 4
-    assert time.process_time() - begin < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
@@ -164,10 +164,10 @@ def verified(path: Path) -> object:
 def test_many_requirements_are_too_many(path: Path) -> None:
     head, entry = b"kind: ConformanceReport\nverdict:\n  requirements:\n", b"  - {id: CORE-001, tests: [a, b]}\n"
     path.write_bytes(head + entry * 100_000)
-    begin = time.process_time()
+    start = time.process_time()
     with pytest.raises(UsageError, match="has more than 300,000 values — make it smaller"):
         reading.load(path)
-    assert time.process_time() - begin < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 PIECES = st.sampled_from(

@@ -18,9 +18,9 @@ def sentences() -> list[Path]:
 
 
 def test_nothing_is_cited_that_a_reader_does_not_have() -> None:
-    cited = {}
+    citations = {}
     for path in sentences():
         text = path.read_text(encoding="utf-8")
         if lines := [text.count("\n", 0, match.start()) + 1 for match in ELSEWHERE.finditer(text)]:
-            cited[str(path.relative_to(ROOT))] = lines
-    assert cited == {}
+            citations[str(path.relative_to(ROOT))] = lines
+    assert citations == {}

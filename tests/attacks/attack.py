@@ -20,7 +20,7 @@ from conformance.data import PROJECT
 
 HERE = Path(__file__).parent
 REFERENCE = PROJECT / "fixtures" / "implementations" / "reference.yaml"
-LOOK_EVERY = 0.1
+CHECK_INTERVAL = 0.1
 """Seconds between two checks of the processes' memory."""
 
 
@@ -91,21 +91,21 @@ def run(attack: Attack, folder: Path) -> Attacked:
     command = [sys.executable, "-m", "conformance", "run", "--implementation", str(descriptor(attack, folder))]
     command += [f"--set={name}={value}" for name, value in attack.set.items()]
     command += [*attack.select, f"--workers={attack.workers}", f"--report-dir={folder / 'reports'}"]
-    begin, output = time.monotonic(), folder / "terminal.txt"
+    start, output = time.monotonic(), folder / "terminal.txt"
     with output.open("wb") as file:
         environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(folder / "state")}
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         memory = 0.0
         while process.poll() is None:
             memory = max(memory, _memory(process.pid))
-            if time.monotonic() - begin > attack.seconds:
+            if time.monotonic() - start > attack.seconds:
                 process.terminate()
                 process.wait(90)
                 text = output.read_text("utf-8", "replace")
                 raise TimeoutError(f"{attack.name} takes more than {attack.seconds} s:\n{text}")
-            time.sleep(LOOK_EVERY)
+            time.sleep(CHECK_INTERVAL)
     terminal = output.read_text("utf-8", "replace")
-    return Attacked(process.returncode, terminal, folder, time.monotonic() - begin, memory)
+    return Attacked(process.returncode, terminal, folder, time.monotonic() - start, memory)
 
 
 def _patched(value: Any, patch: Any) -> Any:

@@ -42,8 +42,8 @@ def token(kubeconfig: Path) -> str:
 
 def stored_token(kubeconfig: Path) -> str:
     """Apply a Secret to which the control plane adds a token of the garbage collector, and return the token."""
-    about = {"name": "hostile", "annotations": {"kubernetes.io/service-account.name": COLLECTOR}}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "type": "kubernetes.io/service-account-token"}
+    metadata = {"name": "hostile", "annotations": {"kubernetes.io/service-account.name": COLLECTOR}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/service-account-token"}
     path, data = "/api/v1/namespaces/kube-system/secrets/hostile", dict[str, str]()
     send(kubeconfig, "PATCH", f"{path}?fieldManager=hostile", secret, content_type=APPLY_PATCH)
 

@@ -241,10 +241,10 @@ def nest_deep(kubeconfig: Path, folder: Path) -> None:
     body = f'{{"metadata":{{"managedFields":[{entry},"fieldsV1":{fields}}}]}}}}'.encode()
 
     def deepen(pod: Any) -> None:
-        about = pod["metadata"]
-        if about["uid"] not in nested:
-            nested.add(about["uid"])
-            patch(kubeconfig, f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}", body)
+        metadata = pod["metadata"]
+        if metadata["uid"] not in nested:
+            nested.add(metadata["uid"])
+            patch(kubeconfig, f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", body)
 
     for_each_object(kubeconfig, "/api/v1/pods", deepen)
 

@@ -26,8 +26,8 @@ from conformance.cluster.controlplane import list_clusters
 from conformance.errors import Exit
 
 API_SERVER = "kube-apiserver"
-LOOK_EVERY = 1.0
-GRANTED = (Exit.CONFORMANT, Exit.HARNESS, Exit.PARTIAL)
+CHECK_INTERVAL = 1.0
+PERMITTED_EXITS = (Exit.CONFORMANT, Exit.HARNESS, Exit.PARTIAL)
 """Permitted exit codes of a run with a conformant implementation."""
 LOOP = "while True: pass"
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
             run.wait()
     blamed = [line for report in set(folder.glob("*/report.yaml")) - before for line in _blamed(report)]
     typer.echo(f"seed {options.seed}: exit {code}; failed: {', '.join(blamed) or 'nothing'}")
-    return 0 if code in GRANTED and not blamed else 1
+    return 0 if code in PERMITTED_EXITS and not blamed else 1
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -75,11 +75,11 @@ def _stop_now_and_then(
     run: subprocess.Popen[bytes], moments: Sequence[float], seconds: float, chance: random.Random
 ) -> None:
     """Stop an API server at each of these moments, in seconds since the first API server was running."""
-    begin = None
+    start = None
     for moment in moments:
-        while run.poll() is None and (begin is None or time.monotonic() < begin + moment or not _servers(run)):
-            begin = time.monotonic() if begin is None and _servers(run) else begin
-            time.sleep(LOOK_EVERY)
+        while run.poll() is None and (start is None or time.monotonic() < start + moment or not _servers(run)):
+            start = time.monotonic() if start is None and _servers(run) else start
+            time.sleep(CHECK_INTERVAL)
         if run.poll() is not None:
             return
         server = chance.choice(_servers(run))

@@ -55,7 +55,7 @@ def clique(number: int) -> dict[str, Any]:
 def status(ready: int) -> dict[str, Any]:
     condition = {"status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     counts = {"replicas": 2, "readyReplicas": ready, "scheduledReplicas": 2, "updatedReplicas": 2}
-    return {**counts, "conditions": [{"type": kind, **condition} for kind in ("A", "B")]}
+    return {**counts, "conditions": [{"type": condition_type, **condition} for condition_type in ("A", "B")]}
 
 
 class Environment:
@@ -71,13 +71,13 @@ class Environment:
         """Make COUNT requests, print their cost and return the responses."""
         limit = asyncio.Semaphore(IN_FLIGHT)
 
-        async def one(number: int) -> bytes:
+        async def send(number: int) -> bytes:
             async with limit:
                 return await make(number)
 
-        begin, cpu = time.monotonic(), self._cpu()
-        answers = await asyncio.gather(*(one(number) for number in range(COUNT)))
-        milliseconds, rate = 1000 * (self._cpu() - cpu) / COUNT, COUNT / (time.monotonic() - begin)
+        start, cpu = time.monotonic(), self._cpu()
+        answers = await asyncio.gather(*(send(number) for number in range(COUNT)))
+        milliseconds, rate = 1000 * (self._cpu() - cpu) / COUNT, COUNT / (time.monotonic() - start)
         print(f"{name:45}{milliseconds:6.2f} ms CPU of the API server each{rate:7.0f}/s", flush=True)
         return [orjson.loads(answer) for answer in answers]
 
@@ -87,10 +87,10 @@ class Environment:
             "strategic merge": ({"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}, STRATEGIC_PATCH),
             "JSON patch": ([{"op": "remove", "path": "/spec/schedulingGates/0"}], JSON_PATCH),
         }
-        for kind, (patch, content_type) in gateless.items():
+        for method, (patch, content_type) in gateless.items():
             await self.measure("create pod", lambda i: client.create(PODS, pod(i)))
             await self.measure(
-                f"take the gate off: {kind}",
+                f"take the gate off: {method}",
                 lambda i, p=patch, c=content_type: client.patch(PODS, "default", f"p{i}", p, content_type=c),
             )
             await self.measure(

@@ -63,26 +63,31 @@ def seconds(gangs: int) -> float:
         for gang in range(gangs)
     }
     items = {gang: podgang(gang, gang_pods) for gang, gang_pods in pods.items()}
-    everything = [member for gang_pods in pods.values() for member in gang_pods]
-    took = []
+    all_pods = [member for gang_pods in pods.values() for member in gang_pods]
+    durations = []
     for _ in range(REPEATS):
-        begin = time.process_time()
+        start = time.process_time()
         served = [gang for gang, item in items.items() if snapshot.served(item, SCHEDULER)]
         candidates = [snapshot.gang(items[gang], pods[gang], SCHEDULER, {}) for gang in served]
-        capacity = Capacity(hosts, snapshot.used(everything, {}))
-        plan = cycle.plan(candidates, capacity, snapshot.around(everything, {gang.name for gang in candidates}, ()))
-        took.append(time.process_time() - begin)
+        capacity = Capacity(hosts, snapshot.used(all_pods, {}))
+        plan = cycle.plan(candidates, capacity, snapshot.around(all_pods, {gang.name for gang in candidates}, ()))
+        durations.append(time.process_time() - start)
         assert len(plan.bindings) == WAITING * PODS, "all that wait are placed"
-    return min(took)
+    return min(durations)
 
 
 def main() -> int:
     """Print the figures; return the exit code."""
     results = {gangs: seconds(gangs) for gangs in SIZES}
-    shares = {gangs: took / (took + max(SETTLE_SECONDS, SETTLE_PER_GANG * gangs)) for gangs, took in results.items()}
-    for gangs, took in results.items():
-        sys.stdout.write(f"{gangs:6} gangs: {took * 1000:6.0f} ms, {shares[gangs]:.0%} of a core while gangs arrive\n")
-    logs = [math.log(gangs) for gangs in results], [math.log(took) for took in results.values()]
+    shares = {
+        gangs: duration / (duration + max(SETTLE_SECONDS, SETTLE_PER_GANG * gangs))
+        for gangs, duration in results.items()
+    }
+    for gangs, duration in results.items():
+        sys.stdout.write(
+            f"{gangs:6} gangs: {duration * 1000:6.0f} ms, {shares[gangs]:.0%} of a core while gangs arrive\n"
+        )
+    logs = [math.log(gangs) for gangs in results], [math.log(duration) for duration in results.values()]
     exponent = statistics.linear_regression(*logs).slope
     sys.stdout.write(f"grows with gangs^{exponent:.2f}\n")
     return int(exponent > LIMIT_EXPONENT or max(shares.values()) > LIMIT_SHARE)

@@ -73,30 +73,30 @@ def workload(count: int, seed: int = 1) -> list[gangs.Gang]:
 
 def _gang(name: str, groups: Groups, constraints: dict[str, Any], priority: int, base: str = "") -> gangs.Gang:
     pod_groups = [
-        gangs.Group(f"{name}-{group}", minimum, [_pod(f"{name}-{group}-{i}", asks, priority) for i in range(pods)])
-        for group, minimum, pods, asks in groups
+        gangs.Group(f"{name}-{group}", minimum, [_pod(f"{name}-{group}-{i}", requests, priority) for i in range(pods)])
+        for group, minimum, pods, requests in groups
     ]
     names = [group.name for group in pod_groups]
     levels = [(names, constraints.get("required", ""), constraints.get("preferred", ""))]
-    levels += [([one], constraints["replicas"], "") for one in names if "replicas" in constraints]
+    levels += [([group_name], constraints["replicas"], "") for group_name in names if "replicas" in constraints]
     return gangs.Gang(name, pod_groups, gangs.scopes(names, *levels), priority, base, LEVELS)
 
 
-def _pod(name: str, asks: dict[str, str], priority: int) -> model.Pod:
-    spec = {"containers": [{"resources": {"requests": asks}}], "priority": priority}
+def _pod(name: str, requests: dict[str, str], priority: int) -> model.Pod:
+    spec = {"containers": [{"resources": {"requests": requests}}], "priority": priority}
     return msgspec.convert({"metadata": {"name": name, "uid": name}, "spec": spec}, model.Pod)
 
 
-def measured(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
+def measure(gang_count: int, node_count: int) -> tuple[float, cycle.Plan]:
     """Return the least CPU time of REPEATS cycles, and the last plan. Each cycle starts with new objects, as from the
     watch caches."""
     best, plan = math.inf, cycle.Plan()
     for _ in range(REPEATS):
         nodes, waiting = fleet(node_count), workload(gang_count)
         gc.collect()
-        begin = time.process_time()
+        start = time.process_time()
         plan = cycle.plan(waiting, Capacity(nodes, {}))
-        best = min(best, time.process_time() - begin)
+        best = min(best, time.process_time() - start)
     return best, plan
 
 
@@ -106,7 +106,7 @@ def main() -> int:
     for label, nodes_for in (("1,000 nodes", lambda _: 1000), ("as many nodes as gangs", lambda count: count)):
         times: dict[int, float] = {}
         for count in SIZES:
-            times[count], plan = measured(count, nodes_for(count))
+            times[count], plan = measure(count, nodes_for(count))
             reasons = ", ".join(
                 f"{kind} {n}" for kind, n in sorted(Counter(s.kind for s in plan.waiting.values()).items())
             )

@@ -37,10 +37,10 @@ def templates(round_: str) -> list[Template]:
     return result
 
 
-def measured(text: str, action: Callable[[], object]) -> float:
-    begin = time.process_time()
+def measure(text: str, action: Callable[[], object]) -> float:
+    start = time.process_time()
     action()
-    seconds = time.process_time() - begin
+    seconds = time.process_time() - start
     print(f"{text:52} {seconds:7.3f} s  {seconds / CLIQUES * 1000:6.3f} ms each")
     return seconds
 
@@ -52,14 +52,14 @@ def _unknown(template: Template) -> bool:
 def main() -> int:
     first, second, third = templates("a"), templates("b"), templates("c")
 
-    def hash_all(some: list[Template]) -> Callable[[], object]:
-        return lambda: [schemes.of_template(template, CANONICAL) for template in some]
+    def hash_all(batch: list[Template]) -> Callable[[], object]:
+        return lambda: [schemes.of_template(template, CANONICAL) for template in batch]
 
-    cold = measured("1,000 cliques, fresh process", hash_all(first))
-    warm = measured("1,000 others", hash_all(second))
-    measured("the same again, remembered", hash_all(second))
-    measured("generation hash of 1,000 cliques", lambda: schemes.of_set(second, CANONICAL, in_order=True))
-    measured("window of 1,000 cliques, one stored hash unknown", lambda: [_unknown(t) for t in third])
+    cold = measure("1,000 cliques, fresh process", hash_all(first))
+    warm = measure("1,000 others", hash_all(second))
+    measure("the same again, remembered", hash_all(second))
+    measure("generation hash of 1,000 cliques", lambda: schemes.of_set(second, CANONICAL, in_order=True))
+    measure("window of 1,000 cliques, one stored hash unknown", lambda: [_unknown(t) for t in third])
     return int(cold > LIMIT_SECONDS or warm / CLIQUES * 1000 > LIMIT_TEMPLATE_MS)
 
 

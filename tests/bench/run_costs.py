@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 STATE = "GROVE_CONFORMANCE_STATE"
-LOOK_EVERY = 0.5
+CHECK_INTERVAL = 0.5
 PYTHON = {
     "reference_impl operator": "the reference's operator",
     "reference_impl scheduler": "the reference's gang scheduler",
@@ -70,18 +70,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--state", help="State folder of the run, with a short path; a temporary one by default.")
     parser.add_argument("arguments", nargs="+", help="Arguments of grove-conformance.")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="run-costs-") as folder:
-        state = given.state or folder
-        begin, costs = time.monotonic(), Costs(state)
-        command = [str(Path(sys.executable).with_name("grove-conformance")), *given.arguments]
+        state = options.state or folder
+        start, costs = time.monotonic(), Costs(state)
+        command = [str(Path(sys.executable).with_name("grove-conformance")), *options.arguments]
         run = subprocess.Popen(command, env=os.environ | {STATE: state})
         while run.poll() is None:
             costs.look()
-            time.sleep(LOOK_EVERY)
+            time.sleep(CHECK_INTERVAL)
     sums = costs.by_program()
     total = sum(seconds for _, seconds in sums)
-    print(f"\n{time.monotonic() - begin:.0f} s, {total:.0f} s of CPU")
+    print(f"\n{time.monotonic() - start:.0f} s, {total:.0f} s of CPU")
     for label, seconds in sums:
         print(f"{seconds:8.1f} s {seconds / total:6.1%}  {label}")
     return run.returncode

@@ -52,12 +52,12 @@ def anchor(text: str, quoted: str, *, headings: bool) -> str:
     start = " ".join(line for line in lines if line).find(plain(quoted))
     if start < 0:
         return ""
-    at, above = 0, ""
+    at, heading = 0, ""
     for number, (line, title) in enumerate(zip(lines, lint.heading_anchors(text), strict=True), 1):
-        above = title or above
+        heading = title or heading
         at += len(line) + 1 if line else 0
         if at > start:
-            return above if headings else f"L{number}"
+            return heading if headings else f"L{number}"
     return ""
 
 
@@ -65,7 +65,7 @@ def anchors(clones: Path) -> dict[str, dict[str, str]]:
     """Return the anchor of each quoted place by document: where the first quotation from that place is found. A
     document without a clone keeps its stored anchors."""
     by_document: dict[str, dict[str, str]] = {}
-    stored = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
+    stored_anchors = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
     for entry in requirement.load().requirements.values():
         for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
             link, places = (
@@ -74,7 +74,7 @@ def anchors(clones: Path) -> dict[str, dict[str, str]]:
             )
             text = text_of(clones, link) if quotation.words else None
             if text is None:
-                name = stored.get(quotation.document, {}).get(quotation.place, "")
+                name = stored_anchors.get(quotation.document, {}).get(quotation.place, "")
             else:
                 name = anchor(text, quotation.words, headings=link.endswith(".md"))
             if name:

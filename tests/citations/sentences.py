@@ -27,14 +27,14 @@ _COORDINATED = re.compile(r"(?:,|\b(?:and|but|or)(?: then)?) $")
 def problems(entry: Requirement) -> Iterator[str]:
     """Yield a message for each MUST or SHOULD of a requirement that has a wrong subject."""
     for sentence in re.split(r"(?<=[.;]) ", entry.text):
-        named = False
+        has_actor = False
         for modal in MODAL.finditer(sentence):
             before = sentence[: modal.start()]
             if _NEGATED.search(before):
                 yield f"the subject is negated: “{before}{modal[0]}” permits what it seems to forbid"
             elif _subject(entry.roles).search(before):
-                named = True
-            elif not (named and _COORDINATED.search(before)):
+                has_actor = True
+            elif not (has_actor and _COORDINATED.search(before)):
                 yield f"the subject is no actor: “{before}{modal[0]}”"
 
 

@@ -81,9 +81,9 @@ def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> 
     """Yield a message for each claim of a document about its commit that the list does not confirm."""
     if (file := FILE_AT.match(entry.link)) and not (entry.commit and file[1].startswith(entry.commit)):
         yield f"has commit {entry.commit or 'none'}, and its link {file[1]}"
-    threaded = bool(entry.thread or THREAD.match(entry.link))
+    has_thread = bool(entry.thread or THREAD.match(entry.link))
     if not entry.commit:
-        if entry.state in (DocumentState.MERGED, DocumentState.REVERTED) and not threaded:
+        if entry.state in (DocumentState.MERGED, DocumentState.REVERTED) and not has_thread:
             yield f"is {entry.state} without a commit"
         return
     if entry.commit not in commits:
@@ -92,5 +92,5 @@ def _commit(entry: PublicDocument, commits: Mapping[str, Mapping[str, str]]) -> 
     commit = commits[entry.commit]
     if entry.date != commit.get("date", entry.date):
         yield f"has the date {entry.date}, and commit {entry.commit} {commit['date']}"
-    if entry.state is DocumentState.MERGED and not threaded and "branch" not in commit:
+    if entry.state is DocumentState.MERGED and not has_thread and "branch" not in commit:
         yield f"is merged, and commit {entry.commit} is on no branch of upstream"

@@ -157,8 +157,10 @@ def test_a_must_rests_on_no_place_that_contradicts_another_requirement(
 
 
 def test_a_must_that_a_document_contradicts_is_found() -> None:
-    rests = basis.Basis(basis.BasisKind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),))
-    entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=rests)
+    entry_basis = basis.Basis(
+        basis.BasisKind.DOCUMENT, (QUOTED,), (basis.Quotation("grove-readme", "Start", "It is not."),)
+    )
+    entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=entry_basis)
     (problem,) = lint.disagreements(Registry({"core": "The core."}, {"AA-001": entry}, {}))
     assert problem.description == "a MUST that a document contradicts"
 
@@ -175,6 +177,6 @@ def test_an_id_has_one_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("reason", "note"), [("A SHOULD is right.", "SHOULD"), ("Texts: 'It waits.'", "Texts:")])
 def test_a_reason_that_is_a_working_note_is_found(reason: str, note: str) -> None:
     first = next(iter(requirement.load().requirements.values()))
-    noted = replace(first, basis=replace(first.basis, reason=reason))
-    (problem,) = lint.memos(Registry({}, {first.id: noted}, {}))
+    changed = replace(first, basis=replace(first.basis, reason=reason))
+    (problem,) = lint.memos(Registry({}, {first.id: changed}, {}))
     assert f"{first.id}: its reason says {note!r}" in str(problem)

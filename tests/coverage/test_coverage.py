@@ -37,13 +37,13 @@ def test_every_scenario_and_every_contract_row_of_the_specification_is_listed():
 
 def test_everything_listed_is_in_the_specification():
     spec, table = specification.load(), coverage.rows()
-    listed = {id for kinds in table.binding.values() for ids in kinds.values() for id in ids}
-    assert sorted((listed | {story.id for story in coverage.scenarios()}) - spec.keys()) == []
+    listed_ids = {id for kinds in table.binding.values() for ids in kinds.values() for id in ids}
+    assert sorted((listed_ids | {story.id for story in coverage.scenarios()}) - spec.keys()) == []
 
 
 def test_the_tests_that_scenarios_name_exist():
-    named = {path for story in coverage.scenarios() for path in story.tests}
-    assert [path for path in sorted(named) if not (data.PROJECT / path).is_file()] == []
+    named_paths = {path for story in coverage.scenarios() for path in story.tests}
+    assert [path for path in sorted(named_paths) if not (data.PROJECT / path).is_file()] == []
 
 
 def test_the_page_is_up_to_date():

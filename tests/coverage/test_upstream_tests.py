@@ -47,15 +47,17 @@ def test_every_test_that_the_specification_describes_is_listed() -> None:
         for row in specification.load().values()
         if row.id.startswith("E2E-") and (match := OF_THE_SPECIFICATION.match(dict(row.cells).get("Test", "")))
     }
-    listed = {name.split("_")[1] for name in (test["name"] for test in upstream.tests(upstream.read())) if "_" in name}
-    assert len(described) == 69 and sorted(described - listed) == []
+    listed_names = {
+        name.split("_")[1] for name in (test["name"] for test in upstream.tests(upstream.read())) if "_" in name
+    }
+    assert len(described) == 69 and sorted(described - listed_names) == []
 
 
 def test_what_is_listed_twice_retired_or_unknown_is_told() -> None:
-    listed = of(
+    upstream_tests = of(
         {"name": "Test_A", "asks": "", "ids": ["AA-001", "AA-002"]}, {"name": "Test_A", "asks": "", "ids": ["B"]}
     )
-    assert upstream.problems(listed, REGISTRY) == [
+    assert upstream.problems(upstream_tests, REGISTRY) == [
         "Test_A: is listed twice",
         "Test_A: AA-002 is retired",
         "Test_A: B is no requirement",

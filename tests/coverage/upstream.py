@@ -21,30 +21,30 @@ def read(path: Path | None = None) -> Mapping[str, Any]:
     return documents.read(path or folder / "upstream_tests.yaml", folder / "upstream_tests.schema.json").value
 
 
-def tests(listed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def tests(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the tests of all files."""
-    return [test for file in listed["files"] for test in file["tests"]]
+    return [test for file in document["files"] for test in file["tests"]]
 
 
-def problems(listed: Mapping[str, Any], registry: Registry) -> list[str]:
+def problems(document: Mapping[str, Any], registry: Registry) -> list[str]:
     """Return one message for each test that is listed twice, and one for each id that is retired or not a
     requirement."""
-    names = Counter(test["name"] for test in tests(listed))
+    names = Counter(test["name"] for test in tests(document))
     duplicates = [f"{name}: is listed twice" for name, times in names.items() if times > 1]
     return duplicates + [
         f"{test['name']}: {id} is {'retired' if id in registry.retired else 'no requirement'}"
-        for test in tests(listed)
+        for test in tests(document)
         for id in test.get("ids", ())
         if id not in registry.requirements
     ]
 
 
-def text(listed: Mapping[str, Any], registry: Registry) -> str:
+def text(document: Mapping[str, Any], registry: Registry) -> str:
     """Render the page."""
-    every = tests(listed)
+    every = tests(document)
     counts = Counter(map(_judged, every))
-    commit = listed["commit"]
-    tree, source = (f"{listed['repository']}/{kind}/{commit}/{listed['folder']}" for kind in ("tree", "blob"))
+    commit = document["commit"]
+    tree, source = (f"{document['repository']}/{view}/{commit}/{document['folder']}" for view in ("tree", "blob"))
     lines = [
         "# Upstream's end-to-end tests",
         "",
@@ -59,7 +59,7 @@ def text(listed: Mapping[str, Any], registry: Registry) -> str:
         "*In full* means that requirements say what the test asserts, and that a scene plays what it does. How long",
         "something may take and how many nodes there are is no part of it, nor are the words of messages.",
     ]
-    for file in listed["files"]:
+    for file in document["files"]:
         lines += ["", f"## {file['path']}", ""]
         note = coverage._line(file.get("note", ""))
         lines += [f"[Source]({source}/{file['path']}).{' ' if note else ''}{note}", ""]

@@ -22,7 +22,7 @@ import pytest
 from conformance.data import PROJECT
 
 PAGE = PROJECT / "CONTRIBUTING.md"
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "reports", ".hypothesis", ".*_cache")
+IGNORED = shutil.ignore_patterns(".git", ".venv", "reports", ".hypothesis", ".*_cache")
 RECIPES = {
     "Add a requirement",
     "Add a conformance test",
@@ -101,7 +101,7 @@ def run(command: str, tree: Path, recipe: str) -> None:
 def tree(tmp_path: Path) -> Path:
     """A copy of the project that uses its virtual environment."""
     copy = tmp_path / "project"
-    shutil.copytree(PROJECT, copy, ignore=LEFT_OUT)
+    shutil.copytree(PROJECT, copy, ignore=IGNORED)
     (copy / ".venv").symlink_to(sys.prefix)
     return copy
 

@@ -120,8 +120,8 @@ async def _read(front: Path) -> None:
         )
         toggled = f"{details}.addEventListener('toggle', done)"
         await page.value(f"window.opened = new Promise(done => {toggled}), 0")
-        for kind in ("mousePressed", "mouseReleased"):
-            await page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        for event_type in ("mousePressed", "mouseReleased"):
+            await page.call("Input.dispatchMouseEvent", type=event_type, x=x, y=y, button="left", clickCount=1)
         await page.value("window.opened")
         assert await page.value(f"{details}.open"), "the link leads to what the cell sums up"
         grounds = []
@@ -146,14 +146,14 @@ def test_a_document_has_the_same_parts_on_the_site_as_on_github(site: Path) -> N
     tags = re.compile(r"<(li|ol|ul|table|tr|code|h2|h3|blockquote)[ >]")
     different = {}
     for document in [*(PROJECT / "docs").rglob("*.md"), PROJECT / "CONTRIBUTING.md", PROJECT / "CHANGELOG.md"]:
-        inside = document.is_relative_to(PROJECT / "docs")
-        page = site / (document.relative_to(PROJECT / "docs") if inside else Path("repository", document.name))
+        in_docs = document.is_relative_to(PROJECT / "docs")
+        page = site / (document.relative_to(PROJECT / "docs") if in_docs else Path("repository", document.name))
         stem = "index" if page.name == "README.md" else page.stem
         text = page.with_name(f"{'documents' if page == site / 'README.md' else stem}.html").read_text("utf-8")
         rendered = Counter(tags.findall(text[text.index("<article") : text.index("</article>")]))
-        meant = Counter(tags.findall(MarkdownIt("commonmark").enable("table").render(document.read_text("utf-8"))))
-        if rendered != meant:
-            different[str(document.relative_to(PROJECT))] = {"shown": rendered - meant, "meant": meant - rendered}
+        expected = Counter(tags.findall(MarkdownIt("commonmark").enable("table").render(document.read_text("utf-8"))))
+        if rendered != expected:
+            different[str(document.relative_to(PROJECT))] = {"shown": rendered - expected, "meant": expected - rendered}
     assert different == {}
 
 
@@ -185,13 +185,13 @@ def test_what_is_outside_the_documents_comes_along_and_leads_on(project: Path) -
     (project / "docs" / "README.md").write_text(text)
     done = build(project, project / "site")
     assert done.returncode == 0, done.stderr
-    site, outside = project / "site", project / "site" / "repository"
+    site, repository_pages = project / "site", project / "site" / "repository"
     expected = {f"repository/{name}" for name in ("OUTSIDE.html#a-place", "data/one.yaml", "data/index.html")}
     assert References(site / "documents.html").links >= expected
     assert "[it](../OUTSIDE.md)" in (site / "documents.html").read_text(), "an example stays as it is"
-    assert "../documents.html" in References(outside / "OUTSIDE.html").links
-    assert "one.yaml" in References(outside / "data" / "index.html").links
-    assert (outside / "data" / "one.yaml").read_text() == "a: 1\n"
+    assert "../documents.html" in References(repository_pages / "OUTSIDE.html").links
+    assert "one.yaml" in References(repository_pages / "data" / "index.html").links
+    assert (repository_pages / "data" / "one.yaml").read_text() == "a: 1\n"
 
 
 def test_a_dead_link_fails_the_build(project: Path) -> None:

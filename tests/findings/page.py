@@ -88,11 +88,11 @@ def _findings(entries: Iterable[Finding], registry: Registry) -> Iterator[str]:
 
 def _recall(entries: Sequence[Finding], registry: Registry) -> Iterator[str]:
     """Yield how many findings fail a MUST, and a table of what upstream's documents say about each other finding."""
-    decided = [entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)]
-    yield f"{len(decided)} of {len(entries)} findings fail a MUST. The others decide nothing:"
+    decisive = [entry for entry in entries if any(registry.requirements[id].level is Level.MUST for id in entry.ids)]
+    yield f"{len(decisive)} of {len(entries)} findings fail a MUST. The others decide nothing:"
     yield from ("", "| finding | requirement | documents | why it is no MUST |", "|---|---|---|---|")
     for entry in entries:
-        for id in () if entry in decided else entry.ids:
+        for id in () if entry in decisive else entry.ids:
             basis = registry.requirements[id].basis
             reason = basis.reason or (f"No document says: {basis.unwritten}" if basis.unwritten else _words(basis))
             cells = (f"[{entry.title}]({entry.page.name}#{entry.anchor})", _leveled(id, registry), _says(basis), reason)

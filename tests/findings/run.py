@@ -26,8 +26,8 @@ from tests.findings.recipe import RECORD, Recipe, recipes, recorded, shows
 NAME = "findings"
 CLUSTER = ("--nodes", "dgx-h100:4", "--scheduler-name", "kube-scheduler")
 EXCLUSIVE = re.compile(r"(?i)cordon|label node|validatingadmissionpolicy|webhookconfiguration|clustertopology|kill -")
-LONGEST = 420
-END = "@@ end of a command"
+MAX_SECONDS = 420
+END_MARK = "@@ end of a command"
 
 
 def cluster(*arguments: str) -> None:
@@ -45,15 +45,15 @@ def play(recipe: Recipe, folder: Path, environment: dict[str, str]) -> Iterator[
     commands = (*recipe.prepared, *recipe.commands)
     lines = ["exec 2>&1", f"kubectl create namespace {slug} || exit"]
     lines += [f"kubectl config set-context --current --namespace {slug}"]
-    lines += [f"echo '{END}'\n{command.text}" for command in commands]
+    lines += [f"echo '{END_MARK}'\n{command.text}" for command in commands]
     with (place / "output").open("w+") as output:
         try:
-            script = "\n".join([*lines, f"echo '{END}'"])
-            subprocess.run(["bash", "-c", script], cwd=place, env=variables, stdout=output, timeout=LONGEST)
+            script = "\n".join([*lines, f"echo '{END_MARK}'"])
+            subprocess.run(["bash", "-c", script], cwd=place, env=variables, stdout=output, timeout=MAX_SECONDS)
         except subprocess.TimeoutExpired:
-            yield f"not done within {LONGEST} s"
+            yield f"not done within {MAX_SECONDS} s"
         output.seek(0)
-        _, *parts = output.read().split(f"{END}\n")
+        _, *parts = output.read().split(f"{END_MARK}\n")
     for command, actual in zip(commands, parts, strict=False):
         if command.output and not shows(command.output, actual):
             yield "\n".join([f"$ {command.text}", "page:", *command.output, "seen:", actual])
@@ -71,18 +71,18 @@ def main() -> int:
     parser.add_argument("--id", action="append", default=[], help="run only the recipes of these requirements")
     parser.add_argument("--stale", action="store_true", help="run only what has changed since it was run")
     parser.add_argument("--parallel", type=int, default=4)
-    given = parser.parse_args()
-    selected = [recipe for page in given.pages for recipe in recipes(page) if recipe.commands]
-    if given.id:
-        selected = [recipe for recipe in selected if set(given.id) & set(recipe.finding.ids)]
-    if given.stale:
+    options = parser.parse_args()
+    selected = [recipe for page in options.pages for recipe in recipes(page) if recipe.commands]
+    if options.id:
+        selected = [recipe for recipe in selected if set(options.id) & set(recipe.finding.ids)]
+    if options.stale:
         selected = [recipe for recipe in selected if recorded().get(recipe.name) != recipe.digest]
-    if given.cluster:
-        return min(1, sum(_all(selected, given.cluster, given.parallel)))
-    settings = [word for setting in given.settings for word in ("--set", setting)]
-    cluster("up", NAME, "--owner", str(os.getpid()), *CLUSTER, "--implementation", given.implementation, *settings)
+    if options.cluster:
+        return min(1, sum(_all(selected, options.cluster, options.parallel)))
+    settings = [word for setting in options.settings for word in ("--set", setting)]
+    cluster("up", NAME, "--owner", str(os.getpid()), *CLUSTER, "--implementation", options.implementation, *settings)
     try:
-        return min(1, sum(_all(selected, NAME, given.parallel)))
+        return min(1, sum(_all(selected, NAME, options.parallel)))
     finally:
         cluster("down", NAME)
 
@@ -94,9 +94,9 @@ def _all(selected: list[Recipe], name: str, parallel: int) -> Iterator[bool]:
     environment = os.environ | {"KUBECONFIG": str(running.kubeconfig), "PATH": path}
     folder = Path(tempfile.mkdtemp(prefix="recipes-"))
     sys.stdout.write(f"outputs: {folder}\n")
-    apart = [recipe for recipe in selected if any(EXCLUSIVE.search(command.text) for command in recipe.commands)]
-    for group, at_once in (([recipe for recipe in selected if recipe not in apart], parallel), (apart, 1)):
-        with ThreadPoolExecutor(at_once) as pool:
+    exclusive = [recipe for recipe in selected if any(EXCLUSIVE.search(command.text) for command in recipe.commands)]
+    for group, workers in (([recipe for recipe in selected if recipe not in exclusive], parallel), (exclusive, 1)):
+        with ThreadPoolExecutor(workers) as pool:
             results = pool.map(lambda recipe: list(play(recipe, folder, environment)), group)
             for recipe, wrong in zip(group, results, strict=True):
                 lines = [f"{'FAILED' if wrong else 'as shown'}: {recipe.name}", *wrong]

@@ -38,8 +38,8 @@ def test_every_finding_has_a_recipe_that_was_run_as_it_stands() -> None:
 
 
 def test_the_tests_that_show_findings_exist() -> None:
-    named = {test for finding in findings.read(page.PAGES) for test in suite_tests(finding)}
-    assert [test for test in sorted(named) if not exists(test)] == []
+    named_tests = {test for finding in findings.read(page.PAGES) for test in suite_tests(finding)}
+    assert [test for test in sorted(named_tests) if not exists(test)] == []
     assert not exists("core/test_absent.py") and not exists("lifecycle/test_orphans.py::test_absent")
 
 

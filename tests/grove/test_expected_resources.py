@@ -22,7 +22,7 @@ def full_featured():
 
 
 def test_each_set_has_four_secondary_resources_whatever_its_replicas(full_featured):
-    names = {one.resource: one.name for one in expected_secondary.secondary_resources(full_featured)}
+    names = {item.resource: item.name for item in expected_secondary.secondary_resources(full_featured)}
     assert names == {
         "serviceaccounts": "p",
         "roles": "grove.io:pcs:p",
@@ -30,13 +30,13 @@ def test_each_set_has_four_secondary_resources_whatever_its_replicas(full_featur
         "secrets": "p-ic-sat",
     }
     assert expected_secondary.secondary_resources(workloads.load("full-featured", {"replicas": 0}))
-    [role] = [one for one in expected_secondary.secondary_resources(full_featured) if one.resource == "roles"]
+    [role] = [item for item in expected_secondary.secondary_resources(full_featured) if item.resource == "roles"]
     assert role.labels[labels.NAME] == "grove.io-pcs-p"
 
 
 def test_autoscalers_are_called_like_their_targets(full_featured):
     autoscalers = expected_secondary.autoscalers(full_featured)
-    assert {name: one.target[0] for name, one in autoscalers.items()} == {
+    assert {name: autoscaler.target[0] for name, autoscaler in autoscalers.items()} == {
         "p-0-fe": "PodClique",
         "p-0-sg": "PodCliqueScalingGroup",
     }
@@ -47,10 +47,10 @@ def test_autoscalers_are_called_like_their_targets(full_featured):
 
 def test_claims_of_each_level(full_featured):
     claims = expected_claims.claims(full_featured, expected(full_featured))
-    of_set = {"p-all-fabric", "p-0-cache", "p-0-link"}
-    of_group = {"p-0-sg-all-link", *(f"p-0-sg-{j}-gpu" for j in range(3))}
-    of_clique = {"p-0-fe-all-cache", "p-0-fe-0-gpu", "p-0-fe-1-gpu"}
-    assert set(claims) == of_set | of_group | of_clique
+    set_claims = {"p-all-fabric", "p-0-cache", "p-0-link"}
+    group_claims = {"p-0-sg-all-link", *(f"p-0-sg-{j}-gpu" for j in range(3))}
+    clique_claims = {"p-0-fe-all-cache", "p-0-fe-0-gpu", "p-0-fe-1-gpu"}
+    assert set(claims) == set_claims | group_claims | clique_claims
     assert claims["p-0-sg-1-gpu"].owner == ("PodCliqueScalingGroup", "p-0-sg")
     assert claims["p-0-sg-1-gpu"].labels[labels.GROUP_INDEX] == "1"
     assert expected_claims.own_spec(full_featured, claims["p-0-cache"]) == expected_claims.own_spec(
@@ -80,7 +80,9 @@ def test_constraints_of_the_worked_example():
     assert placements["p-0"].groups == {"p-0-sg-0-wk": {"preferred": "H"}}
     assert (placements["p-0-sg-0"].gang, placements["p-0-sg-0"].bundles) == ({"required": "R"}, [])
     assert placements["p-0-loose-0"].gang == {"required": "Z"}, "a group without a constraint has that of the set"
-    assert not any(one.any for one in expected_topology.placements(workload, expected(workload), {}).values())
+    assert not any(
+        placement.any for placement in expected_topology.placements(workload, expected(workload), {}).values()
+    )
 
 
 def test_what_a_gang_says_is_read_without_trusting_it():

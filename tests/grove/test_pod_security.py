@@ -30,11 +30,11 @@ def violations(spec: Spec) -> Iterator[str]:
     pod = spec.get("securityContext") or {}
     yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
     for volume in spec.get("volumes") or ():
-        yield from (f"volume {kind}" for kind in volume.keys() - VOLUMES - {"name"})
+        yield from (f"volume {key}" for key in volume.keys() - VOLUMES - {"name"})
     if pod.get("sysctls") or pod.get("seLinuxOptions") or pod.get("appArmorProfile"):
         yield "options that the check does not judge"
-    for kind in ("initContainers", "containers"):
-        for container in spec.get(kind) or ():
+    for key in ("initContainers", "containers"):
+        for container in spec.get(key) or ():
             yield from (f"{container['name']}: {wrong}" for wrong in _of_container(container, pod))
 
 
@@ -97,17 +97,17 @@ def test_scale_scenarios_satisfy_the_standard(name: str) -> None:
 
 def test_templates_of_hashes_satisfy_the_standard() -> None:
     pairs = template_pairs.read()
-    listed = [
+    all_pairs = [
         *(pairs.keyed + pairs.ordered + pairs.open + pairs.changed + pairs.outside_pod_spec),
         *(pairs.notations + pairs.foreign_notations),
         template_pairs.notations_by_chance(random.Random(1), pairs.base, "chance"),
     ]
-    cliques = [side for pair in listed for side in (pair.before, pair.after)]
+    cliques = [side for pair in all_pairs for side in (pair.before, pair.after)]
     for seed in range(20):
         chance = random.Random(seed)
-        drawn = template_pairs.by_chance(chance)
+        random_spec = template_pairs.by_chance(chance)
         cliques += [
-            template_pairs.template(name, change(chance, drawn))
+            template_pairs.template(name, change(chance, random_spec))
             for name, change in {"r": template_pairs.reordered, "c": template_pairs.changed}.items()
         ]
     assert of_set({"spec": {"template": {"cliques": cliques}}}) == {}

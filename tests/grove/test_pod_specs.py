@@ -141,14 +141,14 @@ def test_cliques_may_have_defaults_and_no_other_values() -> None:
 def test_cliques_may_lack_empty_values_that_the_api_server_leaves_out() -> None:
     lists: Spec = {"initContainers": [], "imagePullSecrets": []}
     nonempty = {"affinity": {}, "securityContext": {"runAsUser": 0}, "containers": [MAIN]}
-    written, accepted = {**lists, **nonempty, "containers": [{**MAIN, "ports": []}]}, nonempty
+    sent, accepted = {**lists, **nonempty, "containers": [{**MAIN, "ports": []}]}, nonempty
 
     def fields(pod_spec: Spec) -> dict[str, object]:
-        return pod_specs.of_clique(pod_spec, written, accepted)
+        return pod_specs.of_clique(pod_spec, sent, accepted)
 
-    assert fields(nonempty) == fields(written)
-    assert fields({**nonempty, "affinity": None}) != fields(written)
-    assert fields({**nonempty, "securityContext": {}}) != fields(written), "the user 0 is a user"
+    assert fields(nonempty) == fields(sent)
+    assert fields({**nonempty, "affinity": None}) != fields(sent)
+    assert fields({**nonempty, "securityContext": {}}) != fields(sent), "the user 0 is a user"
 
 
 def test_fields_without_a_schema_are_pruned() -> None:

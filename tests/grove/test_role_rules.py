@@ -17,8 +17,8 @@ def test_a_split_rule_allows_the_same():
     one = role(([""], ["pods", "pods/status"], SEEN, []))
     split = role(([""], ["pods/status"], ["watch", "get", "list"], []), ([""], ["pods"], SEEN, []))
     assert allowed(one) == allowed(split) == expected_secondary.PERMISSIONS
-    named = role(([""], ["pods", "pods/status"], SEEN, []), ([""], ["pods"], ["get"], ["web-0"]))
-    assert allowed(named) == allowed(one)
+    with_names = role(([""], ["pods", "pods/status"], SEEN, []), ([""], ["pods"], ["get"], ["web-0"]))
+    assert allowed(with_names) == allowed(one)
 
 
 def test_more_and_less_are_told_apart():

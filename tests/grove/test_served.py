@@ -34,9 +34,9 @@ def test_the_reference_serves_its_kinds_as_documented(name: str) -> None:
 
 def test_requirements_rest_on_the_facts_that_the_data_hold() -> None:
     registry = requirement.load().requirements
-    claimed = {fact for id in registry if id.startswith("CRD-") for fact in registry[id].source}
-    assert served.facts(list(KINDS.values())) - claimed == set()
-    rows = {fact for fact in claimed if fact.startswith(("API-", "COL-", "POD-"))}
+    claimed_facts = {fact for id in registry if id.startswith("CRD-") for fact in registry[id].source}
+    assert served.facts(list(KINDS.values())) - claimed_facts == set()
+    rows = {fact for fact in claimed_facts if fact.startswith(("API-", "COL-", "POD-"))}
     assert rows - served.facts(list(KINDS.values())) == set()
 
 

@@ -32,23 +32,23 @@ def test_the_page_is_up_to_date() -> None:
 def test_every_key_finalizer_and_component_is_on_the_page() -> None:
     texts = {value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str)}
     texts |= {value for name, value in vars(labels.ComponentLabel).items() if name.isupper()}
-    of_suite = {labels.BY_HAND, labels.OWN_PREFIX}
+    suite_labels = {labels.BY_HAND, labels.OWN_PREFIX}
     page = sheet.page()
-    assert {text for text in texts - of_suite | {expected_domains.FINALIZER} if f"`{text}" not in page} == set()
+    assert {text for text in texts - suite_labels | {expected_domains.FINALIZER} if f"`{text}" not in page} == set()
 
 
 def test_every_requirement_that_the_page_names_exists() -> None:
-    named = set(re.findall(r"\b[A-Z]+-\d{3}\b", sheet.page()))
-    assert named and named <= set(requirement.load().requirements)
+    named_ids = set(re.findall(r"\b[A-Z]+-\d{3}\b", sheet.page()))
+    assert named_ids and named_ids <= set(requirement.load().requirements)
 
 
 def test_the_reference_gives_the_reasons_of_the_page_and_no_others() -> None:
     modules = ("statuses", "topology", "gangs", "termination")
-    given = set().union(*(reasons_of(PLAN / f"{module}.py") for module in modules))
+    used_reasons = set().union(*(reasons_of(PLAN / f"{module}.py") for module in modules))
     parts = {"Sufficient", "Insufficient", "True"}  # parts of a reason that is composed
-    listed = {reason for _, _, _, reason, _ in sheet.CONDITIONS}
-    assert {reason for reason in given - parts if reason not in listed} == set()
+    listed_reasons = {reason for _, _, _, reason, _ in sheet.CONDITIONS}
+    assert {reason for reason in used_reasons - parts if reason not in listed_reasons} == set()
     texts = "".join((PLAN / f"{module}.py").read_text() for module in (*modules, "update_progress", "update_condition"))
     assert {
-        reason for reason in listed if re.sub("^(Ins|S)ufficientAvailable", "Available", reason) not in texts
+        reason for reason in listed_reasons if re.sub("^(Ins|S)ufficientAvailable", "Available", reason) not in texts
     } == set()

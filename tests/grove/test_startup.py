@@ -9,14 +9,18 @@ from conformance.grove.expected import expected
 from tests.grove.test_expected import clique
 
 
-def parents(kind, cliques, group=(), floors=None, **fields):
+def parents(startup_type, cliques, group=(), floors=None, **fields):
     """Return the parents of each clique object that has parents, with their floors; None if the specification leaves
     them open."""
     templates = [
         clique(name, 3, minAvailable=(floors or {}).get(name, 1), startsAfter=after) for name, after in cliques.items()
     ]
     groups = [{"name": "sg", "cliqueNames": list(group), "replicas": 3, **fields}] if group else []
-    spec = {"cliqueStartupType": f"CliqueStartupType{kind}", "cliques": templates, "podCliqueScalingGroups": groups}
+    spec = {
+        "cliqueStartupType": f"CliqueStartupType{startup_type}",
+        "cliques": templates,
+        "podCliqueScalingGroups": groups,
+    }
     workload = {"metadata": {"name": "p"}, "spec": {"replicas": 1, "template": spec}}
     pcs, by_clique = template.read(workload), {}
     for expected_clique in expected(workload).cliques.values():

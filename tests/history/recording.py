@@ -25,12 +25,12 @@ class Recording:
 
     def pod(self, clique: str, name: str, tag: str = "1", gang: str = "g", node: str = "n") -> str:
         """Record a pod, and its clique if the clique is new; return the pod's uid."""
-        of_set = clique.partition("-")[0]
+        set_name = clique.partition("-")[0]
         if clique not in self._cliques:
             self._cliques.add(clique)
-            self.story.record("podcliques", clique, {"metadata": {"labels": {labels.PART_OF: of_set}}})
+            self.story.record("podcliques", clique, {"metadata": {"labels": {labels.PART_OF: set_name}}})
         spec = {"containers": [{"name": "main", "image": f"registry.example/f:{tag}"}], "nodeName": node}
-        tags = {labels.PART_OF: of_set, labels.CLIQUE: clique, labels.GANG: gang}
+        tags = {labels.PART_OF: set_name, labels.CLIQUE: clique, labels.GANG: gang}
         return self.story.record("pods", name, {"metadata": {"labels": tags}, "spec": spec}).uid
 
     def at(self, *steps: str, unmet: str = "") -> None:
@@ -44,9 +44,9 @@ class Recording:
         [mark] = [mark for mark in test.pytestmark if mark.name == MARK]  # type: ignore[attr-defined]
         checks: list[Check] = []
         scene: Any = self.scene
-        played = SceneRun("scene", scene, self.story.history, self._steps, {})
+        scene_run = SceneRun("scene", scene, self.story.history, self._steps, {})
         run: Any = Recorded(
-            played, scene, Checks(test.__name__, list(mark.args), checks.append), mark.kwargs["reaches"]
+            scene_run, scene, Checks(test.__name__, list(mark.args), checks.append), mark.kwargs["reaches"]
         )
         try:
             test(run)

@@ -54,13 +54,13 @@ class Story:
         self.revision += 1
         self.at += after
         metadata = {"name": name, "namespace": SPACE, "uid": uid, **document.get("metadata", {})}
-        whole = {**document, "metadata": metadata}
+        full_document = {**document, "metadata": metadata}
         kind = kind or (MODIFIED if stored is not None else ADDED)
         if kind == DELETED:
             self._objects.pop((resource, name), None)
             self._deleted[resource, name] = uid
         else:
-            self._objects[resource, name] = (uid, whole)
+            self._objects[resource, name] = (uid, full_document)
         return self.log.append(
             kind,
             resource,
@@ -68,7 +68,7 @@ class Story:
             name=name,
             uid=uid,
             version=str(revision if revision is not None else self.revision),
-            raw=orjson.dumps(whole),
+            raw=orjson.dumps(full_document),
             listed=listed,
             at=self.at,
         )

@@ -46,21 +46,21 @@ OBJECTS: dict[str, dict[str, Any]] = {
 }
 
 
-def places(value: object, *above: str | int) -> Iterator[tuple[str | int, ...]]:
+def places(value: object, *path: str | int) -> Iterator[tuple[str | int, ...]]:
     """Yield the path to every value in a document."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inside in pairs:
-        yield (*above, key)
-        yield from places(inside, *above, key)
+    for key, child in pairs:
+        yield (*path, key)
+        yield from places(child, *path, key)
 
 
 def absurd(document: dict[str, Any], path: tuple[str | int, ...], value: object) -> dict[str, Any]:
-    whole: Any = copy.deepcopy(document)
-    here = whole
+    root: Any = copy.deepcopy(document)
+    parent = root
     for key in path[:-1]:
-        here = here[key]
-    here[path[-1]] = value
-    return dict(whole)
+        parent = parent[key]
+    parent[path[-1]] = value
+    return dict(root)
 
 
 @pytest.mark.parametrize("resource", OBJECTS)

@@ -111,6 +111,6 @@ def test_a_recorder_that_waits_in_vain_waits_for_less_time_until_it_does_not() -
             recorder._feeds[0].changed("MODIFIED", pod(revision))
         assert await recorder._arrive(server) == 12 and recorder._in_vain == 0
 
-    begin = time.monotonic()
+    start = time.monotonic()
     asyncio.run(twice_in_vain())
-    assert time.monotonic() - begin >= ARRIVE * 1.5
+    assert time.monotonic() - start >= ARRIVE * 1.5

@@ -11,7 +11,7 @@ from conformance.invariants.result import RuleResult
 CLIQUE = {"clique": "s-0-a", "owner": ("podcliques", "s-0-a")}
 
 
-def judged(story) -> RuleResult:
+def verdict(story) -> RuleResult:
     [result] = invariants.judge(story.history, only=["INV-024"])
     return result
 
@@ -27,17 +27,17 @@ def replaced(story):
     story.record("podcliques", "s-0-a", {})
     story.pod("old", **CLIQUE, node="n")
     story.pod("also-old", **CLIQUE, node="n")
-    assert judged(story).holds is None
+    assert verdict(story).holds is None
     recreate(story)
     return story
 
 
 def test_a_pod_is_bound_beside_one_of_the_clique_before(replaced):
     replaced.pod("new", **CLIQUE)
-    assert judged(replaced).holds is None
+    assert verdict(replaced).holds is None
     replaced.pod("old", **CLIQUE, node="n", terminating=True)
     replaced.pod("new", **CLIQUE, node="n")
-    result = judged(replaced)
+    result = verdict(replaced)
     assert result.holds is False and [record.name for record in result.records] == ["also-old", "new"]
 
 
@@ -45,7 +45,7 @@ def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
     replaced.pod("old", **CLIQUE, node="n", terminating=True)
     replaced.delete("pods", "also-old")
     replaced.pod("new", **CLIQUE, node="n")
-    assert judged(replaced).holds is True
+    assert verdict(replaced).holds is True
 
 
 @pytest.mark.parametrize("owned", [True, False], ids=["owned", "labelled"])
@@ -65,11 +65,11 @@ def test_pods_without_a_controller_are_judged(story, owned):
     bound("old")
     recreate(story)
     bound("new")
-    assert judged(story).holds is False
+    assert verdict(story).holds is False
 
 
 def test_an_orphan_was_left_on_purpose(replaced):
     for name in ("old", "also-old"):
         replaced.pod(name, clique="s-0-a", owner=None, node="n")
     replaced.pod("new", **CLIQUE, node="n")
-    assert judged(replaced).holds is True
+    assert verdict(replaced).holds is True

@@ -36,7 +36,7 @@ def torn() -> tuple[Story, dict[str, list[Record]]]:
     return story, {name: breaches(story.history, name, ["torn-0-g-2-b", "torn-0-g-2-c"]) for name in names}
 
 
-def judged(second: float, *names: str) -> list[str]:
+def early_deletions(second: float, *names: str) -> list[str]:
     story, causes = torn()
     for name in names:
         deletion(story, name, second)
@@ -46,20 +46,20 @@ def judged(second: float, *names: str) -> list[str]:
 
 def test_a_replica_is_judged_by_its_own_breach() -> None:
     """The replica is deleted 6 s after its own breach and 3 s after the breach of its group."""
-    assert judged(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
+    assert early_deletions(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
 
 
 def test_a_replica_that_goes_before_its_own_delay_is_over_goes_early() -> None:
-    assert judged(15, "torn-0-g-1-b") == ["torn-0-g-1-b"]
+    assert early_deletions(15, "torn-0-g-1-b") == ["torn-0-g-1-b"]
 
 
 def test_everything_else_is_judged_by_the_breach_of_the_group() -> None:
-    assert judged(18, "torn-0-a", "torn-0-g-0-b") == ["torn-0-a", "torn-0-g-0-b"]
-    assert judged(19, "torn-0-a", "torn-0-g-0-b") == []
+    assert early_deletions(18, "torn-0-a", "torn-0-g-0-b") == ["torn-0-a", "torn-0-g-0-b"]
+    assert early_deletions(19, "torn-0-a", "torn-0-g-0-b") == []
 
 
 def test_what_never_ran_breaches_nothing() -> None:
-    assert judged(18, "torn-0-g-2-b") == ["torn-0-g-2-b"]
+    assert early_deletions(18, "torn-0-g-2-b") == ["torn-0-g-2-b"]
 
 
 def test_what_no_breach_explains_goes_early() -> None:

@@ -35,11 +35,11 @@ def test_a_pod_that_stays_gated_says_nothing(story):
 
 def test_a_pod_ungated_before_its_gang_exists_is_wrong(story):
     story.pod("a1", **A, gated=True)
-    let_go = story.pod("a1", **A)
+    ungating = story.pod("a1", **A)
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     result = verdict(story, "INV-001")
     assert result.holds is False
-    assert result.records[-1] is let_go
+    assert result.records[-1] is ungating
     assert "did not exist" in result.reason
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.testing import incarnations
 
 CLIQUES = "podcliques"
-GOING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+TERMINATING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
 def says(status: str) -> dict[str, object]:
@@ -17,7 +17,7 @@ def test_who_is_made_anew_has_two_lives(story):
     story.record(CLIQUES, "b", {})
     before = incarnations.uids(story.history.view(), CLIQUES)
     assert str(incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())) == "not created again: a"
-    end = story.record(CLIQUES, "a", GOING)
+    end = story.record(CLIQUES, "a", TERMINATING)
     assert incarnations.uids(story.history.view(), CLIQUES) == {"b": before["b"]}
     assert not incarnations.renewed(CLIQUES, ["a"], before)(story.history.view())
     story.delete(CLIQUES, "a")
@@ -32,8 +32,8 @@ def test_a_status_counts_from_its_last_beginning(story):
     story.record(CLIQUES, "a", says("True"))
     story.record(CLIQUES, "a", says("False"))
     assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") is None
-    begin = story.record(CLIQUES, "a", says("True"))
+    start = story.record(CLIQUES, "a", says("True"))
     story.record(CLIQUES, "a", says("True"))
-    assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") == begin
+    assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") == start
     story.delete(CLIQUES, "a")
     assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") is None

@@ -35,7 +35,7 @@ def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") ->
     return first
 
 
-def drawn(history: History, *failures: tuple[float | None, str], title: str = "a test") -> tuple[str, list[str]]:
+def draw(history: History, *failures: tuple[float | None, str], title: str = "a test") -> tuple[str, list[str]]:
     """Return the picture, after asserting that it is well-formed and needs no other file, and its texts."""
     text = picture.draw(history, failures, title, POOL)
     tree = ElementTree.fromstring(text)
@@ -54,7 +54,7 @@ def height(text: str) -> float:
 
 def test_a_torn_gang_is_told_in_words_and_in_colour(story):
     first = serve(story)
-    text, words = drawn(story.history, (first, FAILED))
+    text, words = draw(story.history, (first, FAILED))
     assert "TORN: decode has 0 of 1 bound" in words
     assert "0 of 2 bound, minimum 1" in words and "10 of 10 bound, minimum 1" in words
     assert 'class="torn"' in text and "gang TORN: bound in part" in words
@@ -65,7 +65,7 @@ def test_the_picture_has_the_clock_of_the_history(story):
     story.node("n1", tags={POOL: "space"}, gpus="1")
     story.owned("podcliquesets", "serve", None, replicas=1, after=20.0)
     first = serve(story)
-    text, words = drawn(story.history, (first, FAILED))
+    text, words = draw(story.history, (first, FAILED))
     times = {f"{record.at:.3f}" for record in story.history.records()}
     created = next(record.at for record in story.history.records() if record.namespace)
     assert words[words.index("✗1") + 1] == f"{first:.2f} s"
@@ -79,7 +79,7 @@ def test_the_picture_has_the_clock_of_the_history(story):
 
 def test_each_of_a_dozen_pods_has_a_row(story):
     serve(story)
-    text, words = drawn(story.history)
+    text, words = draw(story.history)
     assert {f"serve-0-prefill-{i}" for i in range(10)} | {"serve-0-decode-0", "serve-0-decode-1"} <= set(words)
     assert "ready on n3" in words and "waiting" in words
     assert height(text) < 400
@@ -88,7 +88,7 @@ def test_each_of_a_dozen_pods_has_a_row(story):
 def test_of_two_hundred_pods_each_clique_has_a_row(story):
     for gang in range(10):
         serve(story, 18, 2, f"serve-{gang}")
-    text, words = drawn(story.history)
+    text, words = draw(story.history)
     assert not any(word.startswith("serve-3-prefill-") for word in words)
     assert {"serve-3-prefill", "serve-9-decode"} <= set(words)
     assert words.count("18 of 18 bound, minimum 1") == 10
@@ -98,7 +98,7 @@ def test_of_two_hundred_pods_each_clique_has_a_row(story):
 def test_of_many_gangs_each_has_a_row(story):
     for gang in range(30):
         serve(story, 3, 1, f"serve-{gang}")
-    text, words = drawn(story.history)
+    text, words = draw(story.history)
     assert "serve-3-prefill" not in words and "serve-3" in words
     assert words.count("TORN: decode has 0 of 1 bound") == 30
     assert height(text) < 1600
@@ -108,7 +108,7 @@ def test_a_gang_that_never_had_pods_has_a_row_among_many(story):
     for i in range(20):
         serve(story, 3, 1, name=f"serve-{i}")
     story.gang("empty", {"empty-worker": (1, [])})
-    _, words = drawn(story.history)
+    _, words = draw(story.history)
     assert "empty" in words and "up to 0 at a time" in words
 
 
@@ -118,7 +118,7 @@ def test_of_too_many_gangs_the_torn_ones_have_rows(story):
     for gang in range(60):
         if gang % 10:
             story.gang(f"serve-{gang}", {f"serve-{gang}-prefill": (1, [])})
-    text, words = drawn(story.history)
+    text, words = draw(story.history)
     assert "60 gangs" in words and "6 gangs are torn in the end:" in words
     assert "serve-10" in words and "serve-11" not in words
     assert height(text) < 900
@@ -145,7 +145,7 @@ def test_a_gang_that_was_bound_in_part_for_a_moment_is_torn_only_if_a_check_says
     first = serve(story)
     for i in range(2):
         story.pod(f"serve-0-decode-{i}", gang="serve-0", clique="serve-0-decode", node="n1", after=0.5)
-    text, drawn_words = drawn(story.history, *([(first + after, words)] if after else []))
+    text, drawn_words = draw(story.history, *([(first + after, words)] if after else []))
     assert ('class="torn"' in text) == torn == ("gang TORN: bound in part" in drawn_words)
     assert ('class="partial"' in text) != torn
     assert "its minimums are bound" in drawn_words
@@ -169,7 +169,7 @@ def test_what_was_asked_for_is_marked(story):
         "1 node removed",
         "set serve is deleted",
     ]
-    _, words = drawn(story.history)
+    _, words = draw(story.history)
     assert set(changes) <= set(words)
 
 
@@ -183,19 +183,19 @@ def test_pods_that_have_gone_have_an_end(story):
     [lane] = [pod for clique in gang.cliques for pod in clique.pods if pod.name == "serve-0-prefill-3"]
     assert [bar.state for bar in lane.bars] == ["gated", "waiting", "bound", "ready", "terminating"]
     assert scene.begin <= lane.bars[0].begin < lane.bars[-1].end < scene.end and lane.note == "gone"
-    _, words = drawn(story.history)
+    _, words = draw(story.history)
     assert "9 of 9 bound, minimum 1" in words
 
 
 def test_words_of_an_implementation_command_nothing(story):
     serve(story)
-    text, words = drawn(story.history, (None, "<script>&\x1b[2J"), title='"]]><b>')
+    text, words = draw(story.history, (None, "<script>&\x1b[2J"), title='"]]><b>')
     assert "<script>&�[2J" in words and "at the end" in words
     assert "<script>" not in text
 
 
 def test_nothing_at_all_is_a_picture_too(story):
-    _, words = drawn(story.history, (None, "X-001 failed: no pod came"))
+    _, words = draw(story.history, (None, "X-001 failed: no pod came"))
     assert "there was never any pod or gang" in words
 
 
@@ -203,7 +203,7 @@ def test_a_saved_history_has_the_same_picture(story, tmp_path: Path):
     first = serve(story)
     story.history.save(tmp_path / "history.jsonl")
     loaded = History.load(tmp_path / "history.jsonl")
-    assert drawn(loaded, (first, FAILED)) == drawn(story.history, (first, FAILED))
+    assert draw(loaded, (first, FAILED)) == draw(story.history, (first, FAILED))
 
 
 # -- the axis -------------------------------------------------------------------------------------------------------

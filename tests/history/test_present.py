@@ -55,7 +55,7 @@ def record_set(story: Story, *, referenced: bool = True) -> None:
     story.pod("a1", **of)
 
 
-def judged(log: Scripted, *, referenced: bool = True) -> dict[str, bool | None]:
+def verdicts(log: Scripted, *, referenced: bool = True) -> dict[str, bool | None]:
     """Return the verdict of each invariant by its id."""
     story = Story(log)
     record_set(story, referenced=referenced)
@@ -67,13 +67,13 @@ def judged(log: Scripted, *, referenced: bool = True) -> dict[str, bool | None]:
 @pytest.mark.parametrize("resource", ["pods", "podgangs", "podcliques", "podcliquesets", "nodes"])
 @pytest.mark.parametrize("referenced", [True, False])
 def test_a_lag_of_one_watch_changes_no_verdict(resource: str, referenced: bool) -> None:
-    assert judged(Lagging(resource), referenced=referenced) == judged(Scripted(), referenced=referenced)
+    assert verdicts(Lagging(resource), referenced=referenced) == verdicts(Scripted(), referenced=referenced)
 
 
 def test_a_history_that_never_comes_to_the_present_is_our_own_failure() -> None:
     """An unknown result would block the requirement, and the implementation would be blamed for that."""
     with pytest.raises(HarnessError, match="podcliques"):
-        judged(Lagging("podcliques", ever=False))
+        verdicts(Lagging("podcliques", ever=False))
 
 
 def test_a_view_shows_what_belongs_together() -> None:

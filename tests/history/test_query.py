@@ -29,12 +29,12 @@ def test_a_wait_sees_what_is_so_already(story):
 def test_a_wait_is_woken_by_the_record_that_matters(story):
     story.pod("a1", **A)
     story.keep_pace()
-    teller = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
-    teller.start()
-    begun = time.monotonic()
+    timer = threading.Timer(0.05, lambda: story.pod("a1", **A, node="n1", after=0.05))
+    timer.start()
+    start = time.monotonic()
     assert story.history.wait("bound", bound, 5) == ["a1"]
-    assert time.monotonic() - begun < 2
-    teller.join()
+    assert time.monotonic() - start < 2
+    timer.join()
 
 
 def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(story):
@@ -66,9 +66,9 @@ def test_a_dead_recorder_ends_every_wait(story):
 def test_other_namespaces_are_not_seen_but_nodes_are(story):
     story.pod("a1", **A)
     story.record("nodes", "n1", {})
-    other = History(story.log, "elsewhere")
-    assert other.view().names("pods") == []
-    assert other.view().names("nodes") == ["n1"]
+    other_history = History(story.log, "elsewhere")
+    assert other_history.view().names("pods") == []
+    assert other_history.view().names("nodes") == ["n1"]
 
 
 def test_a_view_of_the_past_stays_as_it_was(story):
@@ -256,8 +256,8 @@ def test_a_thousand_pods_cost_little(story):
             story.pod(f"p{number}", gang="s-0", clique=clique, node="n" if step else "", after=0)
     story.history.wait("indexed", lambda view: view.names("pods", {"grove.io/podclique": "s-0-7"}), 0)
     story.keep_pace()
-    begun = time.process_time()
+    start = time.process_time()
     for number in range(1000):
         story.pod(f"p{number}", gang="s-0", clique="s-0-7", node="m", after=0)
         story.history.wait("", lambda view: view.record("pods", "p7") is not None, 1)
-    assert time.process_time() - begun < 2
+    assert time.process_time() - start < 2

@@ -35,7 +35,7 @@ def records(story: Story) -> list[Record]:
     return story.log.everywhere()
 
 
-def judged(story: Story) -> Placements:
+def judge_story(story: Story) -> Placements:
     return placements.judge(records(story), story.at + LATER)
 
 
@@ -43,11 +43,11 @@ def states(judgement: Placements) -> dict[str, GangState]:
     return {fate.gang: fate.state for fate in judgement.fates}
 
 
-def broken(judgement: Placements) -> list[str]:
+def broken_rules(judgement: Placements) -> list[str]:
     return [result.id for _, result in judgement.broken]
 
 
-def whole(story: Story) -> None:
+def whole_gang(story: Story) -> None:
     story.node("n1", gpus="2", tags={RACK: "r1"})
     story.node("n2", gpus="2", tags={RACK: "r2"})
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
@@ -56,25 +56,25 @@ def whole(story: Story) -> None:
         story.pod(name, node="n1", **A)
 
 
-def torn(story: Story) -> None:
+def torn_gang(story: Story) -> None:
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
     story.pod("a1", **A)
     story.pod("a2", **A)
     story.pod("a1", node="n1", **A)
 
 
-def waiting(story: Story) -> None:
+def waiting_gang(story: Story) -> None:
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a1", **A)
 
 
-def deleted(story: Story) -> None:
-    waiting(story)
+def deleted_gang(story: Story) -> None:
+    waiting_gang(story)
     story.delete("pods", "a1")
     story.delete("podgangs", "s-0")
 
 
-def older(story: Story) -> None:
+def older_gang(story: Story) -> None:
     """Record a gang with a pod that was bound before the recording began, so the gang may have been whole at that
     time."""
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
@@ -84,7 +84,7 @@ def older(story: Story) -> None:
     story.pod("w1", node="n1", **SCALED)
 
 
-def bound_by_hand(story: Story) -> None:
+def gang_bound_by_hand(story: Story) -> None:
     """Record a pod that was created with its node, so no scheduler has bound it."""
     story.gang("s-0", {"s-0-a": (2, ["a1", "a2"])})
     story.pod("a1", node="n1", **A)
@@ -93,40 +93,40 @@ def bound_by_hand(story: Story) -> None:
 @pytest.mark.parametrize(
     ("prepare", "state", "rules"),
     [
-        (bound_by_hand, {"s-0": GangState.OLDER}, []),
-        (whole, {"s-0": GangState.ADMITTED}, []),
-        (torn, {"s-0": GangState.TORN}, ["INV-003"]),
-        (waiting, {"s-0": GangState.WAITING}, []),
-        (deleted, {"s-0": GangState.DELETED}, []),
-        (older, {"s-0": GangState.OLDER, "s-0-g-0": GangState.OLDER}, []),
+        (gang_bound_by_hand, {"s-0": GangState.OLDER}, []),
+        (whole_gang, {"s-0": GangState.ADMITTED}, []),
+        (torn_gang, {"s-0": GangState.TORN}, ["INV-003"]),
+        (waiting_gang, {"s-0": GangState.WAITING}, []),
+        (deleted_gang, {"s-0": GangState.DELETED}, []),
+        (older_gang, {"s-0": GangState.OLDER, "s-0-g-0": GangState.OLDER}, []),
     ],
 )
 def test_what_became_of_a_gang(
     prepare: Callable[[Story], None], state: dict[str, GangState], rules: list[str], story: Story
 ) -> None:
     prepare(story)
-    judgement = judged(story)
-    assert (states(judgement), broken(judgement)) == (state, rules)
+    judgement = judge_story(story)
+    assert (states(judgement), broken_rules(judgement)) == (state, rules)
 
 
 def test_the_time_between_the_first_bound_pod_and_the_admission(story: Story) -> None:
-    whole(story)
-    [fate] = judged(story).fates
+    whole_gang(story)
+    [fate] = judge_story(story).fates
     assert fate.binding == 1.0
 
 
 def test_a_scaled_gang_before_its_base_gang_is_wrong(story: Story) -> None:
-    waiting(story)
+    waiting_gang(story)
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
     story.pod("w1", **SCALED)
     story.pod("w1", node="n1", **SCALED)
-    assert broken(judged(story)) == ["INV-008"]
+    assert broken_rules(judge_story(story)) == ["INV-008"]
 
 
 @pytest.mark.parametrize(("bound", "rule"), [(2, "TOPO-034"), (3, "TOPO-035")], ids=["minimum", "extra pod"])
 @pytest.mark.parametrize("part", ["gang", "podgroup", "group of podgroups"])
 def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> None:
-    whole(story)
+    whole_gang(story)
     pack = {"topologyConstraint": {"packConstraint": {"required": RACK}}}
     group = {"name": "t-0-a", "minReplicas": 2}
     spec = {
@@ -141,8 +141,8 @@ def test_a_required_domain(part: str, bound: int, rule: str, story: Story) -> No
     for name, node in list({"t1": "n2", "t2": "n2", "t3": "n1"}.items())[3 - bound :]:
         story.pod(name, gang="t-0", clique="t-0-a")
         story.pod(name, node=node, gang="t-0", clique="t-0-a")
-    judgement = judged(story)
-    assert broken(judgement) == [rule]
+    judgement = judge_story(story)
+    assert broken_rules(judgement) == [rule]
     assert "r1" in judgement.broken[0][1].reason and "r2" in judgement.broken[0][1].reason
 
 
@@ -151,18 +151,18 @@ def test_a_node_that_lacks_the_label_is_in_no_domain(story: Story) -> None:
     story.record("podgangs", "t-0", {"spec": IN_A_RACK})
     story.pod("t1", gang="t-0", clique="t-0-a")
     story.pod("t1", node="bare", gang="t-0", clique="t-0-a")
-    assert broken(judged(story)) == ["TOPO-034"]
+    assert broken_rules(judge_story(story)) == ["TOPO-034"]
 
 
 def test_a_replacement_may_go_where_the_rest_went(story: Story) -> None:
-    whole(story)
+    whole_gang(story)
     story.record("podgangs", "t-0", {"spec": IN_A_RACK})
     story.pod("t1", gang="t-0", clique="t-0-a")
     story.pod("t1", node="n1", gang="t-0", clique="t-0-a")
     story.pod("t1", node="n1", gang="t-0", clique="t-0-a", terminating=True)
     story.pod("t2", gang="t-0", clique="t-0-a")
     story.pod("t2", node="n2", gang="t-0", clique="t-0-a")
-    assert broken(judged(story)) == []
+    assert broken_rules(judge_story(story)) == []
 
 
 def test_nodes_are_full_with_the_pods_of_all_namespaces(story: Story) -> None:
@@ -179,7 +179,7 @@ def test_nodes_are_full_with_the_pods_of_all_namespaces(story: Story) -> None:
             "MODIFIED" if node else "ADDED", "pods", namespace="other", name="a1", uid="uid-other",
             version=str(story.revision), raw=orjson.dumps(pod), at=story.at,
         )  # fmt: skip
-    judgement = judged(story)
+    judgement = judge_story(story)
     assert [(space, result.id) for space, result in judgement.broken] == [("", "INV-010")]
 
 
@@ -200,7 +200,7 @@ def recording(tmp_path: Path, story: Story, *, ends: bool = True) -> Path:
 
 
 def test_a_recording_is_read_again(tmp_path: Path, story: Story) -> None:
-    torn(story)
+    torn_gang(story)
     space, now, loaded = storage.load(recording(tmp_path, story))
     assert (space, now) == ("", story.at + LATER)
     assert [(record.seq, record.raw) for record in loaded] == [(record.seq, record.raw) for record in records(story)]
@@ -208,13 +208,13 @@ def test_a_recording_is_read_again(tmp_path: Path, story: Story) -> None:
 
 
 def test_a_recording_that_was_killed_ends_with_its_last_record(tmp_path: Path, story: Story) -> None:
-    torn(story)
+    torn_gang(story)
     _, now, loaded = storage.load(recording(tmp_path, story, ends=False))
     assert (now, len(loaded)) == (story.at, len(records(story)))
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, story: Story) -> None:
-    torn(story)
+    torn_gang(story)
     path = recording(tmp_path, story, ends=False)
     path.write_bytes(path.read_bytes()[:-40])
     assert len(storage.load(path)[2]) == len(records(story)) - 1
@@ -224,15 +224,15 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, story: Story) -> No
 
 
 def test_a_gang_that_is_torn_when_the_recording_ends_is_no_answer(tmp_path: Path, story: Story) -> None:
-    torn(story)
+    torn_gang(story)
     path = recording(tmp_path, story, ends=False)
-    ran = CliRunner().invoke(app, ["scheduler", "judge", str(path)], standalone_mode=False)
-    assert ran.return_value == Exit.PARTIAL and "not settled yet" in ran.output
+    invocation = CliRunner().invoke(app, ["scheduler", "judge", str(path)], standalone_mode=False)
+    assert invocation.return_value == Exit.PARTIAL and "not settled yet" in invocation.output
 
 
 def test_a_recording_lasts_until_ctrl_c_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Recorder:
-        def __init__(self, *given: object) -> None: ...
+        def __init__(self, *arguments: object) -> None: ...
 
         def start(self) -> None: ...
 
@@ -257,18 +257,22 @@ def test_a_recording_lasts_until_ctrl_c_unless_told_otherwise(tmp_path: Path, mo
     monkeypatch.setattr(scheduler, "_maps", maps)
     monkeypatch.setattr(scheduler.time, "sleep", interrupted)
     command = ["scheduler", "record", str(tmp_path / "h.jsonl"), "--kubeconfig", str(tmp_path / "config")]
-    ran = CliRunner().invoke(app, command, standalone_mode=False)
-    assert ran.return_value == 0, ran.output
-    assert "Ctrl-C ends it" in ran.output and (tmp_path / "h.jsonl").exists()
+    invocation = CliRunner().invoke(app, command, standalone_mode=False)
+    assert invocation.return_value == 0, invocation.output
+    assert "Ctrl-C ends it" in invocation.output and (tmp_path / "h.jsonl").exists()
 
 
-@pytest.mark.parametrize(("prepare", "code", "words"), [(whole, 0, "1 admitted"), (torn, 1, "s-0-a has 1 of 2 bound")])
+@pytest.mark.parametrize(
+    ("prepare", "code", "words"), [(whole_gang, 0, "1 admitted"), (torn_gang, 1, "s-0-a has 1 of 2 bound")]
+)
 def test_the_command(prepare: Callable[[Story], None], code: int, words: str, tmp_path: Path, story: Story) -> None:
     prepare(story)
     path, result = recording(tmp_path, story), tmp_path / "result.json"
-    ran = CliRunner().invoke(app, ["scheduler", "judge", str(path), "--json", str(result)], standalone_mode=False)
-    assert ran.return_value == code, ran.output
-    assert words in ran.output
+    invocation = CliRunner().invoke(
+        app, ["scheduler", "judge", str(path), "--json", str(result)], standalone_mode=False
+    )
+    assert invocation.return_value == code, invocation.output
+    assert words in invocation.output
     assert [gang["name"] for gang in orjson.loads(result.read_bytes())["gangs"]] == ["s-0"]
 
 

@@ -141,7 +141,7 @@ def requests(counting: Recorder, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def counting(cluster: Cluster) -> Iterator[Recorder]:
     """A recorder that knows from revisions which events it has received."""
     unrecorded = [LEASES, NAMESPACES, CONFIG_MAPS]
-    recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED, [Watched(other) for other in unrecorded])
+    recorder = Recorder(cluster.kubeconfig, "tests-history", WATCHED, [Watched(resource) for resource in unrecorded])
     recorder.start()
     yield recorder
     recorder.stop()

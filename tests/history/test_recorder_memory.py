@@ -57,11 +57,11 @@ def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.
     for name in "abc":
         append(log, name, namespace="one")
         append(log, name, namespace="two")
-    read = append(log, "a", namespace="one", kind="MODIFIED")
+    last_read = append(log, "a", namespace="one", kind="MODIFIED")
     append(log, "b", namespace="one", kind="DELETED")
-    unread = append(log, "c", namespace="one", kind="MODIFIED")
-    log.condense("one", read.seq)
-    assert log.beyond("one", read.seq)[-1] is unread and names(log, "one") == ["b", "c", "a", "b", "c"]
+    unread_record = append(log, "c", namespace="one", kind="MODIFIED")
+    log.condense("one", last_read.seq)
+    assert log.beyond("one", last_read.seq)[-1] is unread_record and names(log, "one") == ["b", "c", "a", "b", "c"]
     append(log, "c", namespace="one", kind="MODIFIED")
     log.condense("one", log.last_seq())
     assert names(log, "one") == ["b", "c", "a", "b", "c", "c"], "little can have become superfluous since"
@@ -70,7 +70,7 @@ def test_of_what_a_reader_has_read_the_last_states_are_kept(monkeypatch: pytest.
     log.condense("one", log.last_seq())
     assert names(log, "one") == ["a", "c"] and names(log, "two") == ["a", "b", "c"]
     last = log.last("pods", "one", "a")
-    assert last is read, "a deletion that is noticed by a list needs it"
+    assert last is last_read, "a deletion that is noticed by a list needs it"
 
 
 def test_condensing_costs_nothing_where_there_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,10 @@ def test_the_history_of_many_pods_stays_small_and_cheap(monkeypatch: pytest.Monk
 
 def test_many_deletions_that_a_list_shows_take_one_pass_over_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     log, passes, last_of = Log(), [], Log.last_of
-    monkeypatch.setattr(Log, "last_of", lambda self, *given: (passes.append(given), last_of(self, *given))[1])
-    monkeypatch.setattr(Log, "last", lambda *given: pytest.fail("one by one"))
+    monkeypatch.setattr(
+        Log, "last_of", lambda self, *arguments: (passes.append(arguments), last_of(self, *arguments))[1]
+    )
+    monkeypatch.setattr(Log, "last", lambda *arguments: pytest.fail("one by one"))
     feed = _Feed(log, Watched(PODS))
     pods = [
         envelope(orjson.dumps({"metadata": {"name": name, "namespace": space, "uid": uid, "resourceVersion": "1"}}))

@@ -78,11 +78,11 @@ def test_a_bundle_holds_no_credentials(tmp_path: Path) -> None:
     _Feed(log, Watched(SECRETS)).changed("ADDED", envelope(json.dumps(secret()).encode()))
     log_file = tmp_path / "operator.log"
     log_file.write_text(f"authenticating with {TOKEN}\n{PRINTED}\nstarted\n")
-    about = dict.fromkeys(("namespace", "version"), "t")
+    fields = dict.fromkeys(("namespace", "version"), "t")
     for resource, kind in (("pods", "Pod"), ("events", "Event"), ("podgangs", "PodGang")):
         metadata = {"name": "a", "namespace": "t", "annotations": {"with": PRINTED}}
         body = {"kind": kind, "metadata": metadata, "message": PRINTED, "reason": PRINTED, "status": {"phase": PRINTED}}
-        log.append("ADDED", resource, name="a", uid=kind, raw=json.dumps(body).encode(), **about)
+        log.append("ADDED", resource, name="a", uid=kind, raw=json.dumps(body).encode(), **fields)
     recorded: list[Check] = []
     checks = Checks("t", ["AA-001", "AA-002"], recorded.append)
     checks.expect("AA-001", "the Secret", {}, {"live": [secret()]})

@@ -31,18 +31,18 @@ def test_the_script_does_what_the_test_did(tmp_path: Path) -> None:
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CALLS": str(calls), "REST": "0"}
     subprocess.run(["sh", "-c", replay.script(ACTS, "one")], env=environment, check=True, timeout=30)
     option = "--namespace one"
-    rest = "wait node --all --for=condition=Ready --timeout=60s"
+    node_wait = "wait node --all --for=condition=Ready --timeout=60s"
     assert calls.read_text().splitlines() == [
         "create namespace one",
         f"{option} apply --filename -",
         *("kind: List", "items:", "- kind: Node", "  metadata:", "    name: n", "---"),
         *("kind: Pod", "metadata:", "  name: p"),
-        rest,
+        node_wait,
         f'{option} patch pods/p --type merge --patch {{"spec": {{"schedulingGates": null}}}}',
         f"{option} delete pods/p --cascade=background --wait=false",
         f"{option} apply --filename -",
         *("kind: PodGang", "metadata:", "  name: g", "status:", "  phase: x"),
         f'{option} patch PodGang/g --subresource status --type merge --patch {{"status": {{"phase": "x"}}}}',
-        rest,
+        node_wait,
         f"{option} get pods --output wide",
     ]

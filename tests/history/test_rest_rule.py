@@ -23,10 +23,10 @@ def rested(story, *, calm: float = 0.5, unrest: list[tuple[float, float]] | None
 
 def clique(story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any) -> None:
     """Record a PodClique whose status has observed its current generation, unless `status` says otherwise."""
-    written("podcliques", "s-0-a", story, status, generation=generation, after=after, **metadata)
+    record_status("podcliques", "s-0-a", story, status, generation=generation, after=after, **metadata)
 
 
-def written(
+def record_status(
     resource: str, name: str, story, status: dict[str, Any], *, generation: int = 1, after: float = 0.5, **metadata: Any
 ) -> None:
     status = {"observedGeneration": generation, **status}
@@ -46,12 +46,12 @@ def test_what_is_left_alone_is_right(story):
 def test_who_takes_over_may_write(story):
     clique(story, {})
     clique(story, {"replicas": 1})
-    begin = story.at + REST
+    start = story.at + REST
     clique(story, {"replicas": 2}, after=REST + 3)
     assert rested(story).holds is False
-    assert rested(story, unrest=[(begin, begin + 4)], calm=REST + 2).holds is True
+    assert rested(story, unrest=[(start, start + 4)], calm=REST + 2).holds is True
     clique(story, {"replicas": 3}, after=2 * REST)
-    assert rested(story, unrest=[(begin, begin + 4)]).holds is False
+    assert rested(story, unrest=[(start, start + 4)]).holds is False
 
 
 def test_a_status_written_at_rest_is_told(story):
@@ -151,10 +151,10 @@ def test_a_status_that_is_written_again_and_again_is_at_rest(story):
 
 
 def test_a_status_follows_those_below_it(story):
-    written(*SET, story, {})
+    record_status(*SET, story, {})
     clique(story, {})
     clique(story, {"replicas": 1})
-    written(*SET, story, {"replicas": 1}, after=REST + 1)
+    record_status(*SET, story, {"replicas": 1}, after=REST + 1)
     assert rested(story).holds is True
     clique(story, {"replicas": 2}, after=REST + 1)
     assert rested(story).holds is False
@@ -162,11 +162,11 @@ def test_a_status_follows_those_below_it(story):
 
 def test_the_status_of_a_clique_does_not_follow_that_of_its_gang(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])}, initialized=False)
-    written(*SET, story, {})
+    record_status(*SET, story, {})
     clique(story, {})
     clique(story, {"replicas": 1})
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
-    written(*SET, story, {"replicas": 1}, after=REST + 1)
+    record_status(*SET, story, {"replicas": 1}, after=REST + 1)
     assert rested(story).holds is True
     clique(story, {"replicas": 2}, after=REST + 1)
     assert rested(story).holds is False
@@ -174,7 +174,7 @@ def test_the_status_of_a_clique_does_not_follow_that_of_its_gang(story):
 
 def test_a_status_follows_the_update_of_those_above_it(story):
     clique(story, {"replicas": 1})
-    written(*SET, story, {"currentGenerationHash": "b"})
+    record_status(*SET, story, {"currentGenerationHash": "b"})
     clique(story, {"replicas": 1, "currentPodCliqueSetGenerationHash": "b"}, after=REST + 1)
     assert rested(story).holds is True
 

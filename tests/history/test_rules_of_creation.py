@@ -63,20 +63,20 @@ def test_pods_of_any_age_and_pods_without_a_gang_say_nothing(story):
 
 def test_what_another_operator_has_done_is_not_judged(story):
     """The other operator is the version from which the judged one takes over, or to which it is rolled back."""
-    begin = story.log.last_seq()
+    start = story.log.last_seq()
     story.pod("a1", **A, gated=True)
     until = story.log.last_seq()
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a2", **A, gated=True)
 
-    def judged(*periods: tuple[int, int | None]) -> bool | None:
+    def verdict_without(*periods: tuple[int, int | None]) -> bool | None:
         [result] = invariants.judge(story.history, only=["GANG-024"], foreign_spans=periods)
         return result.holds
 
-    assert judged() is False
-    assert judged((begin, until)) is True
-    assert judged((begin, None)) is True
-    assert judged((until, None)) is False
+    assert verdict_without() is False
+    assert verdict_without((start, until)) is True
+    assert verdict_without((start, None)) is True
+    assert verdict_without((until, None)) is False
 
 
 # -- GANG-005 -------------------------------------------------------------------------------------------------------

@@ -17,9 +17,15 @@ def verdict(story, id: str) -> RuleResult:
 
 
 def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
-    listed = [{"type": kind, "status": is_so, "lastTransitionTime": time} for kind, is_so, time in conditions]
+    condition_list = [
+        {"type": condition_type, "status": is_true, "lastTransitionTime": time}
+        for condition_type, is_true, time in conditions
+    ]
     story.record(
-        "podcliques", "s-0-a", {"status": {**status, **({"conditions": listed} if listed else {})}}, after=after
+        "podcliques",
+        "s-0-a",
+        {"status": {**status, **({"conditions": condition_list} if condition_list else {})}},
+        after=after,
     )
 
 
@@ -89,9 +95,9 @@ def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replic
     assert verdict(story, "UPD-008").holds is holds
 
 
-def a_gang(story, name: str, *true: str) -> None:
+def a_gang(story, name: str, *true_types: str) -> None:
     metadata = {"labels": {labels.GENERATION_HASH: "h"}}
-    status = {"conditions": [{"type": kind, "status": "True"} for kind in true]}
+    status = {"conditions": [{"type": condition_type, "status": "True"} for condition_type in true_types]}
     story.record("podgangs", name, {"metadata": metadata, "status": status})
 
 
@@ -102,11 +108,11 @@ def test_a_gang_that_is_ready_before_it_was_scheduled_is_wrong_in_coherent_sets(
     assert verdict(story, "COHR-018").holds is None
     a_gang(story, "s-0-1", "Ready")
     a_gang(story, "s-0-2", "Ready", "Scheduled")
-    judged = strategy == "Coherent"
-    assert verdict(story, "COHR-018").holds is (True if judged else None)
+    is_judged = strategy == "Coherent"
+    assert verdict(story, "COHR-018").holds is (True if is_judged else None)
     a_gang(story, "s-0-3", "Ready")
     result = verdict(story, "COHR-018")
-    assert (result.holds is False, "gang s-0-3 was reported as Ready" in result.reason) == (judged, judged)
+    assert (result.holds is False, "gang s-0-3 was reported as Ready" in result.reason) == (is_judged, is_judged)
 
 
 # -- SCHED-042 ------------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_a_gang_that_was_whole_once_may_lose_pods(story):
 MOVED = {"gang": "s-0-1795511111", "clique": "s-0-a"}
 
 
-def moved(story, gang: str = MOVED["gang"]) -> None:
+def take_over(story, gang: str = MOVED["gang"]) -> None:
     """Record a new gang that takes over a bound pod while its other pod is being replaced."""
     story.gang(gang, {"s-0-a": (1, ["a1"]), "s-0-b": (1, ["b2"])})
     story.pod("a1", gang=gang, clique="s-0-a", node="n1")
@@ -96,7 +96,7 @@ def test_a_gang_that_takes_over_bound_pods_was_admitted_before(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     story.pod("b1", **B, node="n1")
-    moved(story)
+    take_over(story)
     assert verdict(story).holds is True
 
 
@@ -104,21 +104,21 @@ def test_a_gang_that_takes_over_pods_from_several_gangs_was_admitted_before(stor
     two_groups(story)
     story.pod("a1", **A, node="n1")
     story.pod("b1", **B, node="n1")
-    moved(story)
-    moved(story, "s-0-1795522222")
+    take_over(story)
+    take_over(story, "s-0-1795522222")
     assert verdict(story).holds is True
 
 
 def test_a_bound_pod_without_a_gang_is_no_binding_of_the_gang_that_adopts_it(story):
     story.pod("a1", clique="s-0-a", node="n1")
-    moved(story)
+    take_over(story)
     assert verdict(story).holds is True
 
 
 def test_pods_that_were_bound_too_early_are_so_in_another_gang_too(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
-    moved(story)
+    take_over(story)
     assert verdict(story).holds is False
 
 

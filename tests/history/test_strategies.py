@@ -16,14 +16,14 @@ def verdict(story: Story, id: str) -> bool | None:
     return result.holds
 
 
-def pod_without_gate(story: Story, of_set: str) -> None:
+def pod_without_gate(story: Story, set_name: str) -> None:
     """Record a pod without the gate, and then its gang."""
-    story.pod(f"{of_set}-a", gang=f"{of_set}-0", clique=f"{of_set}-0-a", extra={labels.PART_OF: of_set})
-    story.gang(f"{of_set}-0", {f"{of_set}-0-a": (1, [f"{of_set}-a"])})
+    story.pod(f"{set_name}-a", gang=f"{set_name}-0", clique=f"{set_name}-0-a", extra={labels.PART_OF: set_name})
+    story.gang(f"{set_name}-0", {f"{set_name}-0-a": (1, [f"{set_name}-a"])})
 
 
-def strategy(story: Story, of_set: str, kind: str) -> None:
-    story.record("podcliquesets", of_set, {"spec": {"updateStrategy": {"type": kind}}})
+def strategy(story: Story, set_name: str, strategy_type: str) -> None:
+    story.record("podcliquesets", set_name, {"spec": {"updateStrategy": {"type": strategy_type}}})
 
 
 @pytest.mark.parametrize("id", RULES)

@@ -14,7 +14,7 @@ ANSWER = "conversion webhook for example/v1, Kind=Service failed"
 class Refusing:
     """A client whose lists all fail."""
 
-    async def request(self, *given: object, **options: object) -> bytes:
+    async def request(self, *arguments: object, **options: object) -> bytes:
         raise ApiError(500, "InternalError", ANSWER, {}, None)
 
 

@@ -43,8 +43,8 @@ def test_a_set_has_those_of_gangs_itself_and_those_of_pods_in_its_templates() ->
 
 
 def test_what_names_gang_and_clique_is_on_pods_that_have_them() -> None:
-    named = Metadata({"part": "${podClique}", "queue": "a"}, {"group": "of ${podGang}"})
-    implementation = dataclasses.replace(IMPLEMENTATION, pods=named)
+    additions = Metadata({"part": "${podClique}", "queue": "a"}, {"group": "of ${podGang}"})
+    implementation = dataclasses.replace(IMPLEMENTATION, pods=additions)
     labels = {"grove.io/podgang": "s-0", "grove.io/podclique": "s-0-w"}
     pod = {"kind": "Pod", "metadata": {"labels": labels}, "spec": {"schedulerName": NAME}}
     assert with_additions(implementation, pod)["metadata"] == {

@@ -48,13 +48,13 @@ def kubelet(cluster: Cluster, tmp_path: Path) -> Iterator[StandIn]:
         yield stand_in
 
 
-def until(true: Callable[[], object], within: float = 60) -> None:
-    Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(within))(true)
+def until(condition: Callable[[], object], within: float = 60) -> None:
+    Retrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(within))(condition)
 
 
 def driver_of(cluster: Cluster, name: str = "manifests", **settings: str) -> Driver:
-    judged, supplied = loading.load(str(HERE / f"{name}.yaml"), settings), loading.load("reference")
-    return Driver(judged, deployment.facts_of(cluster), supplied)
+    implementation, supplied = loading.load(str(HERE / f"{name}.yaml"), settings), loading.load("reference")
+    return Driver(implementation, deployment.facts_of(cluster), supplied)
 
 
 def test_it_is_started_stopped_killed_and_removed_through_the_api(
@@ -83,9 +83,11 @@ def test_it_is_started_stopped_killed_and_removed_through_the_api(
         (failure,) = driver.failures()
         assert str(failure).startswith("deployed: the operator was ended by SIGKILL; its container was restarted")
         assert str(failure).endswith("its log ends with: started as 1 | started as 1 | started as 1")
-        read = driver.logs()["operator"].read_text().splitlines()
-        written = [line for path in tmp_path.glob("*.log") for line in path.read_text().splitlines()]
-        assert 4 <= read.count("started as 1") <= written.count("started as 1"), "each line once, of every pod"
+        read_lines = driver.logs()["operator"].read_text().splitlines()
+        written_lines = [line for path in tmp_path.glob("*.log") for line in path.read_text().splitlines()]
+        assert 4 <= read_lines.count("started as 1") <= written_lines.count("started as 1"), (
+            "each line once, of every pod"
+        )
     with pytest.raises(ApiError, match="not found"):
         api.get("deployments", *PLACE)
 
@@ -122,8 +124,8 @@ def test_a_deployment_that_does_not_become_available_is_told_with_its_pods(
     text = (HERE / "operator.yaml").read_text().replace("path: /readyz", "path: /never")
     (folder / "operator.yaml").write_text(text)
     (folder / "manifests.yaml").write_text((HERE / "manifests.yaml").read_text().replace("within: 60", "within: 3"))
-    judged = loading.load(str(folder / "manifests.yaml"))
-    with Driver(judged, deployment.facts_of(cluster), loading.load("reference")) as driver:
+    implementation = loading.load(str(folder / "manifests.yaml"))
+    with Driver(implementation, deployment.facts_of(cluster), loading.load("reference")) as driver:
         driver.install()
         with pytest.raises(NotStarted) as caught:
             driver.start(Role.OPERATOR)
@@ -161,8 +163,8 @@ def test_it_is_judged_like_one_of_processes(cluster: Cluster, kubelet: StandIn, 
     """CORE-001 inspects objects; the scene of SCALE-003 kills the operator."""
     command = [sys.executable, "-m", "conformance", "run", "--cluster=existing", "--workers=1"]
     options = [f"--implementation={HERE / 'manifests.yaml'}", f"--kubeconfig={kubeconfigs.suite(cluster)}"]
-    chosen = ["--id=CORE-001", "--id=SCALE-003", f"--report-dir={tmp_path / 'reports'}"]
-    ran = subprocess.run([*command, *options, *chosen], capture_output=True, text=True, env=os.environ)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    selection = ["--id=CORE-001", "--id=SCALE-003", f"--report-dir={tmp_path / 'reports'}"]
+    result = subprocess.run([*command, *options, *selection], capture_output=True, text=True, env=os.environ)
+    assert result.returncode == 0, result.stdout + result.stderr
     outcomes = {r["id"]: r["outcome"] for r in report(tmp_path / "reports")["verdict"]["requirements"]}
     assert (outcomes["CORE-001"], outcomes["SCALE-003"]) == ("passed", "passed")

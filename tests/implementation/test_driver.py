@@ -137,10 +137,10 @@ def test_no_secret_of_the_environment_is_inherited(make: Make, drive, monkeypatc
         make("mine", "operator", "gang-scheduler", replace=("    env:", "    inherit: [MY_TOKEN]\n    env:"))
     )
     driver.start()
-    given = received(driver, Role.OPERATOR)["env"]
-    assert "secret" not in given.values()
-    assert inherited.items() <= given.items()
-    assert {"PATH", MARKER, "MINE"} <= given.keys()
+    environment = received(driver, Role.OPERATOR)["env"]
+    assert "secret" not in environment.values()
+    assert inherited.items() <= environment.items()
+    assert {"PATH", MARKER, "MINE"} <= environment.keys()
     assert "secret" not in psutil.Process(_pid(driver, Role.OPERATOR)).parent().environ().values()
 
 
@@ -148,9 +148,9 @@ def test_a_variable_that_a_process_misses_is_named(make: Make, drive, monkeypatc
     monkeypatch.setenv("OPERATOR_HOME", "/opt/it")
     monkeypatch.setenv("OTHER_TOKEN", "secret")
     code = '["${python}", "-c", "import os; os.environ[\'OPERATOR_HOME\']"]'
-    begin = '["${python}", "${here}/process.py", "${kubeconfig}", "${schedulerName}", "${port.health}",\n'
-    rest = '           "${certificates}", "${file.c.yaml}", [--mutant, "${set.mutant}"]]'
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=(begin + rest, code)))
+    first_line = '["${python}", "${here}/process.py", "${kubeconfig}", "${schedulerName}", "${port.health}",\n'
+    second_line = '           "${certificates}", "${file.c.yaml}", [--mutant, "${set.mutant}"]]'
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=(first_line + second_line, code)))
     with pytest.raises(NotStarted, match=r"KeyError: 'OPERATOR_HOME' .*; not inherited: OPERATOR_HOME \(name it in"):
         driver.start()
 
@@ -216,8 +216,8 @@ def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Mak
 
 @pytest.mark.parametrize(("role", "other"), [("operator", "gang-scheduler"), ("gang-scheduler", "operator")])
 def test_one_that_does_not_start_takes_the_others_of_the_call_with_it(make: Make, drive, role: str, other: str) -> None:
-    never = ("ready: {log: argv", "ready: {log: never")
-    driver = drive(make("mine", "operator", "gang-scheduler", replace=never, mutant=f"crash-{role}"))
+    never_ready = ("ready: {log: argv", "ready: {log: never")
+    driver = drive(make("mine", "operator", "gang-scheduler", replace=never_ready, mutant=f"crash-{role}"))
     with pytest.raises(NotStarted) as caught:
         driver.start()
     assert caught.value.role == Role(role)
@@ -299,12 +299,12 @@ def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Ma
 
 
 def test_another_implementation_can_be_what_is_taken_over_from(make: Make, drive) -> None:
-    judged = succession.after(make("mine", "operator", "gang-scheduler"), make("theirs", "operator"))
-    [old] = judged.upgrades
-    assert (old.about, "upgrade" in judged.features) == ("theirs 1", True)
-    driver = drive(judged)
+    implementation = succession.after(make("mine", "operator", "gang-scheduler"), make("theirs", "operator"))
+    [old] = implementation.upgrades
+    assert (old.about, "upgrade" in implementation.features) == ("theirs 1", True)
+    driver = drive(implementation)
     driver.start()
-    driver.operators.become(judged.earlier(old))
+    driver.operators.become(implementation.earlier(old))
     assert received(driver, Role.OPERATOR)["argv"][1] == "mine-scheduler"
     assert driver.player(Role.OPERATOR).name == "theirs"
     driver.operators.reset()

@@ -190,7 +190,7 @@ def test_every_descriptor_of_ours_can_be_named(call: Call) -> None:
 # -- on a cluster ----------------------------------------------------------------------------------------------------
 
 
-def tried(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_try(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "conformance", "implementation", "try", *arguments]
     environment = os.environ | {"GROVE_CONFORMANCE_STATE": str(tmp_path / "state")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
@@ -200,7 +200,7 @@ def tried(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.cluster
 def test_an_implementation_that_makes_everything_is_told_so(tmp_path: Path) -> None:
-    done = tried(tmp_path, "reference", "--within=60")
+    done = run_try(tmp_path, "reference", "--within=60")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "everything is there; next: grove-conformance run --implementation reference" in done.stdout
     assert "MISSING" not in done.stdout
@@ -208,7 +208,7 @@ def test_an_implementation_that_makes_everything_is_told_so(tmp_path: Path) -> N
 
 @pytest.mark.cluster
 def test_an_implementation_that_does_nothing_is_told_what_is_missing(tmp_path: Path) -> None:
-    done = tried(tmp_path, "blank", "--within=1")
+    done = run_try(tmp_path, "blank", "--within=1")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = [line.split("  ")[0] for line in done.stdout.splitlines()[1:]]
     assert lines == ["ok", *["MISSING"] * 8]
@@ -222,6 +222,6 @@ def test_a_process_that_ends_at_its_start_is_told_with_its_reason(tmp_path: Path
         "schedulerName: mine, processes: {operator: {argv: ['${python}', '-c', 'raise SystemExit(\"no luck\")'],"
         " ready: {log: x}}}, install: {crds: ['${project}/reference_impl/crds']}}"
     )
-    done = tried(tmp_path, "mine.yaml")
+    done = run_try(tmp_path, "mine.yaml")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "MISSING" in done.stdout and "no luck" in done.stdout

@@ -149,22 +149,22 @@ def test_webhooks_are_those_of_the_operator_that_runs(cluster: Cluster, ask, tmp
     for name in ("mine", "theirs"):
         (tmp_path / f"{name}.yaml").write_text(OPERATOR.format(name=name))
         (tmp_path / f"{name}-hooks.yaml").write_text(HOOKS.format(name=name))
-    judged_first, successor = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
-    judged = succession.after(judged_first, successor)
+    own_operator, former_operator = (loading.load(str(tmp_path / f"{name}.yaml")) for name in ("mine", "theirs"))
+    implementation = succession.after(own_operator, former_operator)
     facts = ClusterFacts(cluster.kubeconfig, cluster.directory, cluster.marker(), cluster.port)
     resource = installation.WEBHOOKS["ValidatingWebhookConfiguration"]
 
     def hooks() -> set[str]:
         return names(ask(lambda client: client.list(resource)))
 
-    with Driver(judged, facts, loading.load("reference")) as driver:
+    with Driver(implementation, facts, loading.load("reference")) as driver:
         driver.install()
         assert hooks() == {"mine"}
-        driver.operators.become(judged.earlier(judged.upgrades[0]))
+        driver.operators.become(implementation.earlier(implementation.upgrades[0]))
         assert hooks() == {"theirs"}
-        driver.operators.become(judged)
+        driver.operators.become(implementation)
         assert hooks() == {"mine"}
-        driver.operators.become(judged.earlier(judged.upgrades[0]))
+        driver.operators.become(implementation.earlier(implementation.upgrades[0]))
         driver.operators.reset()
         assert hooks() == {"mine"}
     ask(lambda client: installation.install_webhooks(client, [], {("ValidatingWebhookConfiguration", "mine")}))

@@ -29,14 +29,14 @@ def test_only_what_is_new_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not process_output.has("ready")
     add(log, "one\n" * 1000)
     assert not process_output.has("ready")
-    begun = process_output._read
-    assert begun == log.stat().st_size
+    position = process_output._read
+    assert position == log.stat().st_size
     add(log, "now rea")
     assert not process_output.has("ready")
     add(log, "dy\nmore")
     assert process_output.has("ready")
     assert process_output.has("ready")  # also at the next check
-    assert process_output._read >= begun
+    assert process_output._read >= position
 
 
 def test_a_large_output_is_read_in_pieces(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,11 +174,11 @@ def test_a_long_file_is_looked_through_in_turns(log: Path, monkeypatch: pytest.M
     monkeypatch.setattr(output, "LOOK", 0.0)
     process_output = Output(log)
     add(log, "x\n" * 20 + "ready\n")
-    looks = 0
+    checks = 0
     while not process_output.has("ready"):
         monkeypatch.setattr(output, "LOOK", 0.0001)
-        looks += 1
-    assert looks
+        checks += 1
+    assert checks
 
 
 def test_a_flood_takes_no_more_memory_than_is_kept(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ if os.fork() == 0:
 os.wait()
 signal.pause()
 """
-ASKER = """
+STARTER = """
 import os, pathlib, signal, sys
 from conformance.errors import HarnessError
 from conformance.implementation import process, supervisor
@@ -198,10 +198,10 @@ def test_a_line_of_an_earlier_run_does_not_count(start: Start) -> None:
 
 
 def test_an_early_exit_is_told_at_once_with_code_and_log(start: Start) -> None:
-    begun = time.monotonic()
+    start_time = time.monotonic()
     with pytest.raises(NotReady) as caught:
         start("print('no crds', flush=True); raise SystemExit(3)").wait_ready("http://127.0.0.1:1/", None, 60)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start_time < 10
     assert str(caught.value).startswith("exited with code 3 before it was ready; its log ends with: no crds (")
 
 
@@ -219,9 +219,9 @@ def test_sigterm_is_enough_for_a_polite_one(start: Start) -> None:
 def test_one_that_ignores_sigterm_is_killed_after_its_grace(start: Start) -> None:
     group = start(DEAF)
     group.wait_ready(None, "deaf", 10)
-    begun = time.monotonic()
+    start_time = time.monotonic()
     assert group.stop(0.3).code == -signal.SIGKILL
-    assert 0.3 <= time.monotonic() - begun < 5
+    assert 0.3 <= time.monotonic() - start_time < 5
     assert str(group.ended) == "was ended by SIGKILL"
 
 
@@ -237,9 +237,9 @@ def test_one_that_has_stopped_its_supervisor_is_killed_at_once(start: Start) -> 
     group = start(DEAF)
     group.wait_ready(None, "deaf", 10)
     psutil.Process(group._supervisor.pid).suspend()
-    begun = time.monotonic()
+    start_time = time.monotonic()
     assert group.stop(0.1).code == -signal.SIGKILL
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - start_time < 5
 
 
 STOPPER = """
@@ -302,18 +302,18 @@ def test_a_child_that_left_its_session_and_emptied_its_environment_dies_with_it(
 @pytest.mark.parametrize("detached", [False, True])
 def test_all_of_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Path, detached: bool) -> None:
     log = tmp_path / "log"
-    asker = subprocess.Popen([sys.executable, "-c", ASKER, ESCAPED, str(log), "detached" if detached else ""])
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, ESCAPED, str(log), "detached" if detached else ""])
     wait_for(lambda: log.exists() and re.search(r"^child \d+$", log.read_text(), re.M))
     child = psutil.Process(int(log.read_text().split()[-1]))
     supervisor = supervisor_of(child)
     if detached:
-        asker.wait(timeout=10)
+        starter.wait(timeout=10)
         assert child.is_running() and supervisor.is_running()
         for program in supervisor.children():
             program.kill()
     else:
-        asker.kill()
-        asker.wait()
+        starter.kill()
+        starter.wait()
     assert has_ended(child) and has_ended(supervisor)
 
 
@@ -326,12 +326,12 @@ def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Star
 
 
 def test_a_descendant_that_runs_as_somebody_else_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter([{4711}] * 3)
+    scans = iter([{4711}] * 3)
 
     def refused(pid: int, number: int) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(supervisor, "descendants", lambda: next(looks))
+    monkeypatch.setattr(supervisor, "descendants", lambda: next(scans))
     monkeypatch.setattr(os, "kill", refused)
     monkeypatch.setattr(os, "killpg", refused)
     supervisor.end(4712)

@@ -125,12 +125,12 @@ def test_one_that_dies_at_its_start_takes_those_before_it_with_it(drive: Any) ->
 
 def test_one_that_dies_while_another_one_starts_ends_the_wait(drive: Any) -> None:
     driver = drive(first="soon", second="never")
-    begin = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(
         NotStarted, match="the process first of the gang-scheduler exited with code 4 after it was ready"
     ):
         driver.start()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - start < 10
 
 
 def test_the_last_words_are_those_of_all(drive: Any) -> None:

@@ -16,13 +16,13 @@ COMMAND = [sys.executable, "--kubeconfig=${kubeconfig}"]
 ANSWERS = Answers("mine", "1.0", [Role.OPERATOR], "mine-scheduler", COMMAND, HEALTH)
 
 
-def loaded(answers: Answers, folder: Path) -> Descriptor:
+def load_descriptor(answers: Answers, folder: Path) -> Descriptor:
     (folder / "mine.yaml").write_text(descriptor(answers))
     return loading.load(str(folder / "mine.yaml"))
 
 
 def test_the_answers_are_in_it(tmp_path: Path) -> None:
-    descriptor = loaded(ANSWERS, tmp_path)
+    descriptor = load_descriptor(ANSWERS, tmp_path)
     assert (descriptor.name, descriptor.version, descriptor.scheduler_name, descriptor.start) == (
         "mine",
         "1.0",
@@ -36,19 +36,19 @@ def test_the_answers_are_in_it(tmp_path: Path) -> None:
 
 def test_each_role_has_its_process(tmp_path: Path) -> None:
     answers = Answers("mine", "1.0", list(Role), "mine", [sys.executable], "started")
-    descriptor = loaded(answers, tmp_path)
+    descriptor = load_descriptor(answers, tmp_path)
     assert {role: processes[0].ready.log for role, processes in descriptor.processes.items()} == dict.fromkeys(
         Role, "started"
     )
 
 
 def test_without_a_command_it_runs_already(tmp_path: Path) -> None:
-    descriptor = loaded(Answers("mine", "1.0", [Role.OPERATOR], "mine"), tmp_path)
+    descriptor = load_descriptor(Answers("mine", "1.0", [Role.OPERATOR], "mine"), tmp_path)
     assert (descriptor.start, descriptor.processes) == ("running", {})
 
 
 @pytest.mark.parametrize("text", ["2.0", "yes", 'with "quotes"', "a: b", "# no comment", "ünï"])
 def test_a_text_stays_what_it_is(tmp_path: Path, text: str) -> None:
-    descriptor = loaded(Answers("mine", text, [Role.OPERATOR], "mine", [sys.executable, text], text), tmp_path)
+    descriptor = load_descriptor(Answers("mine", text, [Role.OPERATOR], "mine", [sys.executable, text], text), tmp_path)
     ((process,),) = descriptor.processes.values()
     assert (descriptor.version, process.argv[1], process.ready.log) == (text, text, text)

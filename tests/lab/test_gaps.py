@@ -96,7 +96,7 @@ def test_a_gap_is_closed_partly_or_not(form: str, right: list[bool], word: str) 
     assert Gap("g", "a gap", "why", ("trees",), ()).closed(form, right) == word
 
 
-def played(*runs: str) -> tuple[results.Document, Gap]:
+def sample_document(*runs: str) -> tuple[results.Document, Gap]:
     gap = Gap("g", "a gap", "why", ("trees",), (SERVICE,))
     document = results.document({"kubernetes": "1.37.2"}, [BY_NAME["trees"]], 2)
     document["complete"] = True
@@ -111,20 +111,20 @@ def played(*runs: str) -> tuple[results.Document, Gap]:
     [(("", ""), "closed"), (("expected: minimum", "expected: minimum"), "not"), (("", "expected: minimum"), "varies")],
 )
 def test_a_cell_says_when_runs_differ(runs: tuple[str, str], word: str) -> None:
-    document, gap = played(*runs)
+    document, gap = sample_document(*runs)
     assert results.cell(document, gap, BY_NAME["trees"]) == word
 
 
 def test_the_page_has_cells_and_outcomes() -> None:
-    document, gap = played("", "expected: minimum")
+    document, gap = sample_document("", "expected: minimum")
     page = results.markdown(document, [gap], "grove-conformance lab gaps", "x.svg")
     assert "| a gap | **varies** |" in page
     assert "| service | WL37-G06 | minimum | {4+0, 1} or {0+0, 0} ✗ |" in page
 
 
-def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
+def marks(svg: str, group_id: str) -> list[tuple[float, float]]:
     """Return the x and y of each mark in the group with this id, in drawing order: row by row."""
-    [group] = [element for element in ElementTree.fromstring(drawn).iter() if element.get("id") == kind]
+    [group] = [element for element in ElementTree.fromstring(svg).iter() if element.get("id") == group_id]
     return [
         (float(element.get("x", "")), float(element.get("y", "")))
         for element in group.iter()
@@ -133,26 +133,26 @@ def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
 
 
 def test_the_picture_has_a_square_for_each_pod_of_the_first_run() -> None:
-    document, gap = played("", "expected: minimum")
-    drawn = picture.draw(document, [gap])
-    prefill, decode = marks(drawn, "bound")[:4], marks(drawn, "bound")[4:]
-    waiting = marks(drawn, "waiting")
-    assert len(waiting) == 6 and len(decode) == 1 and not marks(drawn, "unexpected")
+    document, gap = sample_document("", "expected: minimum")
+    svg = picture.draw(document, [gap])
+    prefill, decode = marks(svg, "bound")[:4], marks(svg, "bound")[4:]
+    waiting = marks(svg, "waiting")
+    assert len(waiting) == 6 and len(decode) == 1 and not marks(svg, "unexpected")
     assert [y for _, y in [*prefill, *waiting[:4]]] == [prefill[0][1]] * 8
     assert {y for _, y in waiting[4:]} == {decode[0][1]} and decode[0][1] > prefill[0][1]
     assert sorted([*prefill, *waiting[:4]]) == [*prefill, *waiting[:4]], "the first replica stands on the left"
 
 
 def test_an_unexpected_outcome_has_a_cross_before_its_squares() -> None:
-    document, gap = played("expected: minimum")
-    drawn = picture.draw(document, [gap])
-    [(x, y)] = marks(drawn, "unexpected")
-    assert all(x < x_of_square and y <= top for x_of_square, top in marks(drawn, "waiting"))
-    assert not marks(drawn, "bound") and ">unexpected<" in drawn
+    document, gap = sample_document("expected: minimum")
+    svg = picture.draw(document, [gap])
+    [(x, y)] = marks(svg, "unexpected")
+    assert all(x < x_of_square and y <= top for x_of_square, top in marks(svg, "waiting"))
+    assert not marks(svg, "bound") and ">unexpected<" in svg
 
 
 def test_gaps_without_an_instance_are_a_picture_too() -> None:
-    document, _ = played("")
+    document, _ = sample_document("")
     assert "Bound pods of each instance" in picture.draw(document, [Gap("g", "a gap", "why", ("trees",), ())])
 
 
@@ -210,7 +210,7 @@ def test_the_mapping_of_the_proposal_has_a_tree_for_each_gang() -> None:
 
 
 def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
-    document, gap = played("", "")
+    document, gap = sample_document("", "")
     [mapping] = [candidate for candidate in mappings.MAPPINGS if candidate.row == "WL37-M06"]
     for nodes, outcome in ((5, "0"), (6, "0"), (12, "all")):
         results.add(document, Mapped(BY_NAME["trees"], mapping, nodes, 1, outcome))
@@ -221,7 +221,7 @@ def test_the_page_has_a_row_for_each_mapping_that_was_played() -> None:
 
 
 def test_what_was_not_played_says_so() -> None:
-    document, gap = played("")
+    document, gap = sample_document("")
     document["complete"] = False
     results.add(document, Failed(BY_NAME["trees"], "the scheduler ended"))
     assert results.cell(document, gap, BY_NAME["trees"]) == "closed (1 of 2 runs)"
@@ -238,9 +238,9 @@ def test_a_set_has_a_clique_for_single_pods_and_a_scaling_group_for_replicas() -
     created: list[dict[str, Any]] = []
     play = SetPlay(bare(created), BY_NAME["operator"], SERVICE)
     play.create()
-    binding, of_set = created
+    binding, pcs = created
     assert [level["domain"] for level in binding["spec"]["levels"]] == ["block", "rack"]
-    template = of_set["spec"]["template"]
+    template = pcs["spec"]["template"]
     cliques = {clique["name"]: clique["spec"] for clique in template["cliques"]}
     counts = {name: (spec["replicas"], spec["minAvailable"]) for name, spec in cliques.items()}
     assert counts == {"aw": (4, 4), "b-decode": (3, 1)}

@@ -14,14 +14,14 @@ from conformance.errors import Exit, UsageError
 from conformance.lab.gaps import instances, playing
 
 
-def gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, played: Iterator[playing.GapResult]) -> int:
-    """Run the command with `played` as the results of its runs, and return the exit code."""
+def gaps(monkeypatch: pytest.MonkeyPatch, folder: Path, outcomes: Iterator[playing.GapResult]) -> int:
+    """Run the command with these outcomes of its runs, and return the exit code."""
     monkeypatch.setattr(lab, "resolve_all", lambda report, version: None)
-    monkeypatch.setattr(playing, "play", lambda *_: played)
+    monkeypatch.setattr(playing, "play", lambda *_: outcomes)
     return lab.gaps(form=["plain"], gap=["one-of-each"], mappings=False, report_dir=folder)
 
 
-def one() -> playing.GapOutcome:
+def sample_outcome() -> playing.GapOutcome:
     [gap] = [gap for gap in instances.load() if gap.name == "one-of-each"]
     [form] = [form for form in lab.FORMS if form.name == "plain"]
     return playing.GapOutcome(form, gap.instances[0], 1, {"prefill": [10], "decode": [0]}, "expected: nothing")
@@ -29,7 +29,7 @@ def one() -> playing.GapOutcome:
 
 def test_a_run_that_is_interrupted_writes_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def interrupted() -> Iterator[Any]:
-        yield one()
+        yield sample_outcome()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -42,7 +42,7 @@ def test_a_run_that_is_interrupted_writes_what_it_has(monkeypatch: pytest.Monkey
 
 def test_a_form_that_cannot_be_played_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     def failed() -> Iterator[Any]:
-        yield playing.Failed(one().form, "the scheduler ended")
+        yield playing.Failed(sample_outcome().form, "the scheduler ended")
 
     assert gaps(monkeypatch, tmp_path, failed()) is Exit.NOT_CONFORMANT
     assert "not played: kube-scheduler, plain pods: the scheduler ended" in capsys.readouterr().err

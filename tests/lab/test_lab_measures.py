@@ -19,18 +19,18 @@ FINAL = ALL.writes[-1].layout
 P, D = Key("group", "P"), Key("group", "D")
 
 
-def measured(after: dict[int, Callable[[Played], object]] | None = None) -> UpdateMeasurement:
+def measure_trace(after: dict[int, Callable[[Played], object]] | None = None) -> UpdateMeasurement:
     """Return the measures of the COH-T1 trace. `after` maps the index of a write to an action that follows that
     write."""
-    played = Played(ALL, after=after).play()
-    ordered = server_order(played.story.history.records())
+    replay = Played(ALL, after=after).play()
+    ordered = server_order(replay.story.history.records())
     assert ordered is not None
-    begin = next(n for n, record in enumerate(ordered) if b"updateStartedAt" in record.raw)
-    return measures.UpdateMeter("s", ALL.components, "v0").measure(ordered[:begin], ordered[begin:])
+    start = next(n for n, record in enumerate(ordered) if b"updateStartedAt" in record.raw)
+    return measures.UpdateMeter("s", ALL.components, "v0").measure(ordered[:start], ordered[start:])
 
 
 def test_an_update_in_which_nothing_fails() -> None:
-    result = measured()
+    result = measure_trace()
     assert result.duration > 0
     assert result.evicted == []
     lowest = {component.key.name: component.replicas - component.unavailable for component in ALL.components}
@@ -40,7 +40,7 @@ def test_an_update_in_which_nothing_fails() -> None:
 
 def test_units_of_one_version_count() -> None:
     """F5/2 P4/1 D3/1 make two units at rest. The first sub-step leaves three F of the old version, so only one unit."""
-    result = measured()
+    result = measure_trace()
     assert result.points[0].whole == result.points[-1].whole == 2
     assert result.lowest_whole == 1
     assert 1 < result.mean_whole < 2
@@ -49,10 +49,10 @@ def test_units_of_one_version_count() -> None:
 def test_what_is_evicted() -> None:
     """A Ready pod of a new gang counts as evicted when it is deleted: the operator has no reason to delete it."""
 
-    def lose(played: Played) -> None:
-        played.delete(played.of("M1", "P-0-p")[0])
+    def lose(replay: Played) -> None:
+        replay.delete(replay.of("M1", "P-0-p")[0])
 
-    [pod] = measured({2: lose}).evicted
+    [pod] = measure_trace({2: lose}).evicted
     assert pod.startswith("pod-")
 
 
@@ -77,8 +77,8 @@ def test_orphans_lose_all_their_partners() -> None:
     before = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1,2]", "C@v1: D[3]"])
     after = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1]"])
     assert measures.orphans(before, after) == ["P[1]"]
-    some = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1]"])
-    assert measures.orphans(before, some) == []
+    other_layout = traces.layout(["A*@v1: F2 P[0] D[0]", "B*@v1: F2 P[1] D[1]"])
+    assert measures.orphans(before, other_layout) == []
 
 
 def test_mean_over_time() -> None:

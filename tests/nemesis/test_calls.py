@@ -39,5 +39,5 @@ def test_only_what_changes_an_object_is_a_write() -> None:
     review = read("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {})
     dry_run = read("POST", PODS, {"dryRun": "All"})
     assert review is not None and dry_run is not None and not review.writes and not dry_run.writes
-    written = [read(method, f"{PODS}/p", {}) for method in ("PUT", "PATCH", "DELETE")]
-    assert all(call is not None and call.writes for call in written)
+    calls = [read(method, f"{PODS}/p", {}) for method in ("PUT", "PATCH", "DELETE")]
+    assert all(call is not None and call.writes for call in calls)

@@ -75,7 +75,7 @@ class Lane:
         """Do nothing: there are no processes."""
 
 
-def played(
+def run_campaign(
     monkeypatch: pytest.MonkeyPatch, path: Path, implementation: Sometimes
 ) -> tuple[ScenarioResults, dict[str, PlanTrial]]:
     for name in ("learn", "learn_more", "play"):
@@ -86,37 +86,37 @@ def played(
     running = Campaign([cast("FaultTestbed", lane)], Journal(path / "tried.jsonl"), silent, lambda outcome: None)
     running.run([scenario.load("create")], catalog.chosen(["conflict"]), 60)
     [done] = running.done
-    return done, {tried.plan.point.name: tried for tried in done.tried}
+    return done, {trial.plan.point.name: trial for trial in done.tried}
 
 
 def test_what_is_broken_without_the_fault_in_a_later_run_is_not_the_faults(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done, tried = played(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
-    assert tried["a"].verdict == "same" and done.findings() == [tried["b"]]
-    assert tried["b"].lines == (BY_THE_FAULT,)
+    done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
+    assert trials["a"].verdict == "same" and done.findings() == [trials["b"]]
+    assert trials["b"].lines == (BY_THE_FAULT,)
 
 
 def test_what_is_never_broken_without_the_fault_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    done, tried = played(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
-    assert done.findings() == [tried["a"], tried["b"]] and tried["b"].lines == (BY_ITSELF, BY_THE_FAULT)
+    done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
+    assert done.findings() == [trials["a"], trials["b"]] and trials["b"].lines == (BY_ITSELF, BY_THE_FAULT)
 
 
 def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    done, tried = played(monkeypatch, tmp_path, Sometimes([], rests=False))
-    assert done.unstable(tried["a"]) and "may not come to rest" in tried["a"].lines[0]
+    done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([], rests=False))
+    assert done.unstable(trials["a"]) and "may not come to rest" in trials["a"].lines[0]
 
 
 def test_what_ends_in_another_way_each_time_is_no_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    done, tried = played(monkeypatch, tmp_path, Capricious([]))
-    assert not done.findings() and all(done.unstable(attempt) for attempt in tried.values())
+    done, trials = run_campaign(monkeypatch, tmp_path, Capricious([]))
+    assert not done.findings() and all(done.unstable(attempt) for attempt in trials.values())
 
 
 def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    done, tried = played(monkeypatch, tmp_path, Early([]))
-    assert not done.findings() and tried["a"].bad == 0 and tried["b"].played == 1
+    done, trials = run_campaign(monkeypatch, tmp_path, Early([]))
+    assert not done.findings() and trials["a"].bad == 0 and trials["b"].played == 1
 
 
 def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:

@@ -20,18 +20,18 @@ PLAN = FaultPlan("create", "killed-after", POINT)
 ABOUT = results.About("mine", "1", "operator", {"binary": "x"}, "1.36.3", "2026-01-01T00:00:00+00:00", "nemesis run")
 
 
-def tried(bad: int, played: int, verdict: str = "different", line: str = "+ phase: <script>") -> PlanTrial:
-    return PlanTrial(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, played)
+def trial(bad: int, runs: int, verdict: str = "different", line: str = "+ phase: <script>") -> PlanTrial:
+    return PlanTrial(PLAN, verdict, 4.0, "create", ("- phase: Running", line), bad, runs)
 
 
-def played(*all_tried: PlanTrial) -> ScenarioResults:
+def scenario_results(*all_tried: PlanTrial) -> ScenarioResults:
     course = FaultlessRuns([{"create": Rest({}, 1.0, 0, frozenset())}], [POINT], History(Log(), "n"))
     return ScenarioResults(scenario.load("create"), course, plans=2, tried=list(all_tried))
 
 
 def test_only_what_ends_badly_each_time_is_a_finding() -> None:
     document = results.report(
-        ABOUT, [played(tried(3, 3), tried(1, 2, line="+ phase: Failed"), tried(0, 1, "same"))], complete=False
+        ABOUT, [scenario_results(trial(3, 3), trial(1, 2, line="+ phase: Failed"), trial(0, 1, "same"))], complete=False
     )
     summary = document["summary"]
     assert (summary["findings"], summary["unstable"], summary["tried"], summary["plans"]) == (1, 1, 3, 2)
@@ -39,7 +39,7 @@ def test_only_what_ends_badly_each_time_is_a_finding() -> None:
 
 
 def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
-    document = results.report(ABOUT, [played(tried(3, 3))], complete=True)
+    document = results.report(ABOUT, [scenario_results(trial(3, 3))], complete=True)
     results.write(tmp_path, document, {})
     [file] = (tmp_path / "plans").iterdir()
     stored_plan = results.read_plan(file)
@@ -52,7 +52,7 @@ def test_a_finding_can_be_played_again_from_its_file(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Path) -> None:
-    document = results.report(ABOUT, [played(tried(3, 3))], complete=True)
+    document = results.report(ABOUT, [scenario_results(trial(3, 3))], complete=True)
     rows = side_by_side([ObjectChange(0.1, "pods/s: ready")], [ObjectChange(0.2, "pods/s: <b>gated</b>")])
     page = results.page(document, {str(PLAN): rows})
     assert "1 of 1 plans" in page and "first deviation" in page and "nemesis replay plans/01" in page
@@ -61,19 +61,19 @@ def test_the_page_shows_both_runs_and_escapes_what_the_cluster_says(tmp_path: Pa
 
 def test_a_campaign_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path = tmp_path / "tried.jsonl"
-    Journal(path).add(tried(3, 3))
-    assert Journal(path).trials == {PLAN: tried(3, 3)}
+    Journal(path).add(trial(3, 3))
+    assert Journal(path).trials == {PLAN: trial(3, 3)}
 
 
 def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "tried.jsonl"
-    Journal(path).add(tried(3, 3))
+    Journal(path).add(trial(3, 3))
     path.write_bytes(path.read_bytes() + b'{"plan": {"scen')
     journal = Journal(path)
     assert set(journal.trials) == {PLAN}
-    other = PlanTrial(FaultPlan("create", "slow", POINT), "same", 1.0)
-    journal.add(other)
-    assert set(Journal(path).trials) == {PLAN, other.plan}
+    other_trial = PlanTrial(FaultPlan("create", "slow", POINT), "same", 1.0)
+    journal.add(other_trial)
+    assert set(Journal(path).trials) == {PLAN, other_trial.plan}
 
 
 def test_another_file_is_no_plan(tmp_path: Path) -> None:

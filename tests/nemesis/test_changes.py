@@ -34,8 +34,8 @@ class FakePlayer:
 
     def play_again(self, changes: Sequence[SetChange]) -> list[str]:
         self.played += 1
-        kinds = [change.what for change in changes]
-        wrong = "restart" in kinds and "image" in kinds[kinds.index("restart") :]
+        actions = [change.what for change in changes]
+        wrong = "restart" in actions and "image" in actions[actions.index("restart") :]
         return ["-a", "+b"] if wrong and (self.stable or self.played % 2) else []
 
 

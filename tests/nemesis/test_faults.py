@@ -166,16 +166,16 @@ def test_an_event_is_struck_once(fault: str, event: str) -> None:
 def test_the_past_is_shown_for_a_while_from_the_first_request_after_the_restart() -> None:
     async def play() -> None:
         stage = Stage("time-travel")
-        listed = request("GET", PODS, "resourceVersion=0")
-        assert await stage.striking.read(listed) == listed
+        list_request = request("GET", PODS, "resourceVersion=0")
+        assert await stage.striking.read(list_request) == list_request
         await stage.write()
         await asyncio.sleep(0.1)  # longer than the past is shown; the time counts from the role's first request
-        past = await stage.striking.read(listed)
+        past = await stage.striking.read(list_request)
         assert isinstance(past, ProxyRequest)
         assert parse_qs(past.query) == {"resourceVersion": ["100"], "resourceVersionMatch": ["Exact"]}
         consistent = request("GET", PODS)
         assert await stage.striking.read(consistent) == consistent
         await asyncio.sleep(0.1)
-        assert await stage.striking.read(listed) == listed
+        assert await stage.striking.read(list_request) == list_request
 
     asyncio.run(play())

@@ -22,12 +22,12 @@ def varint(value: int) -> bytes:
     return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + varint(value >> 7)
 
 
-def message(kind: str, metadata: bytes) -> bytes:
+def message(event_type: str, metadata: bytes) -> bytes:
     """Return a Protobuf frame as an API server sends it: WatchEvent, RawExtension, Unknown, and an object with its
     metadata."""
     pod = field(1, metadata) + field(2, b"\x08\x01spec without a reader"[:2])
     unknown = b"k8s\x00" + field(1, field(1, b"v1") + field(2, b"Pod")) + field(2, pod)
-    event = field(1, kind.encode()) + field(2, field(1, unknown))
+    event = field(1, event_type.encode()) + field(2, field(1, unknown))
     return len(event).to_bytes(4) + event
 
 

@@ -29,8 +29,8 @@ def first(points: list[FaultPoint], text: str) -> FaultPoint:
 
 @pytest.mark.thorough
 def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
-    judged, supplied = deployment.load("reference", {})
-    with bed(judged, supplied, Role.OPERATOR, silent) as testbed:
+    implementation, supplied = deployment.load("reference", {})
+    with bed(implementation, supplied, Role.OPERATOR, silent) as testbed:
         course = learn(testbed, CREATE)
         points = list(course.points)
         assert {point.kind for point in points} == {"write", "event"} and course.rests["create"].taken_down == 0
@@ -38,8 +38,11 @@ def test_the_reference_ends_as_without_the_fault(tmp_path: Path) -> None:
         for fault, point in (("killed-after", pods), ("lost-answer", pods), ("conflict", pods), ("relisted", event)):
             outcome = play(testbed, CREATE, course, FaultPlan("create", fault, point))
             assert outcome.verdict is FaultVerdict.SAME, (fault, outcome.lines)
-        never = FaultPoint("create", "write", "delete", "nodes")
-        assert play(testbed, CREATE, course, FaultPlan("create", "conflict", never)).verdict is FaultVerdict.NOT_STRUCK
+        unused_point = FaultPoint("create", "write", "delete", "nodes")
+        assert (
+            play(testbed, CREATE, course, FaultPlan("create", "conflict", unused_point)).verdict
+            is FaultVerdict.NOT_STRUCK
+        )
         _a_campaign_keeps_what_it_has_done(testbed, tmp_path / "tried.jsonl")
         _the_proxy_serves_its_role_alone(testbed)
 
@@ -52,7 +55,7 @@ def _a_campaign_keeps_what_it_has_done(testbed: FaultTestbed, path: Path) -> Non
             [testbed], campaign.Journal(path), silent, lambda outcome: None, at="create services"
         )
         running.run([CREATE], faults, 60)
-        counts.append([(played.plans, len(played.tried)) for played in running.done])
+        counts.append([(results.plans, len(results.tried)) for results in running.done])
     assert counts == [[(1, 1)]] * 2 and len(path.read_bytes().splitlines()) == 1
 
 
@@ -70,8 +73,8 @@ def _the_proxy_serves_its_role_alone(testbed: FaultTestbed) -> None:
 
 def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "PATIENCE", 5.0)
-    judged, supplied = deployment.load("reference", {"mutant": "lost-creations-repeated"})
-    with bed(judged, supplied, Role.OPERATOR, silent) as testbed:
+    implementation, supplied = deployment.load("reference", {"mutant": "lost-creations-repeated"})
+    with bed(implementation, supplied, Role.OPERATOR, silent) as testbed:
         course = learn(testbed, CREATE)
         point = first(list(course.points), "create pods")
         outcome = play(testbed, CREATE, course, FaultPlan("create", "lost-answer", point))
@@ -91,9 +94,9 @@ roles: [operator, gang-scheduler]
 schedulerName: other
 processes: {{operator: {idle}, gang-scheduler: {idle}}}
 """)
-    judged, supplied = deployment.load(str(descriptor), {})
+    implementation, supplied = deployment.load(str(descriptor), {})
     with (
         pytest.raises(UsageError, match=r"sent nothing through the proxy.*HTTP/1\.1"),
-        bed(judged, supplied, Role.OPERATOR, silent),
+        bed(implementation, supplied, Role.OPERATOR, silent),
     ):
         pass

@@ -17,9 +17,15 @@ def needed(name: str, extra: str = "") -> set[str]:
     while todo:
         of, extra = todo.pop()
         requirements = [Requirement(text) for text in metadata.requires(of) or ()]
-        requirements = [one for one in requirements if one.marker is None or one.marker.evaluate({"extra": extra})]
+        requirements = [
+            requirement
+            for requirement in requirements
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        ]
         new = {
-            (canonicalize_name(one.name), extra) for one in requirements for extra in ("", *one.extras)
+            (canonicalize_name(requirement.name), extra)
+            for requirement in requirements
+            for extra in ("", *requirement.extras)
         } - distributions
         distributions |= new
         todo |= new

@@ -119,9 +119,9 @@ def test_the_action_ends_as_the_run_and_says_the_verdict(tmp_path: Path, code: i
     (tmp_path / "grove-conformance").chmod(0o755)
     files = {"GITHUB_OUTPUT": tmp_path / "output", "GITHUB_STEP_SUMMARY": tmp_path / "summary"}
     [run] = [step for step in steps() if step.get("id") == "run"]
-    given = {"implementation": "it's mine.yaml", "shard": "1/3"}
-    given["arguments"] = "--profile=core\r\n\n--set=a=$(touch made) and *\n"
-    variables = {name: given.get(words.split(".")[1].rstrip(" }"), "") for name, words in run["env"].items()}
+    inputs = {"implementation": "it's mine.yaml", "shard": "1/3"}
+    inputs["arguments"] = "--profile=core\r\n\n--set=a=$(touch made) and *\n"
+    variables = {name: inputs.get(words.split(".")[1].rstrip(" }"), "") for name, words in run["env"].items()}
     variables |= {name: str(path) for name, path in files.items()}
     variables |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_ACTION": "one", "CODE": str(code)}
     variables |= {"PATH": f"{tmp_path}:{os.environ['PATH']}"}

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.cluster
 
 
 def test_the_wheel_has_its_data(program: Path, tmp_path: Path) -> None:
-    here = call([sys.executable, "-m", "conformance", "validate"], PROJECT)
-    assert call([program, "validate"], tmp_path) == here
+    expected = call([sys.executable, "-m", "conformance", "validate"], PROJECT)
+    assert call([program, "validate"], tmp_path) == expected
 
 
 def test_the_wheel_explains_from_its_own_specification(program: Path, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_the_wheel_judges_beside_packages_of_the_same_names(program: Path, tmp_p
     variables = {"GROVE_CONFORMANCE_STATE": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}
     call([program, "run", "--id", "CORE-002", "--workers", "1"], tmp_path, **variables)
     (report,) = tmp_path.glob("reports/*/report.yaml")
-    judged = yaml.safe_load(report.read_text())["verdict"]["requirements"]
-    assert {entry["id"]: entry["outcome"] for entry in judged}["CORE-002"] == "passed"
+    requirements = yaml.safe_load(report.read_text())["verdict"]["requirements"]
+    assert {entry["id"]: entry["outcome"] for entry in requirements}["CORE-002"] == "passed"
 
 
 def test_the_page_of_requirements_belongs_to_a_checkout(program: Path, tmp_path: Path) -> None:

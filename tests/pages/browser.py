@@ -95,8 +95,8 @@ class Page:
         codes = {"Enter": 13, "Escape": 27, "Tab": 9}
         for key in keys:
             text = {"Enter": "\r"}.get(key, key if key not in codes else "")
-            about = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0)} | ({"text": text} if text else {})
-            await self.call("Input.dispatchKeyEvent", type="keyDown", **about)
+            event = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0)} | ({"text": text} if text else {})
+            await self.call("Input.dispatchKeyEvent", type="keyDown", **event)
             await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     async def scheme(self, name: str) -> None:

@@ -133,8 +133,11 @@ def test_a_mistake_in_a_baseline_is_one_line(
     text = expectations.text("reference", [ExpectedFailure("CORE-001", "known", expires=LATER)])
     (tmp_path / "ci.yaml").write_text(text.replace(old, new))
     if not words:
-        judged = loading.load("reference")
-        assert expectations.added(judged, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires == LATER
+        implementation = loading.load("reference")
+        assert (
+            expectations.added(implementation, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires
+            == LATER
+        )
         return
     output = call("run", "--baseline", "ci.yaml", code=4)
     assert words in output and len(output.splitlines()) == 1

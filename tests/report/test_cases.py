@@ -130,19 +130,19 @@ def test_junit_counts_what_the_verdict_counts() -> None:
     for report in reports():
         root = ET.fromstring(junit.render(report))
         for profile in report.profiles:
-            listed = [result for result in profile.results if result.reason != model.NOT_SELECTED]
-            deciding = [r for r in listed if r.requirement.decides or report.verdict == "partial"]
+            selected_results = [result for result in profile.results if result.reason != model.NOT_SELECTED]
+            deciding = [r for r in selected_results if r.requirement.decides or report.verdict == "partial"]
             suite = root.find(f"testsuite[@name='{profile.name}']")
             if suite is None:
-                assert not listed
+                assert not selected_results
                 continue
-            assert int(suite.get("tests", "")) == len(listed) == len(suite.findall("testcase"))
-            outcomes, must = Counter(r.outcome for r in listed), Counter(r.outcome for r in deciding)
+            assert int(suite.get("tests", "")) == len(selected_results) == len(suite.findall("testcase"))
+            outcomes, must = Counter(r.outcome for r in selected_results), Counter(r.outcome for r in deciding)
             broken = outcomes[Outcome.HARNESS_ERROR] if report.exit is not Exit.CONFORMANT else 0
             assert int(suite.get("failures", "")) == must[Outcome.FAILED] + outcomes[Outcome.STALE_EXPECTATION]
             assert int(suite.get("errors", "")) == broken
             red = int(suite.get("failures", "")) + int(suite.get("errors", ""))
-            assert int(suite.get("skipped", "")) == len(listed) - outcomes[Outcome.PASSED] - red
+            assert int(suite.get("skipped", "")) == len(selected_results) - outcomes[Outcome.PASSED] - red
         for total in ("tests", "failures", "errors", "skipped"):
             assert int(root.get(total, "")) == sum(int(suite.get(total, "")) for suite in root)
 
@@ -214,14 +214,14 @@ def real(**changes: object) -> Report:
     end = msgspec.structs.replace(
         ended("t", "failed"), bundle="bundles/t", seconds={"setup": 1.0, "call": 2.0}, scene=SCENE
     )
-    played = ledger.ScenePlayed(
+    scene_event = ledger.ScenePlayed(
         wall=3.5, scene=SCENE, worker="gw0", seconds=1, steps={}, markers={"deploy": {"ready": 2.5}}
     )
     run = msgspec.structs.replace(
         begin({"t": ("AA-001",)}), reproduce="grove-conformance run --seed 1", environment={"kubernetes": "1.36.3"}
     )
     registry = Registry({"core": "The core."}, {"AA-001": Requirement(**{**REQUIREMENT, **changes})}, {})  # type: ignore[arg-type]
-    return model.judge(registry, [run, started("t", "AA-001"), wrong, end, played, DONE], TODAY)
+    return model.judge(registry, [run, started("t", "AA-001"), wrong, end, scene_event, DONE], TODAY)
 
 
 REQUIREMENT = {
@@ -258,7 +258,7 @@ def test_a_failure_says_what_was_expected_and_seen_since_when_and_where_the_evid
 
 def properties(parent: ET.Element | None) -> dict[str, str]:
     assert parent is not None
-    return {str(one.get("name")): str(one.get("value")) for one in parent.findall("properties/property")}
+    return {str(element.get("name")): str(element.get("value")) for element in parent.findall("properties/property")}
 
 
 def test_junit_names_who_was_judged_by_what() -> None:
@@ -296,7 +296,7 @@ def test_the_page_counts_the_failures_that_junit_counts(tmp_path: Path) -> None:
         assert [f"{count} {outcome}" for outcome, count in counts.items()] == words
 
 
-def written(folder: Path, report: Report) -> list[dict[str, object]]:
+def allure_results(folder: Path, report: Report) -> list[dict[str, object]]:
     allure.write(folder / "allure", report)
     results = [json.loads(path.read_text()) for path in (folder / "allure").glob("*-result.json")]
     return sorted(results, key=lambda result: str(result["fullName"]))
@@ -306,7 +306,7 @@ def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     for name in ("timeline.svg", "history.jsonl"):
         (tmp_path / "bundles" / "t" / name).write_text("<svg/>")
-    [result] = written(tmp_path, real())
+    [result] = allure_results(tmp_path, real())
     assert result["start"] == 1000 and result["stop"] == 4000
     [step] = result["steps"]  # type: ignore[misc]
     assert (step["name"], step["status"]) == ("t: w", "failed")
@@ -319,19 +319,22 @@ def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:
 def test_what_is_no_picture_is_not_attached(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     os.mkfifo(tmp_path / "bundles" / "t" / "timeline.svg")
-    [result] = written(tmp_path, real())
+    [result] = allure_results(tmp_path, real())
     assert "attachments" not in result["steps"][0]  # type: ignore[index]
 
 
 def test_allure_knows_a_requirement_again_in_the_next_run(tmp_path: Path) -> None:
-    [one], [other] = written(tmp_path / "a", real()), written(tmp_path / "b", real(text="It does the same, reworded."))
+    [one], [other] = (
+        allure_results(tmp_path / "a", real()),
+        allure_results(tmp_path / "b", real(text="It does the same, reworded.")),
+    )
     assert one["name"] != other["name"]
     assert one["historyId"] == other["historyId"] and one["uuid"] != other["uuid"]
 
 
 def test_allure_groups_by_cause_and_by_profile(tmp_path: Path) -> None:
     report = judged(("failed", Level.MUST), ("failed", Level.MUST), ("stale", Level.MUST))
-    results = written(tmp_path, report)
+    results = allure_results(tmp_path, report)
     categories = json.loads((tmp_path / "allure" / "categories.json").read_text())
     assert [category["name"] for category in categories] == ["1. Text of AA-001.", "2. Text of AA-002.", "profile core"]
     first = [

@@ -63,17 +63,17 @@ def causes_of(
 ) -> list[causes.Cause]:
     """Return the causes of a run with these tests and events. A test ends as failed unless the events contain its
     end."""
-    listed = {id: of(id) for ids in tests.values() for id in ids} | {item.id: item for item in entries}
+    requirements = {id: of(id) for ids in tests.values() for id in ids} | {item.id: item for item in entries}
     ends = {event.test for event in events if isinstance(event, ledger.TestFinished)}
-    begun = [started(test, *ids) for test, ids in tests.items()]
+    starts = [started(test, *ids) for test, ids in tests.items()]
     closing = [ended(test) for test in tests if test not in ends]
-    report = model.judge(registry(*listed.values()), [begin(tests), *begun, *events, *closing, DONE], TODAY)
+    report = model.judge(registry(*requirements.values()), [begin(tests), *starts, *events, *closing, DONE], TODAY)
     return causes.of(report, known_defects)
 
 
-def groups(listed: list[causes.Cause]) -> list[list[str]]:
+def groups(all_causes: list[causes.Cause]) -> list[list[str]]:
     """Return the failed requirements of each cause."""
-    return sorted([result.requirement.id for result in cause.failed] for cause in listed)
+    return sorted([result.requirement.id for result in cause.failed] for cause in all_causes)
 
 
 def test_a_requirement_has_one_cause_however_many_checks_fail_in_however_many_tests() -> None:
@@ -99,19 +99,19 @@ def test_requirements_that_rest_on_one_defect_have_one_cause() -> None:
     entries = (of("AA-001", "X-1", "DF-1"), of("AA-002", "DF-1"), of("AA-003", "X-1"))
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
     checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
-    listed = causes_of(tests, *checks, entries=entries)
-    assert groups(listed) == [["AA-001", "AA-002"], ["AA-003"]]  # the contract row X-1 does not join causes
-    assert [cause.defects for cause in listed] == [("DF-1",), ()]
+    all_causes = causes_of(tests, *checks, entries=entries)
+    assert groups(all_causes) == [["AA-001", "AA-002"], ["AA-003"]]  # the contract row X-1 does not join causes
+    assert [cause.defects for cause in all_causes] == [("DF-1",), ()]
 
 
 def test_a_defect_that_the_run_contradicts_joins_nothing() -> None:
     entries = tuple(of(f"AA-00{number}", "DF-1") for number in range(4))
     tests = {f"t{number}": (f"AA-00{number}",) for number in range(4)}
-    passed = [event for t in ("t2", "t3") for event in (check(t, *tests[t]), ended(t, "passed"))]
-    listed = causes_of(
-        tests, failed("t0", "AA-000", "w", 1, 2), failed("t1", "AA-001", "x", 1, 2), *passed, entries=entries
+    passing_events = [event for t in ("t2", "t3") for event in (check(t, *tests[t]), ended(t, "passed"))]
+    all_causes = causes_of(
+        tests, failed("t0", "AA-000", "w", 1, 2), failed("t1", "AA-001", "x", 1, 2), *passing_events, entries=entries
     )
-    assert groups(listed) == [["AA-000"], ["AA-001"]]
+    assert groups(all_causes) == [["AA-000"], ["AA-001"]]
 
 
 def test_a_requirement_on_several_defects_does_not_join_those_of_each() -> None:
@@ -123,9 +123,9 @@ def test_a_requirement_on_several_defects_does_not_join_those_of_each() -> None:
         of("AA-005", "DF-2", "DF-3"),
     )
     tests = {item.id: (item.id,) for item in entries}
-    listed = causes_of(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
-    assert groups(listed) == [["AA-001", "AA-002", "AA-003"], ["AA-004", "AA-005"]]
-    assert [cause.defects for cause in listed] == [("DF-1", "DF-2"), ("DF-2", "DF-3")]
+    all_causes = causes_of(tests, *(failed(id, id, id, 1, 2) for id in tests), entries=entries)
+    assert groups(all_causes) == [["AA-001", "AA-002", "AA-003"], ["AA-004", "AA-005"]]
+    assert [cause.defects for cause in all_causes] == [("DF-1", "DF-2"), ("DF-2", "DF-3")]
 
 
 def test_what_first_goes_wrong_at_one_record_has_one_cause() -> None:
@@ -165,9 +165,9 @@ def test_removed_webhooks_are_one_cause_of_all_that_fails_without_them() -> None
     tests = {test: (f"AA-00{number}",) for number, test in enumerate("tuvw")}
     checks = [failed(test, ids[0], f"what of {test}", 1, test) for test, ids in tests.items()]
     ends = [msgspec.structs.replace(ended(test), removed="" if test == "t" else removal) for test in tests]
-    listed = causes_of(tests, *checks, *ends)
-    assert groups(listed) == [["AA-000"], ["AA-001", "AA-002", "AA-003"]]
-    assert listed[0].title == removal
+    all_causes = causes_of(tests, *checks, *ends)
+    assert groups(all_causes) == [["AA-000"], ["AA-001", "AA-002", "AA-003"]]
+    assert all_causes[0].title == removal
 
 
 def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
@@ -175,9 +175,9 @@ def test_a_process_that_died_holds_up_what_it_blocks_in_other_tests() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",), "v": ("AA-003",)}
     reason = f'the scene ended in waiting for "pods": {dead}'
     blocked = [msgspec.structs.replace(ended(test, "blocked", by="pods", scene=test), reason=reason) for test in "uv"]
-    elsewhere = msgspec.structs.replace(blocked[1], reason="a set is accepted: refused")
+    unrelated_block = msgspec.structs.replace(blocked[1], reason="a set is accepted: refused")
     [cause] = causes_of(
-        tests, failed("t", "AA-001", "w", "w", f"{dead}\nnot seen within 3 s: w"), blocked[0], elsewhere
+        tests, failed("t", "AA-001", "w", "w", f"{dead}\nnot seen within 3 s: w"), blocked[0], unrelated_block
     )
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
@@ -193,13 +193,13 @@ def test_ends_of_logs_make_no_causes_of_their_own() -> None:
 
 def test_what_holds_up_most_comes_first() -> None:
     tests = {"t": ("AA-001", "AA-002"), "u": ("AA-003",)}
-    listed = causes_of(
+    all_causes = causes_of(
         tests,
         failed("u", "AA-003", "labels", {"a": 1}, {"a": 2}),
         set_late("t", "AA-001", "one", 1),
         ended("t", by="AA-001 failed (one is available)"),
     )
-    assert [(groups([c]), [r.requirement.id for r in c.held_up]) for c in listed] == [
+    assert [(groups([c]), [r.requirement.id for r in c.held_up]) for c in all_causes] == [
         ([["AA-001"]], ["AA-002"]),
         ([["AA-003"]], []),
     ]
@@ -251,10 +251,10 @@ TOGETHER = (
 def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None:
     """The requirements failed on upstream's operator because of defects whose cause is known."""
     real = requirement.load()
-    listed = sorted({id for group in APART + TOGETHER for id in group.split()})
-    tests: Tests = {id: (id,) for id in listed}
-    entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in listed))
-    events = [event for id in listed for event in (started(id, id), failed(id, id, HAD, 2, 3), ended(id))]
+    ids = sorted({id for group in APART + TOGETHER for id in group.split()})
+    tests: Tests = {id: (id,) for id in ids}
+    entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in ids))
+    events = [event for id in ids for event in (started(id, id), failed(id, id, HAD, 2, 3), ended(id))]
     report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
     grouped = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.rows())]
     cause_of = {id: number for number, group in enumerate(grouped) for id in group}

@@ -36,7 +36,7 @@ IMPLEMENTATION = Implementation(name="mine", version="1", roles=("operator",), f
 def run(number: int, outcomes: dict[str, str], *, ended: bool = True, **settings: Any) -> list[AnyEvent]:
     """Return the events of a run with one test for each id, which ends with this outcome. If not `ended`, the run was
     killed."""
-    began = RunStarted(
+    run_started = RunStarted(
         wall=10.0 * number,
         run=f"r{number}",
         suite_version="1",
@@ -51,7 +51,7 @@ def run(number: int, outcomes: dict[str, str], *, ended: bool = True, **settings
         reproduce="grove-conformance run --profile nodes --seed 7",
         environment={"kubernetes": "1.36.3", "cpus": str(number)},
     )
-    events: list[AnyEvent] = [msgspec.structs.replace(began, **settings)]
+    events: list[AnyEvent] = [msgspec.structs.replace(run_started, **settings)]
     for id, outcome in outcomes.items():
         test = f"t.py::{id}"
         events.append(TestStarted(wall=10.0 * number + 1, test=test, ids=(id,), worker="gw0"))
@@ -78,8 +78,8 @@ def outcomes(report: model.Report) -> list[str]:
     return [by_id[id] for id in IDS]
 
 
-def shards(*judged: dict[str, str]) -> list[list[AnyEvent]]:
-    return [run(n, outcome_by_id, shard=f"{n}/{len(judged)}") for n, outcome_by_id in enumerate(judged, 1)]
+def shards(*outcome_maps: dict[str, str]) -> list[list[AnyEvent]]:
+    return [run(n, outcome_by_id, shard=f"{n}/{len(outcome_maps)}") for n, outcome_by_id in enumerate(outcome_maps, 1)]
 
 
 def test_shards_are_judged_like_one_run() -> None:
@@ -90,8 +90,8 @@ def test_shards_are_judged_like_one_run() -> None:
     assert (report.started.run, report.started.shard, report.started.workers) == ("r1+r2+r3", "", 3)
     assert report.started.environment == {"kubernetes": "1.36.3", "cpus": "1, 2, 3"}
     assert [test.worker for test in report.tests] == ["1-gw0", "2-gw0", "3-gw0"]
-    whole = run(1, one | two | three)
-    single_run = model.judge(requirement.load(), whole, model.date(2026, 11, 27))
+    all_events = run(1, one | two | three)
+    single_run = model.judge(requirement.load(), all_events, model.date(2026, 11, 27))
     assert document.document(report)["verdict"] == document.document(single_run)["verdict"]
 
 

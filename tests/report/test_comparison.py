@@ -30,8 +30,8 @@ def side(suite: str = "1", **markers: float) -> ComparedReport:
 def compared(old: Judged | None, new: Judged | None, *, suites: tuple[str, str] = ("1", "1")) -> comparison.Comparison:
     """Compare two reports that differ in one requirement and have both passed another one."""
     sides = []
-    for suite, judged in zip(suites, (old, new), strict=True):
-        both = {"BB-001": PASSED} | ({"AA-001": judged} if judged is not None else {})
+    for suite, outcome in zip(suites, (old, new), strict=True):
+        both = {"BB-001": PASSED} | ({"AA-001": outcome} if outcome is not None else {})
         sides.append(replace(side(suite), requirements=both))
     return comparison.compare(*sides)
 
@@ -109,8 +109,8 @@ def test_a_known_limit_of_a_report_does_not_fail() -> None:
     (entry,) = [candidate for candidate in content["verdict"]["requirements"] if candidate["id"] == "AA-002"]
     assert comparison.of_report(content, "a").requirements["AA-002"].fails
     entry["outcome"] = "known-limit"
-    judged = comparison.of_report(content, "a").requirements["AA-002"]
-    assert (judged.fails, judged.holds) == (False, True)
+    requirement = comparison.of_report(content, "a").requirements["AA-002"]
+    assert (requirement.fails, requirement.holds) == (False, True)
 
 
 def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
@@ -123,9 +123,9 @@ def test_markdown_cannot_be_changed_by_what_an_implementation_says() -> None:
 
 def test_markdown_fits_into_a_comment_and_lists_the_worst() -> None:
     """A comment on GitHub has at most 65,536 characters."""
-    judged = {f"AA-{n:03}": (PASSED, replace(FAILED, reason="x" * 900, text="y" * 500)) for n in range(200)}
-    judged |= {f"BB-{n:03}": (FAILED, replace(PASSED, text="z" * 500)) for n in range(200)}
-    old, new = (replace(SIDE, requirements={id: pair[n] for id, pair in judged.items()}) for n in (0, 1))
+    outcomes = {f"AA-{n:03}": (PASSED, replace(FAILED, reason="x" * 900, text="y" * 500)) for n in range(200)}
+    outcomes |= {f"BB-{n:03}": (FAILED, replace(PASSED, text="z" * 500)) for n in range(200)}
+    old, new = (replace(SIDE, requirements={id: pair[n] for id, pair in outcomes.items()}) for n in (0, 1))
     lines = list(comparison_text.markdown(comparison.compare(old, new)))
     assert 50_000 < len("\n".join(lines)) < 65_536
     rows = [line for line in lines if line.startswith("| AA-")]

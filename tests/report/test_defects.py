@@ -15,8 +15,8 @@ LEANING = re.compile(r"(It|Its|Both|This|These|That|They|Their|Such|Consequences
 
 def quoted() -> list[str]:
     """Return the ids of the defects that requirements cite, which reports of failures quote."""
-    cited = {row for entry in requirement.load().requirements.values() for row in entry.source}
-    return sorted(cited & set(defects.rows()))
+    cited_rows = {row for entry in requirement.load().requirements.values() for row in entry.source}
+    return sorted(cited_rows & set(defects.rows()))
 
 
 @pytest.mark.parametrize("id", quoted())

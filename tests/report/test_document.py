@@ -92,9 +92,9 @@ def test_a_report_is_what_it_was(request: pytest.FixtureRequest) -> None:
 
 
 def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
-    with book.Book(tmp_path / "ledger") as written:
+    with book.Book(tmp_path / "ledger") as ledger_book:
         for event in EVENTS:
-            written.write(event)
+            ledger_book.write(event)
     reports = []
     for name in ("a.yaml", "b.yaml"):
         document.write(tmp_path / name, model.judge(REGISTRY, book.read(tmp_path / "ledger"), date(2026, 11, 21)))
@@ -105,9 +105,9 @@ def test_the_same_ledger_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_half_line_of_a_killed_worker_is_left_out(tmp_path: Path) -> None:
-    with book.Book(tmp_path) as written:
+    with book.Book(tmp_path) as ledger_book:
         for event in EVENTS:
-            written.write(event)
+            ledger_book.write(event)
     with (tmp_path / book.FILE).open("ab") as file:
         file.write(b'{"event":"check","te')
     assert len(list(book.read(tmp_path))) == len(EVENTS)

@@ -102,13 +102,13 @@ def test_a_finding_says_that_its_requirement_rests_on_a_seed() -> None:
 
 
 def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
-    report, stored = tmp_path / "report.yaml", tmp_path / "kept.yaml"
+    report, record_file = tmp_path / "report.yaml", tmp_path / "kept.yaml"
     document.write(report, model.judge(REGISTRY, EVENTS, date(2026, 11, 21)))
     (record,) = recorded.read(report)
     assert (record.label, record.failed) == ("mine 1, 2026-11-21", {"AA-002"})
     assert record.outcomes == {"AA-001": Outcome.PASSED, "AA-002": Outcome.FAILED}
-    stored.write_text(recorded.render([record]), "utf-8")
-    assert recorded.read(stored) == [record]
+    record_file.write_text(recorded.render([record]), "utf-8")
+    assert recorded.read(record_file) == [record]
 
 
 def test_a_violated_invariant_is_recorded_beside_the_selected_requirements(tmp_path: Path) -> None:
@@ -118,24 +118,26 @@ def test_a_violated_invariant_is_recorded_beside_the_selected_requirements(tmp_p
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, invariant.id: invariant})
     violation = ledger.Check(wall=1_795_262_960.7, test="t.py::test_one", id=invariant.id, what="x", outcome="failed")
     events = [msgspec.structs.replace(head, ids=("AA-001",)), *tail, violation]
-    report, stored = tmp_path / "report.yaml", tmp_path / "kept.yaml"
+    report, record_file = tmp_path / "report.yaml", tmp_path / "kept.yaml"
     document.write(report, model.judge(registry, events, date(2026, 11, 21)))
-    stored.write_text(recorded.render(recorded.read(report)), "utf-8")
-    [run_of_one_id] = recorded.read(stored)
+    record_file.write_text(recorded.render(recorded.read(report)), "utf-8")
+    [run_of_one_id] = recorded.read(record_file)
     assert run_of_one_id.outcomes == {"AA-001": Outcome.PASSED, "INV-002": Outcome.FAILED}
 
 
 def test_a_failure_that_was_an_error_of_the_suite_can_be_withdrawn(tmp_path: Path) -> None:
-    stored = tmp_path / "kept.yaml"
-    stored.write_text(recorded.render([run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)]), "utf-8")
-    stored.write_text(stored.read_text("utf-8") + "  withdrawn: {AA-002: it compared two other objects}\n", "utf-8")
-    (record,) = recorded.read(stored)
+    record_file = tmp_path / "kept.yaml"
+    record_file.write_text(recorded.render([run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)]), "utf-8")
+    record_file.write_text(
+        record_file.read_text("utf-8") + "  withdrawn: {AA-002: it compared two other objects}\n", "utf-8"
+    )
+    (record,) = recorded.read(record_file)
     assert (record.outcomes, record.withdrawn) == (
         {"AA-001": Outcome.FAILED},
         {"AA-002": "it compared two other objects"},
     )
-    stored.write_text(recorded.render([record]), "utf-8")
-    assert recorded.read(stored) == [record]
+    record_file.write_text(recorded.render([record]), "utf-8")
+    assert recorded.read(record_file) == [record]
 
 
 def test_what_is_neither_a_report_nor_recorded_is_refused(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_what_is_neither_a_report_nor_recorded_is_refused(tmp_path: Path) -> Non
         recorded.read(path)
 
 
-def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
+def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
     monkeypatch.setattr(sys, "argv", ["grove-conformance", "findings", *argv])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -159,12 +161,12 @@ def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
 def test_the_command_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    report, page, stored = tmp_path / "report.yaml", tmp_path / "p.md", tmp_path / "kept.yaml"
+    report, page, record_file = tmp_path / "report.yaml", tmp_path / "p.md", tmp_path / "kept.yaml"
     document.write(report, model.judge(REGISTRY, EVENTS, date(2026, 11, 21)))
-    assert called(monkeypatch, capsys, "record", str(report), "--to", str(stored)) == (0, f"{stored}\n")
+    assert run_command(monkeypatch, capsys, "record", str(report), "--to", str(record_file)) == (0, f"{record_file}\n")
     page.write_text("## CORE-026: it does not\n")
-    code, text = called(monkeypatch, capsys, "check", str(stored), "--pages", str(tmp_path))
+    code, text = run_command(monkeypatch, capsys, "check", str(record_file), "--pages", str(tmp_path))
     assert code == 1
     assert "p.md:1: CORE-026 did not fail: no run judged it\n" in text
     assert "AA-002 (unknown) failed in the run of mine 1, 2026-11-21, and no finding names it\n" in text
-    assert called(monkeypatch, capsys, "check", str(stored), "--pages", str(tmp_path / "none"))[0] == 4
+    assert run_command(monkeypatch, capsys, "check", str(record_file), "--pages", str(tmp_path / "none"))[0] == 4

@@ -38,8 +38,8 @@ REGISTRY = Registry(
 
 def run(one: str = "", two: str = "", three: str = "", **fields: object) -> Run:
     """Return a run with these outcomes of AA-001 to AA-003. A requirement with an empty outcome is left out."""
-    given = {"AA-001": one, "AA-002": two, "AA-003": three}
-    return replace(RUN, outcomes={id: Outcome(word) for id, word in given.items() if word}, **fields)  # type: ignore[arg-type]
+    outcomes = {"AA-001": one, "AA-002": two, "AA-003": three}
+    return replace(RUN, outcomes={id: Outcome(word) for id, word in outcomes.items() if word}, **fields)  # type: ignore[arg-type]
 
 
 def of(*runs: Run, note: str = "") -> PublishedImplementation:
@@ -92,8 +92,8 @@ def test_a_cell_says_what_its_runs_say_and_no_more(runs: list[Run], word: Word, 
 def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) -> None:
     """A report by an earlier suite with a different verdict on the profile does not change this."""
     entries = {**REGISTRY.requirements, "AA-002": replace(REGISTRY.requirements["AA-002"], seed="GREP-1")}
-    judged = of(run("passed", "failed", "passed", profiles=profiles))
-    (column,) = matrix.matrix([judged], replace(REGISTRY, requirements=entries)).columns
+    implementation = of(run("passed", "failed", "passed", profiles=profiles))
+    (column,) = matrix.matrix([implementation], replace(REGISTRY, requirements=entries)).columns
     core = column.cells["core"]
     assert (core.word, core.details) == (Word.CONFORMANT, ["1 failed (does not decide)", "2 passed"])
 
@@ -113,8 +113,8 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
     ],
 )
 def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: Word, text: str) -> None:
-    judged = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
-    assert matrix_page.upgraded(PublishedUpgrade("a", "b", judged)) == (word, text)
+    judged_run = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
+    assert matrix_page.upgraded(PublishedUpgrade("a", "b", judged_run)) == (word, text)
 
 
 def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
@@ -142,12 +142,14 @@ def test_the_summary_has_one_line_for_the_newest_version() -> None:
     two = {"gang": "Gangs."} | dict(REGISTRY.profiles)
     gang = replace(entry("BB-001"), profile="gang")
     registry = replace(REGISTRY, profiles=two, requirements={**REGISTRY.requirements, "BB-001": gang})
-    judged = replace(run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED})
-    named = {"a": of(judged), "b": of(run("passed", "blocked")), "c": of()}
-    earlier = PublishedVersion("0", "0", "", (judged,))
+    judged_run = replace(
+        run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED}
+    )
+    by_name = {"a": of(judged_run), "b": of(run("passed", "blocked")), "c": of()}
+    earlier = PublishedVersion("0", "0", "", (judged_run,))
     implementations = [
         replace(implementation, name=name, versions=(*implementation.versions, earlier))
-        for name, implementation in named.items()
+        for name, implementation in by_name.items()
     ]
     lines = matrix_page.summary(matrix.matrix(implementations, registry)).splitlines()
     assert lines[2:] == [
@@ -165,9 +167,9 @@ def scheduling() -> matrix.Matrix:
     outcomes = {"AA-001": Outcome.PASSED, "BB-001": Outcome.FAILED, "CC-001": Outcome.PASSED}
 
     def implementation(name: str, versions: tuple[str, ...], **supplied: str) -> PublishedImplementation:
-        judged = replace(RUN, outcomes=outcomes, supplied=supplied)
+        judged_run = replace(RUN, outcomes=outcomes, supplied=supplied)
         return PublishedImplementation(
-            name, name, "", "", 1, tuple(PublishedVersion(v, v, "", (judged,)) for v in versions)
+            name, name, "", "", 1, tuple(PublishedVersion(v, v, "", (judged_run,)) for v in versions)
         )
 
     return matrix.matrix(
@@ -203,8 +205,8 @@ def test_a_profile_that_binds_another_role_is_not_left_to_be_judged() -> None:
 
 
 def test_a_verdict_on_a_profile_says_nothing_of_another_role_that_passed() -> None:
-    judged = run("passed", "passed", "passed", profiles={"core": "not-conformant"})
-    assert cell(judged).word is Word.CONFORMANT
+    judged_run = run("passed", "passed", "passed", profiles={"core": "not-conformant"})
+    assert cell(judged_run).word is Word.CONFORMANT
 
 
 def test_other_versions_are_closed_at_first() -> None:

@@ -160,8 +160,10 @@ def test_a_run_in_which_everything_failed_with_huge_values_fits(tmp_path: Path) 
 def test_a_command_names_no_folder_of_the_machine(folder: str, tmp_path: Path) -> None:
     program = f"{folder}grove-conformance{folder[:1].strip('/')}"
     report = real()
-    begun = msgspec.structs.replace(report.started, reproduce=f"{program} run --implementation ./bin/grove-conformance")
-    text = page.render(replace(report, started=begun), tmp_path)
+    run_started = msgspec.structs.replace(
+        report.started, reproduce=f"{program} run --implementation ./bin/grove-conformance"
+    )
+    text = page.render(replace(report, started=run_started), tmp_path)
     commands = set(re.findall(r"<code>([^<]* run [^<]*)</code>", text))
     assert commands == {"grove-conformance run --implementation ./bin/grove-conformance --test t"}
 

@@ -17,8 +17,8 @@ from tests.report.test_page import attacked
 
 pytestmark = [pytest.mark.skipif(PROGRAM is None, reason="needs Chromium"), pytest.mark.asyncio(loop_scope="module")]
 
-SHOWN = "[...document.querySelectorAll('details.row')].filter(row => row.offsetParent).map(row => row.id)"
-FOCUSED = "document.activeElement.closest('details')?.id ?? document.activeElement.name"
+VISIBLE_ROWS = "[...document.querySelectorAll('details.row')].filter(row => row.offsetParent).map(row => row.id)"
+FOCUSED_ELEMENT = "document.activeElement.closest('details')?.id ?? document.activeElement.name"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -37,44 +37,46 @@ def report(tmp_path: Path) -> Path:
 
 async def test_a_reader_searches_filters_and_passes_the_view_on(opened: Page, report: Path) -> None:
     await opened.open(report)
-    assert len(await opened.value(SHOWN)) == len(WAYS)
+    assert len(await opened.value(VISIBLE_ROWS)) == len(WAYS)
     await opened.press("/", *"aa-002")
-    assert await opened.value(SHOWN) == ["AA-002"]
+    assert await opened.value(VISIBLE_ROWS) == ["AA-002"]
     assert await opened.value("document.getElementById('found').textContent") == f"1 of {len(WAYS)} requirements"
     assert await opened.value("location.hash") == "#text=aa-002"
     await opened.press("Escape")
-    assert len(await opened.value(SHOWN)) == len(WAYS) and await opened.value("location.hash") == ""
+    assert len(await opened.value(VISIBLE_ROWS)) == len(WAYS) and await opened.value("location.hash") == ""
     followed = "addEventListener('hashchange', done, {once: true}); document.querySelector('.chip.blocked').click()"
     await opened.value(f"new Promise(done => {{ {followed} }})")
-    blocked = await opened.value(SHOWN)
+    blocked = await opened.value(VISIBLE_ROWS)
     assert blocked == ["AA-007", "AA-008"]
     fragment = await opened.value("location.hash")
     await opened.open(report, fragment)
-    assert await opened.value(SHOWN) == blocked, "the address has the view"
+    assert await opened.value(VISIBLE_ROWS) == blocked, "the address has the view"
     for fragment, ids in (("#cause=1", ["AA-002"]), ("#profile=core&outcome=passed", ["AA-001"])):
         await opened.open(report, fragment)
-        assert await opened.value(SHOWN) == ids
+        assert await opened.value(VISIBLE_ROWS) == ids
     assert opened.errors == []
 
 
 async def test_the_keyboard_is_enough(opened: Page, report: Path) -> None:
     await opened.open(report)
     await opened.press("j", "j", "j", "k")
-    order = await opened.value(SHOWN)
-    assert await opened.value(FOCUSED) == order[1]
+    order = await opened.value(VISIBLE_ROWS)
+    assert await opened.value(FOCUSED_ELEMENT) == order[1]
     closed = f"document.getElementById('{order[1]}').open"
     assert await opened.value(closed) is False
     await opened.press("Enter")
     assert await opened.value(closed) is True
     await opened.press("/", "j")
-    assert await opened.value(FOCUSED) == "text", "keys are letters in the search"
+    assert await opened.value(FOCUSED_ELEMENT) == "text", "keys are letters in the search"
 
 
 async def test_a_link_to_a_requirement_opens_it(opened: Page, report: Path) -> None:
     await opened.open(report, "#AA-009")
     assert await opened.value("document.getElementById('AA-009').open") is True
-    await opened.value(f"new Promise(done => {FOCUSED} === 'AA-009' ? done() : addEventListener('focusin', done))")
-    assert await opened.value(FOCUSED) == "AA-009"
+    await opened.value(
+        f"new Promise(done => {FOCUSED_ELEMENT} === 'AA-009' ? done() : addEventListener('focusin', done))"
+    )
+    assert await opened.value(FOCUSED_ELEMENT) == "AA-009"
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
@@ -123,8 +125,8 @@ async def test_hostile_texts_run_nothing(opened: Page, tmp_path: Path) -> None:
 
 async def test_what_got_past_the_escaping_would_not_run_either(opened: Page, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    planted = '<script>document.title = "owned"</script><img src=x onerror="document.title = \'owned\'">'
-    path.write_text(page.render(real(), tmp_path).replace("<main", planted + "<main", 1))
+    injected_html = '<script>document.title = "owned"</script><img src=x onerror="document.title = \'owned\'">'
+    path.write_text(page.render(real(), tmp_path).replace("<main", injected_html + "<main", 1))
     await opened.open(path)
     assert await opened.value("document.title") == "mine 1 is NOT conformant"
     assert any("Content Security Policy" in error for error in opened.errors)

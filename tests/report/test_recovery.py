@@ -45,10 +45,12 @@ os.read(os.open(sys.argv[2], os.O_RDONLY), 1)
 
 def of_run(*events: AnyEvent) -> tuple[RunStarted, *tuple[AnyEvent, ...]]:
     """Return the first events of a run of this suite with two tests, followed by more events."""
-    given = next(event for event in EVENTS if isinstance(event, RunStarted))
+    template = next(event for event in EVENTS if isinstance(event, RunStarted))
     tests = (PlannedTest("t", ("CORE-001", "CORE-002")), PlannedTest("u", ("CORE-003",)))
-    began = msgspec.structs.replace(given, wall=1.0, plan=tests, profiles=("core",), suite_digest=suite_digest())
-    return began, TestStarted(wall=2.0, test="t", ids=("CORE-001", "CORE-002"), worker="gw0"), *events
+    run_started = msgspec.structs.replace(
+        template, wall=1.0, plan=tests, profiles=("core",), suite_digest=suite_digest()
+    )
+    return run_started, TestStarted(wall=2.0, test="t", ids=("CORE-001", "CORE-002"), worker="gw0"), *events
 
 
 @pytest.fixture
@@ -95,10 +97,12 @@ def test_a_run_without_a_failure_was_interrupted(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_at_its_very_end_has_no_verdict(tmp_path: Path) -> None:
-    passed = msgspec.structs.replace(FAILED, outcome="passed")
+    passed_check = msgspec.structs.replace(FAILED, outcome="passed")
     end = TestFinished(wall=5.0, test="t", outcome="passed", worker="gw0")
-    began, *rest = of_run(passed, end, RunFinished(wall=9.0, interrupted=False, status=0))
-    book.save(tmp_path / "ledger", [msgspec.structs.replace(began, plan=began.plan[:1], ids=("CORE-001",)), *rest])
+    run_started, *rest = of_run(passed_check, end, RunFinished(wall=9.0, interrupted=False, status=0))
+    book.save(
+        tmp_path / "ledger", [msgspec.structs.replace(run_started, plan=run_started.plan[:1], ids=("CORE-001",)), *rest]
+    )
     assert call(tmp_path) == Exit.HARNESS
 
 
@@ -116,7 +120,7 @@ def test_what_cannot_be_recovered_is_one_line(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_suite_may_have_changed_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    began, *rest = of_run()
-    book.save(tmp_path / "ledger", [msgspec.structs.replace(began, suite_digest="sha256:other"), *rest])
+    run_started, *rest = of_run()
+    book.save(tmp_path / "ledger", [msgspec.structs.replace(run_started, suite_digest="sha256:other"), *rest])
     assert call(tmp_path) == Exit.INTERRUPTED
     assert "the suite has changed since that run" in capsys.readouterr().err

@@ -52,8 +52,8 @@ def test_a_terminal_gets_a_table_that_fits() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"force_terminal": True, "color_system": None}])
 def test_what_was_not_asked_for_is_one_line(options: dict[str, object]) -> None:
-    begin = msgspec.structs.replace(EVENTS[0], ids=("AA-002",))
-    text = printed([begin, *EVENTS[1:]], **options)
+    run_started = msgspec.structs.replace(EVENTS[0], ids=("AA-002",))
+    text = printed([run_started, *EVENTS[1:]], **options)
     assert "AA-002" in text and "AA-001" not in text
     assert text.count("and 1 that were not selected") == 1
     assert "selected" not in printed(EVENTS, **options)
@@ -157,8 +157,8 @@ def test_what_fails_with_it_says_what_is_wrong_and_values_are_one_line() -> None
     ],
 )
 def test_it_says_which_roles_were_judged(roles: tuple[str, ...], words: str) -> None:
-    played = msgspec.structs.replace(EVENTS[0].implementation, roles=roles)  # type: ignore[union-attr]
-    text = printed([msgspec.structs.replace(EVENTS[0], implementation=played), *EVENTS[1:]])
+    implementation = msgspec.structs.replace(EVENTS[0].implementation, roles=roles)  # type: ignore[union-attr]
+    text = printed([msgspec.structs.replace(EVENTS[0], implementation=implementation), *EVENTS[1:]])
     assert f"\n{words}\n" in text
 
 
@@ -186,11 +186,13 @@ def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
         EVENTS[0].implementation,  # type: ignore[union-attr]
         expected_failures=(ledger.ExpectedFailure("AA-002"),),
     )
-    by = "AA-002 failed (the names)"
-    events = [msgspec.structs.replace(e, ended_by=by) if isinstance(e, ledger.TestFinished) else e for e in EVENTS[1:]]
+    reason = "AA-002 failed (the names)"
+    events = [
+        msgspec.structs.replace(e, ended_by=reason) if isinstance(e, ledger.TestFinished) else e for e in EVENTS[1:]
+    ]
     for verbose in (True, False):
         text = printed([msgspec.structs.replace(EVENTS[0], implementation=implementation), *events], verbose=verbose)
-        assert f"blocked: not judged to its end: t.py::test_one ended when {by} (AA-001)" in text
+        assert f"blocked: not judged to its end: t.py::test_one ended when {reason} (AA-001)" in text
         assert "causes of failures" not in text
 
 
@@ -228,14 +230,14 @@ def large(outcome: str, tests: int) -> model.Report:
 
 @pytest.mark.parametrize("report", [large("passed", 0), large("failed", 100)])
 def test_a_summary_fits_a_page_and_verbose_shows_every_requirement(report: model.Report) -> None:
-    page, everything = StringIO(), StringIO()
-    for output, verbose in ((page, False), (everything, True)):
+    page, verbose_output = StringIO(), StringIO()
+    for output, verbose in ((page, False), (verbose_output, True)):
         console = Console(file=output, width=100, highlight=False)
         terminal.show(report, Path("reports/r1/report.yaml"), console, verbose=verbose)
     assert len(page.getvalue().splitlines()) <= 60
     assert ("… 41 more lines in the report" in page.getvalue()) is bool(report.counts[model.Outcome.FAILED])
     assert "report: reports/r1/report.yaml" in page.getvalue().splitlines()[-1]
-    assert sum(line.startswith(("  ✓", "  ✗")) for line in everything.getvalue().splitlines()) == 330
+    assert sum(line.startswith(("  ✓", "  ✗")) for line in verbose_output.getvalue().splitlines()) == 330
 
 
 def progress(tmp_path: Path, *events: ledger.AnyEvent, **options: Any) -> str:
@@ -351,11 +353,11 @@ def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
 
 
 def test_an_invariant_that_more_scenes_could_show_is_told_with_how_many() -> None:
-    begin = msgspec.structs.replace(EVENTS[0], profiles=("core",), elsewhere={"AA-001": 3})
+    run_started = msgspec.structs.replace(EVENTS[0], profiles=("core",), elsewhere={"AA-001": 3})
     sentence = (
         "invariants were judged in scenes of the selected profiles: AA-001 in 1 of 4 tests (--with-invariants for all)"
     )
-    assert sentence in printed([begin, *EVENTS[1:]]) and sentence not in printed(EVENTS)
-    report = document.document(model.judge(REGISTRY, [begin, *EVENTS[1:]], date(2026, 11, 21)))
+    assert sentence in printed([run_started, *EVENTS[1:]]) and sentence not in printed(EVENTS)
+    report = document.document(model.judge(REGISTRY, [run_started, *EVENTS[1:]], date(2026, 11, 21)))
     document.validate(report)
     assert [entry.get("elsewhere") for entry in report["verdict"]["requirements"]] == [3, None]

@@ -26,7 +26,7 @@ SUITE = "sha256:s"
 Content = dict[str, Any]
 
 
-def written(folder: Path) -> Content:
+def write_run(folder: Path) -> Content:
     """Write a run's folder with ledger, bundle, settings, report, and all files that are made from the report; return
     the report."""
     book.save(folder / "ledger", EVENTS)
@@ -43,15 +43,15 @@ def problems(content: Content, folder: Path) -> tuple[str, ...]:
 
 
 def test_a_report_as_it_was_written_is_verified(tmp_path: Path) -> None:
-    result = verification.verify(written(tmp_path), tmp_path, REGISTRY, SUITE)
+    result = verification.verify(write_run(tmp_path), tmp_path, REGISTRY, SUITE)
     assert (result.problems, result.unchecked) == ((), ())
     assert "verdict of the ledger" in result.checked
 
 
 def test_a_run_of_which_the_cluster_blocked_everything_is_verified(tmp_path: Path) -> None:
     blocked = {"outcome": "blocked", "reason": "exceeded quota", "cause": "circumstances"}
-    ended = [replace(event, **blocked) if isinstance(event, TestFinished) else event for event in EVENTS]
-    events = [event for event in ended if not isinstance(event, Check)]
+    blocked_events = [replace(event, **blocked) if isinstance(event, TestFinished) else event for event in EVENTS]
+    events = [event for event in blocked_events if not isinstance(event, Check)]
     book.save(tmp_path / "ledger", events)
     content = document.write(tmp_path / "report.yaml", model.judge(REGISTRY, events, date(2026, 11, 21)))
     assert (content["verdict"]["result"], content["verdict"]["exitCode"]) == ("unknown", Exit.PARTIAL)
@@ -82,13 +82,13 @@ def edited(*way: str | int, value: object) -> Callable[[Content], None]:
 
 @pytest.mark.parametrize("edit", [forged, edited("verdict", "implementation", "version", value="2")])
 def test_an_edited_verdict_does_not_have_its_digest(tmp_path: Path, edit: Callable[[Content], None]) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     edit(content)
     assert "the part `verdict` does not have the digest of the report" in problems(content, tmp_path)
 
 
 def test_an_edited_run_does_not_have_its_digest(tmp_path: Path) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     edited("run", "seconds", value=1.0)(content)
     assert problems(content, tmp_path) == ("the part `run` does not have the digest of the report",)
 
@@ -122,20 +122,20 @@ def test_an_edited_run_does_not_have_its_digest(tmp_path: Path) -> None:
 def test_a_forged_report_with_new_digests_contradicts_itself(
     tmp_path: Path, edit: Callable[[Content], None], problem: str
 ) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     edit(content)
     content |= {"digest": document.digest(content["verdict"]), "runDigest": document.digest(content["run"])}
     assert any(problem in text for text in problems(content, tmp_path))
 
 
 def test_an_interrupted_run_is_not_conformant(tmp_path: Path) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     forged(content)
     edited("verdict", "complete", value=False)(content)
     assert "the verdict is conformant, and the run was interrupted" in problems(content, tmp_path)
 
 
-READ = ("report.html", "report.txt", "junit.xml", "run.json")
+READABLE_FILES = ("report.html", "report.txt", "junit.xml", "run.json")
 """Files that people and CI systems read instead of the report."""
 
 
@@ -146,8 +146,8 @@ def rewrite(run: Path, name: str) -> None:
 
 def link(path: Path) -> None:
     """Replace a file with a link to another file that has the same content."""
-    path.rename(elsewhere := path.parents[1] / f"{path.name} of another")
-    path.symlink_to(elsewhere)
+    path.rename(target := path.parents[1] / f"{path.name} of another")
+    path.symlink_to(target)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def link(path: Path) -> None:
         (lambda run: (run / "bundles/one/history.jsonl").write_text("[]\n"), "bundles/one/history.jsonl was changed"),
         (lambda run: (run / "bundles/one/history.jsonl").unlink(), "bundles/one/history.jsonl is missing"),
         (lambda run: (run / "bundles/two").write_text(""), "bundles/two was added"),
-        *((partial(rewrite, name=name), f"{name} was changed") for name in READ),
+        *((partial(rewrite, name=name), f"{name} was changed") for name in READABLE_FILES),
         (lambda run: rewrite(run, "allure/environment.properties"), "allure/environment.properties was changed"),
         (lambda run: (run / "allure/a-result.json").write_text("{}"), "allure/a-result.json was added"),
         (lambda run: (run / "allure/categories.json").unlink(), "allure/categories.json is missing"),
@@ -166,7 +166,7 @@ def link(path: Path) -> None:
     ],
 )
 def test_a_changed_file_is_found(tmp_path: Path, change: Callable[[Path], object], problem: str) -> None:
-    content = written(tmp_path / "run")
+    content = write_run(tmp_path / "run")
     change(tmp_path / "run")
     assert problems(content, tmp_path / "run") == (problem,)
 
@@ -179,7 +179,7 @@ def unchecked(content: Content, folder: Path) -> tuple[str, ...]:
 
 
 def test_what_is_not_covered_is_named(tmp_path: Path) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     (tmp_path / "summary.html").write_text("conformant")
     (tmp_path / "allure" / "history").mkdir()
     (tmp_path / "allure" / "history" / "history.json").write_text("{}")
@@ -199,7 +199,7 @@ def open_new(path: Path) -> Path:
 
 
 def test_files_beside_a_report_without_its_list_are_named(tmp_path: Path) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     for name in ("bundles", "ledger"):
         shutil.rmtree(tmp_path / name)
     (tmp_path / evidence.FILE).unlink()
@@ -212,7 +212,7 @@ def test_files_beside_a_report_without_its_list_are_named(tmp_path: Path) -> Non
 
 def test_a_report_whose_list_has_evidence_alone_is_verified(tmp_path: Path) -> None:
     """Earlier versions of the suite wrote such lists."""
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     sums = (tmp_path / evidence.FILE).read_text()
     sums = "".join(line for line in sums.splitlines(True) if line[66:].startswith(evidence.FOLDERS))
     (tmp_path / evidence.FILE).write_text(sums)
@@ -224,7 +224,7 @@ def test_a_report_whose_list_has_evidence_alone_is_verified(tmp_path: Path) -> N
 
 @pytest.mark.timeout(20)
 def test_no_link_is_followed_and_no_pipe_is_read(tmp_path: Path) -> None:
-    content = written(run := tmp_path / "run")
+    content = write_run(run := tmp_path / "run")
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "run.jsonl").write_text("no event\n")
     (run / "bundles" / "link").symlink_to(tmp_path)
@@ -256,7 +256,7 @@ def test_the_report_is_written_although_another_file_cannot_be(tmp_path: Path) -
 
 
 def test_comments_of_a_report_are_not_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(tmp_path)
+    write_run(tmp_path)
     path = tmp_path / "report.yaml"
     assert call(path) == Exit.CONFORMANT
     assert "comments" not in capsys.readouterr().out
@@ -266,7 +266,7 @@ def test_comments_of_a_report_are_not_checked(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     book.save(tmp_path / "ledger", [e for e in EVENTS if not (isinstance(e, Check) and e.id == "AA-001")])
     lines = problems(content, tmp_path)
     assert lines[0] == "ledger/run.jsonl was changed"
@@ -274,13 +274,13 @@ def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
 
 
 def test_what_another_suite_wrote_is_told_as_unchecked(tmp_path: Path) -> None:
-    result = verification.verify(written(tmp_path), tmp_path, REGISTRY, "sha256:another")
+    result = verification.verify(write_run(tmp_path), tmp_path, REGISTRY, "sha256:another")
     assert result.problems == ()
     assert [text.partition(":")[0] for text in result.unchecked] == ["requirements", "ledger"]
 
 
 def test_a_report_alone_is_verified_as_far_as_it_goes(tmp_path: Path) -> None:
-    content = written(tmp_path / "run")
+    content = write_run(tmp_path / "run")
     (tmp_path / "alone").mkdir()
     assert unchecked(content, tmp_path / "alone") == (
         "evidence: it does not lie beside the report",
@@ -299,7 +299,7 @@ def test_evidence_is_regular_files_only(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    content = written(tmp_path)
+    content = write_run(tmp_path)
     assert call(tmp_path) == Exit.CONFORMANT
     assert "verified: digest of the verdict" in capsys.readouterr().out
     forged(content)

@@ -38,7 +38,7 @@ LIMITS = validity.Limits()
 OTHER = "sha256:" + "1" * 64
 
 
-def played(count: int, effect: float = 1.0, writes: float = 1.0) -> list[rounds.Round]:
+def sample_rounds(count: int, effect: float = 1.0, writes: float = 1.0) -> list[rounds.Round]:
     chance = random.Random(1)
     played_rounds = []
     for number in range(1, count + 1):
@@ -53,28 +53,28 @@ def compared(played_rounds: list[rounds.Round], **question: Any) -> dict[str, An
 
 
 def test_a_slower_head_is_called_slower_and_fails_only_beyond_a_threshold() -> None:
-    document = compared(played(6, 1.25))
+    document = compared(sample_rounds(6, 1.25))
     assert document["verdict"] == "slower" and document["question"]["metric"] == "deploy/pods-ready"
     assert document["primary"]["estimate"]["ratio"] == pytest.approx(1.25, rel=0.05)
     assert comparison.exit_code(document) == Exit.CONFORMANT
-    assert comparison.exit_code(compared(played(6, 1.25), threshold=0.1)) == Exit.NOT_CONFORMANT
-    assert comparison.exit_code(compared(played(6, 1.25), threshold=0.4)) == Exit.CONFORMANT
-    assert comparison.exit_code(compared(played(6, 0.8), threshold=0.1)) == Exit.CONFORMANT
+    assert comparison.exit_code(compared(sample_rounds(6, 1.25), threshold=0.1)) == Exit.NOT_CONFORMANT
+    assert comparison.exit_code(compared(sample_rounds(6, 1.25), threshold=0.4)) == Exit.CONFORMANT
+    assert comparison.exit_code(compared(sample_rounds(6, 0.8), threshold=0.1)) == Exit.CONFORMANT
 
 
 def test_a_tenth_more_writes_fail_after_three_rounds() -> None:
-    document = compared(played(3, writes=1.2))
+    document = compared(sample_rounds(3, writes=1.2))
     assert document["verdict"] == "inconclusive" and document["counts"]["writes"]["verdict"] == "more"
     assert document["gate"] == ["12.4% more writes, beyond the threshold of 5%"]
     assert comparison.exit_code(document) == Exit.NOT_CONFORMANT
-    assert comparison.exit_code(compared(played(3, writes=1.2), count_threshold=None)) == Exit.CONFORMANT
-    assert compared(played(3))["gate"] == []
+    assert comparison.exit_code(compared(sample_rounds(3, writes=1.2), count_threshold=None)) == Exit.CONFORMANT
+    assert compared(sample_rounds(3))["gate"] == []
 
 
 def test_another_metric_is_tested_only_if_it_is_named_before() -> None:
-    assert compared(played(6), metric="delete/all-deleted")["verdict"] == "no difference seen"
+    assert compared(sample_rounds(6), metric="delete/all-deleted")["verdict"] == "no difference seen"
     with pytest.raises(UsageError, match="pods-ready"):
-        compared(played(6), metric="deploy/pods-raedy")
+        compared(sample_rounds(6), metric="deploy/pods-raedy")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_another_metric_is_tested_only_if_it_is_named_before() -> None:
     ],
 )
 def test_an_invalid_run_says_why_and_is_not_used(spoil: Callable[[Result], None], reason: str) -> None:
-    played_rounds = played(7)
+    played_rounds = sample_rounds(7)
     spoiled = copy.deepcopy(played_rounds[2].base)
     spoil(spoiled)
     played_rounds[2] = rounds.judged(3, spoiled, played_rounds[2].head, LIMITS)
@@ -111,7 +111,7 @@ def test_short_floors_may_differ_by_a_second(after: float, valid: bool) -> None:
 
 
 def test_a_head_that_fails_its_final_check_fails_the_comparison() -> None:
-    played_rounds = played(1)
+    played_rounds = sample_rounds(1)
     head = copy.deepcopy(played_rounds[0].head)
     head["phases"][0]["finalCheck"] = ["19 pods instead of 20"]
     document = compared([rounds.judged(1, played_rounds[0].base, head, LIMITS)])
@@ -128,7 +128,7 @@ def test_only_disturbed_rounds_are_no_answer() -> None:
 
 def test_counts_are_an_answer_where_times_are_disturbed() -> None:
     played_rounds = []
-    for round_ in played(3):
+    for round_ in sample_rounds(3):
         base = copy.deepcopy(round_.base)
         base["phases"][0]["machine"]["foreignShare"] = 0.9
         played_rounds.append(rounds.judged(round_.number, base, round_.head, LIMITS))
@@ -141,7 +141,7 @@ def test_counts_are_an_answer_where_times_are_disturbed() -> None:
 
 
 def test_more_cpu_of_the_operator_is_counted_and_fails_nothing() -> None:
-    played_rounds = played(3)
+    played_rounds = sample_rounds(3)
     for round_ in played_rounds:
         round_.head["phases"][0]["processes"]["operator"]["cpuSeconds"] *= 1.5
         round_.head["phases"][0]["processes"]["etcd"] = {"cpuSeconds": 90.0, "memoryMiB": 1}
@@ -151,10 +151,10 @@ def test_more_cpu_of_the_operator_is_counted_and_fails_nothing() -> None:
 
 
 def test_which_writes_have_changed() -> None:
-    document = compared(played(3, writes=1.2))
+    document = compared(sample_rounds(3, writes=1.2))
     assert [change["request"] for change in document["changedWrites"]] == ["deploy: create pods"]
     assert "deploy: create pods: 5.00 per pod in the base, 6.00 in the head (+1.00)" in list(tables.notes(document))
-    assert not any("create pods" in note for note in tables.notes(compared(played(3))))
+    assert not any("create pods" in note for note in tables.notes(compared(sample_rounds(3))))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_which_writes_have_changed() -> None:
     ],
 )
 def test_what_differs_is_not_compared_without_force(change: Callable[[Result], None], message: str) -> None:
-    played_rounds = played(6)
+    played_rounds = sample_rounds(6)
     change(played_rounds[5].head)
     with pytest.raises(UsageError, match="--force") as caught:
         compared(played_rounds)
@@ -284,7 +284,7 @@ def test_counts_alone_do_not_care_about_others(tmp_path: Path) -> None:
 
 
 def test_one_round_has_no_interval_and_no_estimate() -> None:
-    document = compared(played(1, 1.25))
+    document = compared(sample_rounds(1, 1.25))
     assert (document["verdict"], document["why"]) == ("inconclusive", "one round says nothing; 6 can")
     assert document["primary"]["estimate"] is None and len(document["primary"]["base"]) == 1
     name, base, head, ratio, _ = next(tables.rows(document))
@@ -353,7 +353,7 @@ def test_more_rounds_may_be_asked_of_the_same_folder(tmp_path: Path) -> None:
 def test_a_run_without_a_result_ends_the_comparison_with_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_command", lambda *given: ["/bin/false"])
+    monkeypatch.setattr(session, "_command", lambda *arguments: ["/bin/false"])
     with pytest.raises(HarnessError, match=r"round-01-base\.log"):
         session.subprocess_runner("scale-20", "kube")(PLAN.head, tmp_path / "round-01-base.json")
     assert PLAN.head.arguments() == ["--implementation", "b", "--set=qps=5"]
@@ -405,7 +405,7 @@ def test_stored_sides_are_files_or_folders(tmp_path: Path) -> None:
 
 
 def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
-    document = orjson.loads(orjson.dumps(compared(played(6, 1.25), threshold=0.1)))
+    document = orjson.loads(orjson.dumps(compared(sample_rounds(6, 1.25), threshold=0.1)))
     text = tables.markdown(document, "grove-conformance scale compare --base a --head b")
     lines = text.splitlines()
     assert lines[0] == "### Made: main (base) and branch (head), 6 rounds, 2026-01-02"
@@ -422,7 +422,7 @@ def test_the_tables_have_the_verdict_first_and_the_command_last() -> None:
 
 
 def test_the_page_needs_no_network_and_escapes_names() -> None:
-    document = orjson.loads(orjson.dumps(compared(played(6, 1.25))))
+    document = orjson.loads(orjson.dumps(compared(sample_rounds(6, 1.25))))
     document["head"]["name"] = "<script>alert(1)</script> & $x^2$"
     text = page.page(document, "scale compare --head '<b>'")
     assert "<script>alert" not in text and "<b>" not in text and "&lt;script&gt;alert" in text
@@ -466,7 +466,7 @@ def test_a_comparison_of_which_nothing_was_measured_has_no_table() -> None:
 def test_sides_have_the_names_of_their_descriptors(
     base: tuple[str, str], head: tuple[str, str], names: tuple[str, str]
 ) -> None:
-    document = compared(played(6, 1.25))
+    document = compared(sample_rounds(6, 1.25))
     for side, (name, version) in (("base", base), ("head", head)):
         implementation = {**document[side]["implementation"], "name": name, "version": version}
         document[side] = {**document[side], "implementation": implementation}
@@ -475,6 +475,6 @@ def test_sides_have_the_names_of_their_descriptors(
 
 @pytest.mark.parametrize("count", [1, 3, 6])
 def test_the_document_has_its_schema(count: int) -> None:
-    document = orjson.loads(orjson.dumps(compared(played(count, 1.25), threshold=0.1)))
+    document = orjson.loads(orjson.dumps(compared(sample_rounds(count, 1.25), threshold=0.1)))
     schema = Path(comparison.__file__).with_name("comparison.schema.json")
     jsonschema.validate(document, orjson.loads(schema.read_bytes()))

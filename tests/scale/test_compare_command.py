@@ -14,7 +14,7 @@ from conformance.scale.compare.sides import MeasuredSide
 from tests.scale.sample_results import result
 
 
-def stored(folder: Path, ready: float, offset: int) -> str:
+def store_results(folder: Path, ready: float, offset: int) -> str:
     folder.mkdir()
     for number in range(6):
         started = f"2026-01-01T00:{2 * number + offset:02}:00+00:00"
@@ -28,7 +28,7 @@ def compare(tmp_path: Path, *arguments: str) -> int:
 
 
 def test_results_are_compared_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base, head = stored(tmp_path / "a", 20, 0), stored(tmp_path / "b", 26, 1)
+    base, head = store_results(tmp_path / "a", 20, 0), store_results(tmp_path / "b", 26, 1)
     assert compare(tmp_path, "--base", base, "--head", head) == 0
     assert compare(tmp_path, "--base", base, "--head", head, "--threshold", "10") == 1
     document = json.loads((tmp_path / "out" / "comparison.json").read_text())
@@ -39,7 +39,7 @@ def test_results_are_compared_and_written(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_runs_one_after_the_other_are_compared_with_a_warning(tmp_path: Path) -> None:
-    base, head = stored(tmp_path / "a", 20, 0), stored(tmp_path / "b", 20, 30)
+    base, head = store_results(tmp_path / "a", 20, 0), store_results(tmp_path / "b", 20, 30)
     assert compare(tmp_path, "--base", base, "--head", head) == 0
     [warning] = json.loads((tmp_path / "out" / "comparison.json").read_text())["warnings"]
     assert "do not alternate" in warning
@@ -48,18 +48,18 @@ def test_runs_one_after_the_other_are_compared_with_a_warning(tmp_path: Path) ->
 def test_a_head_is_measured_against_a_stored_base_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = stored(tmp_path / "a", 20, 0)
-    measured: list[str] = []
+    base = store_results(tmp_path / "a", 20, 0)
+    measured_sides: list[str] = []
 
     def run(side: MeasuredSide, path: Path) -> None:
-        measured.append(side.implementation)
-        number = len(measured)
+        measured_sides.append(side.implementation)
+        number = len(measured_sides)
         results.write({**result(ready=26), "startedAt": f"2026-02-01T00:{number:02}:00+00:00"}, path)
 
     monkeypatch.setattr(session, "subprocess_runner", lambda scenario, scheduler: run)
     for _ in range(2):  # the second time, all results already exist
         assert compare(tmp_path, "--base", base, "--head", "reference-plain", "--rounds", "9") == 0
-    assert measured == ["reference-plain"] * 6
+    assert measured_sides == ["reference-plain"] * 6
     document = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert document["verdict"] == "slower" and "do not alternate" in document["warnings"][0]
 

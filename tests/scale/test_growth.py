@@ -27,8 +27,8 @@ def at(pods: int, **values: Any) -> dict[str, Any]:
     return document
 
 
-def of(name: str, *given: dict[str, Any]) -> Quantity:
-    [match] = [quantity for quantity in growth.quantities(given) if quantity.name == name]
+def of(name: str, *documents: dict[str, Any]) -> Quantity:
+    [match] = [quantity for quantity in growth.quantities(documents) if quantity.name == name]
     return match
 
 
@@ -54,8 +54,8 @@ def test_storage_that_grows_faster_than_a_line_is_told() -> None:
 
 
 def test_of_several_runs_of_a_size_the_median_counts_and_incomplete_ones_do_not() -> None:
-    odd = [at(1000, ready=900.0), at(1000, ready=10.0), {**at(1000, ready=1.0), "complete": False}]
-    quantity = of("deploy: pods-ready", *odd, at(1000, ready=20.0), at(5000, ready=100.0))
+    mixed = [at(1000, ready=900.0), at(1000, ready=10.0), {**at(1000, ready=1.0), "complete": False}]
+    quantity = of("deploy: pods-ready", *mixed, at(1000, ready=20.0), at(5000, ready=100.0))
     assert quantity.values == {1000: 20.0, 5000: 100.0}
 
 

@@ -40,8 +40,8 @@ def test_each_commit_is_built_once_in_its_own_work_tree(tmp_path: Path, repo: Pa
         tree = repository.built(repository.commit(ref), silent)
         assert (tree / "program").read_text() == text
     assert (tmp_path / "builds" / "count").read_text().split() == ["built", "built"]
-    other = Repository(repo, tmp_path / "builds", "true")
-    other.built(other.commit("main"), silent)
+    other_repository = Repository(repo, tmp_path / "builds", "true")
+    other_repository.built(other_repository.commit("main"), silent)
     assert len(list((tmp_path / "builds").glob("*.built"))) == 3
     status = subprocess.run(["git", "-C", str(repo), "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
@@ -73,8 +73,8 @@ def test_unknown_refs_and_folders_are_reported(tmp_path: Path, repo: Path) -> No
 
 
 def test_parameters_name_the_work_tree() -> None:
-    given = {"binary": "${worktree}/bin/op", "qps": "5"}
-    assert settings_in(given, Path("/trees/c")) == {"binary": "/trees/c/bin/op", "qps": "5"}
+    settings = {"binary": "${worktree}/bin/op", "qps": "5"}
+    assert settings_in(settings, Path("/trees/c")) == {"binary": "/trees/c/bin/op", "qps": "5"}
 
 
 @pytest.mark.parametrize(

@@ -150,16 +150,16 @@ def line(verb: str, code: int, namespace: str, **fields: Any) -> bytes:
 
 def test_accepted_writes_of_the_namespace_are_read_with_their_bodies(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
-    before = line("create", 201, "scale")
+    first_line = line("create", 201, "scale")
     log.write_bytes(
-        before
+        first_line
         + line("create", 201, "scale")
         + line("create", 409, "scale", name="p")
         + line("get", 200, "scale", name="p")
         + line("create", 201, "other")
         + line("patch", 200, "scale", name="p", subresource="status")
     )
-    created, patched = audit_bodies.writes(log, "scale", len(before))
+    created, patched = audit_bodies.writes(log, "scale", len(first_line))
     assert created.target == ("", "pods", "scale", "p-x1") and created.uid == POD and created.body == b'{"spec":{}}'
     assert (patched.resource, patched.uid, patched.user, patched.program) == ("pods/status", "", "operator", "op")
 

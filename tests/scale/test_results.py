@@ -64,8 +64,8 @@ def test_an_incomplete_result_is_valid_and_shown(tmp_path: Path) -> None:
     stopped["floors"]["after"] = None
     path = tmp_path / "stopped.json"
     results.write(stopped, path)
-    with Path("/dev/null").open("w") as nowhere:
-        tables.show(results.read(path), Console(file=nowhere))
+    with Path("/dev/null").open("w") as null:
+        tables.show(results.read(path), Console(file=null))
 
 
 def test_deletion_is_compared_with_the_deletion_of_the_raw_floor() -> None:

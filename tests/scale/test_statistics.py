@@ -24,7 +24,7 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "RESAMPLES", 99)
 
 
-def drawn(chance: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
+def random_times(chance: random.Random, rounds: int, effect: float) -> tuple[list[float], list[float]]:
     """Return the times of both sides in random rounds of about 20 s: a drift that the sides of a round share, noise for
     each run, and an effect on the head."""
     base, head = [], []
@@ -37,7 +37,7 @@ def drawn(chance: random.Random, rounds: int, effect: float) -> tuple[list[float
 
 def verdicts(rounds: int, effect: float, comparisons: int) -> list[Timed]:
     chance = random.Random(7)
-    return [timed(*drawn(chance, rounds, effect), 0.05, seed=1) for _ in range(comparisons)]
+    return [timed(*random_times(chance, rounds, effect), 0.05, seed=1) for _ in range(comparisons)]
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -56,7 +56,7 @@ def test_a_quarter_more_is_seen_within_eight_rounds() -> None:
 
 @pytest.mark.usefixtures("few_resamples")
 def test_the_smallest_visible_effect_is_seen_in_four_of_five_comparisons() -> None:
-    smallest = estimate(*drawn(random.Random(3), 200, 0.0), 0.05, seed=1)
+    smallest = estimate(*random_times(random.Random(3), 200, 0.0), 0.05, seed=1)
     spread = math.sqrt(2) * NOISE
     assert smallest.smallest is not None
     assert smallest.smallest == pytest.approx(2.85 * spread / math.sqrt(200), rel=0.25)
@@ -67,13 +67,13 @@ def test_the_smallest_visible_effect_is_seen_in_four_of_five_comparisons() -> No
 
 @pytest.mark.usefixtures("few_resamples")
 def test_the_rounds_that_are_needed_suffice() -> None:
-    result = estimate(*drawn(random.Random(5), 12, 0.0), 0.2, seed=1)
+    result = estimate(*random_times(random.Random(5), 12, 0.0), 0.2, seed=1)
     enough = [comparison.verdict for comparison in verdicts(result.needed, 0.2, 40)]
     assert enough.count(TimeVerdict.SLOWER) >= 24
 
 
 def test_faster_and_slower_are_symmetric() -> None:
-    base, head = drawn(random.Random(1), 8, 0.3)
+    base, head = random_times(random.Random(1), 8, 0.3)
     slower, faster = timed(base, head, 0.05, seed=1), timed(head, base, 0.05, seed=1)
     assert (slower.verdict, faster.verdict) == (TimeVerdict.SLOWER, TimeVerdict.FASTER)
     assert slower.estimate and faster.estimate
@@ -146,10 +146,10 @@ def test_a_band_compares_medians() -> None:
 def test_a_missing_scipy_is_reported_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
-    def without(name: str, *rest: Any) -> Any:
+    def without(name: str, *arguments: Any) -> Any:
         if name.startswith("scipy"):
             raise ImportError(name)
-        return real(name, *rest)
+        return real(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UsageError, match=r"grove-conformance\[scale\]"):

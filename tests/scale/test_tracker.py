@@ -178,8 +178,8 @@ def test_an_update_is_over_when_the_status_says_so_for_this_generation(feed: Fee
     assert not is_over(update, feed.read(), target)
     feed.add(2, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, "updateProgress": {}})
     assert not is_over(update, feed.read(), target)
-    ended = {"updateProgress": {"updateEndedAt": "2026-01-01T00:00:00Z"}}
-    feed.add(3, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, **ended})
+    ended_progress = {"updateProgress": {"updateEndedAt": "2026-01-01T00:00:00Z"}}
+    feed.add(3, MODIFIED, "podcliquesets", "s", status={**done, "observedGeneration": 2, **ended_progress})
     assert is_over(update, feed.read(), target)
 
 

@@ -21,10 +21,10 @@ def at(day: int, pods: int = 1000, **values: Any) -> dict[str, Any]:
 
 
 def test_a_series_is_one_implementation_on_one_kind_of_machine() -> None:
-    other = at(2, ready=9)
-    other["environment"]["cpuModel"] = "another"
+    other_machine = at(2, ready=9)
+    other_machine["environment"]["cpuModel"] = "another"
     stopped = {**at(4), "complete": False}
-    series = trend.series([at(3, ready=30), at(1, ready=20), other, stopped], "deploy/pods-ready")
+    series = trend.series([at(3, ready=30), at(1, ready=20), other_machine, stopped], "deploy/pods-ready")
     [lines] = series.values()
     assert [[point.value for point in points] for points in lines.values()] == [[20, 30], [9]]
 

@@ -22,7 +22,7 @@ from kube.errors import ApiError
 from kube.resource import NODES, PODS
 
 NODE = "stand-in"
-LOOK_EVERY = 0.1
+CHECK_INTERVAL = 0.1
 
 
 class StandIn:
@@ -61,7 +61,7 @@ class StandIn:
                 if self._stopped.is_set():
                     break
                 await self._look(client)
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(CHECK_INTERVAL)
             await client.delete(NODES, None, NODE)
 
     async def _make_node(self, client: Client) -> None:
@@ -124,8 +124,11 @@ class StandIn:
             "state": {"running": {"startedAt": now}},
             "lastState": last,
         }
-        kinds = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
-        conditions = [{"type": kind, "status": str(yes), "lastTransitionTime": now} for kind, yes in kinds.items()]
+        condition_states = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
+        conditions = [
+            {"type": condition_type, "status": str(is_true), "lastTransitionTime": now}
+            for condition_type, is_true in condition_states.items()
+        ]
         return {"phase": "Running", "conditions": conditions, "containerStatuses": [container_status]}
 
     def _start(self, pod: dict[str, Any]) -> None:
