@@ -359,8 +359,8 @@ def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
 
 
 def _consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
-    """Return whether the filters accept each pod alongside all others, both with and without the nominated pods. A pod
-    may have been placed because of a pod that is given up again, because of affinity or topology spread."""
+    """Return whether the filters accept each pod alongside all others, both with and without the nominated pods.
+    Through affinity or topology spread, a pod's placement may depend on a pod that is given up again."""
     accepted = all(_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
     if not accepted or not result.nominated:
         return accepted
