@@ -100,7 +100,7 @@ class Client:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for session in (self._session, self._watches):
             if session is not None:
@@ -229,9 +229,9 @@ class Client:
         """Create an object. The namespace and, for a subresource, the name default to those in the object's
         metadata."""
         metadata = body.get("metadata", {})
-        place = namespace if namespace is not None else metadata.get("namespace")
+        target_namespace = namespace if namespace is not None else metadata.get("namespace")
         name = metadata.get("name") if subresource else None
-        return await self.request("POST", resource.path(place, name, subresource), body=body)
+        return await self.request("POST", resource.path(target_namespace, name, subresource), body=body)
 
     async def replace(self, resource: Resource, body: Mapping[str, Any], *, subresource: str | None = None) -> bytes:
         """Replace an object; a `resourceVersion` in its metadata guards against conflicts."""

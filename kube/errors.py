@@ -75,11 +75,11 @@ def __getattr__(name: str) -> tuple[type[Exception], ...]:
     return unanswered if name == "UNANSWERED" else (ApiError, *unanswered)
 
 
-LONGEST = 60.0
+MAX_RETRY_AFTER = 60.0
 """The upper limit for `retry_after`, in seconds, so that a wrong header cannot stop a client."""
 
 
 def _seconds(text: str | None) -> float | None:
     """Return a delay in whole seconds; None for 0, for a date, and for any other value that the API server never
     sends."""
-    return min(float(text), LONGEST) or None if text and text.isascii() and text.isdigit() else None
+    return min(float(text), MAX_RETRY_AFTER) or None if text and text.isascii() and text.isdigit() else None

@@ -29,9 +29,9 @@ def version(item: Object) -> int:
     return int(item.metadata.resource_version)
 
 
-def typed(kind: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
+def typed(model: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
     """Return a decoder for `Informer` that keeps only the fields of a msgspec struct."""
-    return msgspec.json.Decoder(kind).decode
+    return msgspec.json.Decoder(model).decode
 
 
 def _mark_deleted(item: Object) -> None:
@@ -114,10 +114,10 @@ class Informer(Generic[T]):
 
     def replaced(self, items: list[T]) -> None:
         """Store a complete list and call the handlers for the differences."""
-        present = {item.metadata.key for item in items}
+        listed_keys = {item.metadata.key for item in items}
         for key, old in list(self._items.items()):
             # An object that one of our own writes returned may be newer than the list.
-            if key not in present and version(old) <= self._reflector.version:
+            if key not in listed_keys and version(old) <= self._reflector.version:
                 self._set("DELETED", key, old, old)
         for item in items:
             self.changed("MODIFIED", item)

@@ -207,12 +207,12 @@ class Elector:
         lease. If this process wrote the Lease last, update it without reading it first, and read it only after a
         conflict."""
         now = asyncio.get_running_loop().time
-        began, read_first = now(), self._lease is None
+        started_at, read_first = now(), self._lease is None
         try:
             async with asyncio.timeout(self.terms.deadline):
                 if self._lease is None:
                     content = await self._client.get_or_none(LEASES, self._namespace, self._name)
-                    began = now()
+                    started_at = now()
                     if content is not None:
                         self._lease = orjson.loads(content)
                 if self._lease is None:
@@ -229,7 +229,7 @@ class Elector:
                 return not read_first and await self._try()
             log.warning("%s: %s", self._place, error or type(error).__name__)
             return False
-        self._until = began + self.terms.deadline
+        self._until = started_at + self.terms.deadline
         return True
 
     async def _write(self, record: Record) -> None:

@@ -17,12 +17,12 @@ DEPTH = 64
 log = logging.getLogger(__name__)
 
 _ESCAPED = re.compile(rb"\\.", re.S)
-_OTHERS = bytes(set(range(256)) - set(b'{}[]"'))
+_OTHER_BYTES = bytes(set(range(256)) - set(b'{}[]"'))
 _STEPS = bytes.maketrans(b"{[}]", b"\1\1\xff\xff")
 """A translation table: 1 for each opening bracket and, as a signed byte, -1 for each closing one."""
 _STRING = re.compile(rb'"[^"]*"?')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.S)
-_REMOVED = b"null"
+_REPLACEMENT = b"null"
 
 
 def bounded(raw: bytes, source: str) -> bytes:
@@ -41,25 +41,25 @@ def deep(raw: bytes, limit: int) -> bool:
         return False
     text = _ESCAPED.sub(b"", raw) if b"\\" in raw else raw
     # Removing pairs of adjacent quotes does not change which brackets the remaining quotes enclose.
-    text = text.translate(None, _OTHERS).replace(b'""', b"")
+    text = text.translate(None, _OTHER_BYTES).replace(b'""', b"")
     text = _STRING.sub(b"", text) if b'"' in text else text
     return max(accumulate(array("b", text.translate(_STEPS))), default=0) > limit
 
 
 def _flat(raw: bytes) -> bytes:
     parts: list[bytes] = []
-    depth = begin = 0
+    depth = start = 0
     for token in _TOKEN.finditer(raw):
         match token[0]:
             case b"{" | b"[":
                 depth += 1
                 if depth == DEPTH + 1:
-                    parts += raw[begin : token.start()], _REMOVED
+                    parts += raw[start : token.start()], _REPLACEMENT
             case b"}" | b"]":
                 depth -= 1
                 if depth == DEPTH:
-                    begin = token.end()
-    return b"".join(parts) + (raw[begin:] if depth <= DEPTH else b"")
+                    start = token.end()
+    return b"".join(parts) + (raw[start:] if depth <= DEPTH else b"")
 
 
 @functools.lru_cache(maxsize=1000)

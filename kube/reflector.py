@@ -30,7 +30,7 @@ INACTIVITY_SECONDS = 90.0
 minute."""
 
 
-_LIST_AGAIN = frozenset({400, 404, 410})
+_RELIST_CODES = frozenset({400, 404, 410})
 """Status codes of watch errors that would recur with the same resource version: too old, not understood, resource not
 served."""
 
@@ -64,7 +64,7 @@ class _Versioned(msgspec.Struct):
     metadata: _ListMeta
 
 
-_SPOILT = (msgspec.DecodeError, UnicodeDecodeError)
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError)
 """Exceptions that msgspec raises for bytes that are not JSON. A ValidationError (valid JSON of another shape) is also a
 DecodeError; invalid UTF-8 in a decoded string is a UnicodeDecodeError."""
 
@@ -174,7 +174,7 @@ class Reflector(Generic[T]):
                     continue
                 reason = "watch ended without an event"
             except ApiError as error:
-                if error.status in _LIST_AGAIN:
+                if error.status in _RELIST_CODES:
                     self._listed = False
                 level = logging.INFO if error.status == 410 else logging.WARNING
                 wait, reason = error.retry_after, str(error)
@@ -251,11 +251,11 @@ class Reflector(Generic[T]):
     def _take(self, line: bytes) -> None:
         try:
             event = _events.decode(nesting.bounded(line, self._path))
-        except _SPOILT as error:
+        except _DECODE_ERRORS as error:
             raise _Garbled(f"no watch event: {error}: {line[:80]!r}") from error
         if event.type == "ERROR":
             status = ApiError.of(0, bytes(event.object), None)
-            if status.status in _LIST_AGAIN or status.status == 429:
+            if status.status in _RELIST_CODES or status.status == 429:
                 raise status
             raise _Garbled(str(status))
         try:
@@ -266,7 +266,7 @@ class Reflector(Generic[T]):
         except msgspec.ValidationError as error:
             self._complain(event.object, error)
             raise _Unreadable(str(error)) from error
-        except _SPOILT as error:
+        except _DECODE_ERRORS as error:
             raise _Garbled(f"no object: {error}") from error
         try:
             self._sink.changed(event.type, item)
@@ -284,11 +284,11 @@ class Reflector(Generic[T]):
         reported as deleted."""
         try:
             name = "/".join(envelope(raw).metadata.key)
-        except _SPOILT:
+        except _DECODE_ERRORS:
             name = repr(bytes(raw)[:80])
         log.error("cannot decode %s %s, treating it as absent: %s", self._resource, name, error)
 
 
 def _unanswered() -> tuple[type[Exception], ...]:
     """Return the exceptions of a request that got no response, or a response that cannot be read."""
-    return (*errors.UNANSWERED, *_SPOILT)
+    return (*errors.UNANSWERED, *_DECODE_ERRORS)

@@ -181,7 +181,7 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
                 key = await queue.take()
             except Closed:
                 return
-            began = perf_counter()
+            started_at = perf_counter()
             outcome: Outcome = "error"
             try:
                 delay = await reconcile(key)
@@ -198,7 +198,7 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
             finally:
                 queue.done(key)
                 if queue.meter is not None:
-                    queue.meter.on_done(perf_counter() - began, outcome)
+                    queue.meter.on_done(perf_counter() - started_at, outcome)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):

@@ -69,9 +69,9 @@ async def _until_signal(main: Awaitable[None]) -> None:
         log.error("stopping: the API server refused a request that the start needs: %s", error)
         sys.exit(REFUSED_CODE)
     except BaseExceptionGroup as group:
-        if (lost := group.subgroup(LeadershipLost)) is None:
+        if (lost_leadership := group.subgroup(LeadershipLost)) is None:
             raise
-        log.error("stopping: leadership lost: %s", lost.exceptions[0])
+        log.error("stopping: leadership lost: %s", lost_leadership.exceptions[0])
         sys.exit(LOST_CODE)
 
 

@@ -45,8 +45,8 @@ def judge(request: Mapping[str, Any], pcs: Mapping[str, Any] | None, allowed: Co
         return AdmissionResult()
     parent_key = parent(request)
     if parent_key is None:
-        missing = f"missing required label {labels.PART_OF} on resource {full_name}"
-        return AdmissionResult(warnings=[f"{missing}, could not determine parent PodCliqueSet"])
+        problem = f"missing required label {labels.PART_OF} on resource {full_name}"
+        return AdmissionResult(warnings=[f"{problem}, could not determine parent PodCliqueSet"])
     if pcs is None:
         return AdmissionResult(warnings=[f"parent PodCliqueSet {parent_key[1]} not found for resource: {full_name}"])
     if _text(_metadata(pcs).get("annotations"), UNPROTECTED) == "true":

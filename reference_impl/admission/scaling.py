@@ -38,12 +38,12 @@ def scales(request: Mapping[str, Any]) -> bool:
     return bool(_replicas(request.get("object")) != _replicas(request.get("oldObject")))
 
 
-def parent(request: Mapping[str, Any], of_scaled: Mapping[str, Any] | None) -> str | None:
-    """Return the name of the set that is scaled or that owns the scaled object. `of_scaled` holds the labels of the
+def parent(request: Mapping[str, Any], object_labels: Mapping[str, Any] | None) -> str | None:
+    """Return the name of the set that is scaled or that owns the scaled object. `object_labels` holds the labels of the
     scaled object, which a request through the subresource `scale` does not contain."""
     if _text(request.get("resource"), "resource") == "podcliquesets":
         return _text(request, "name") or None
-    scaled_labels = of_scaled if request.get("subResource") == SCALE else _labels(request.get("oldObject"))
+    scaled_labels = object_labels if request.get("subResource") == SCALE else _labels(request.get("oldObject"))
     return _text(scaled_labels, labels.PART_OF) or None
 
 

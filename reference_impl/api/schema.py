@@ -90,7 +90,7 @@ def _is_required(field: Schema) -> bool:
     return bool(field.get(_REQUIRED))
 
 
-_KEPT = {
+_KEPT_KEYWORDS = {
     "type",
     "format",
     "enum",
@@ -126,7 +126,7 @@ def _foreign(schema: Schema, openapi: dict[str, Schema]) -> Schema:
             union: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
             return {**union, "pattern": QUANTITY_PATTERN} if name == QUANTITY else union
         return _foreign(openapi[name], openapi)
-    result: Schema = {key: value for key, value in schema.items() if key in _KEPT}
+    result: Schema = {key: value for key, value in schema.items() if key in _KEPT_KEYWORDS}
     required = set(schema.get("required", ()))
     for name, field in schema.get("properties", {}).items():
         inner = _foreign(field, openapi)

@@ -30,18 +30,18 @@ class CoherentProgress:
         now: str,
     ) -> SetUpdateProgress | None:
         """Return the progress of a coherent update to this generation; None if there has never been an update."""
-        stored_generation, present = update_progress.generation(pcs), update_progress.of_set(pcs)
+        stored_generation, current = update_progress.generation(pcs), update_progress.of_set(pcs)
         changed = bool(stored_generation) and not generation.has(stored_generation)
-        unscoped = present is not None and present.update_ended_at is None and not update.scope_of(present)
+        unscoped = current is not None and current.update_ended_at is None and not update.scope_of(current)
         if changed or unscoped:
-            present = update.begun(present, self.scope(pcs, generation), now)
-        if present is None:
+            current = update.begun(current, self.scope(pcs, generation), now)
+        if current is None:
             return None
         turn = None if changed else update_progress.turn(pcs)
         complete = turn is not None and self._complete(pcs, turn, generation, observed, step)
-        waiting = self._waiting(pcs, generation, present, turn) if complete or turn is None else []
-        present = update.advanced(present, waiting, complete, *_in_flight(step), now)
-        return update_set_replicas.counted(pcs, present, generation.hash, observed)
+        waiting = self._waiting(pcs, generation, current, turn) if complete or turn is None else []
+        current = update.advanced(current, waiting, complete, *_in_flight(step), now)
+        return update_set_replicas.counted(pcs, current, generation.hash, observed)
 
     def _complete(
         self,
@@ -60,7 +60,7 @@ class CoherentProgress:
     def scope(self, pcs: PodCliqueSet, generation: Revision) -> frozenset[Key]:
         """Return the components in the scope of an update to this generation: those that have changed, and those that
         an interrupted update has not finished."""
-        present = versions.templates(pcs, generation.hash, self._layouts.policy)
+        current_templates = versions.templates(pcs, generation.hash, self._layouts.policy)
         indexed_maps = [
             (index, replace(stored, layout=self._maps.whole(pcs, index, stored, generation.hash)))
             for index in range(pcs.spec.replicas)
@@ -68,18 +68,20 @@ class CoherentProgress:
         ]
         observed_maps = [(stored, self._layouts.observed(pcs, index)) for index, stored in indexed_maps]
         changed = {
-            key for stored, observed in observed_maps for key in versions.outdated(pcs, stored, present, observed)
+            key
+            for stored, observed in observed_maps
+            for key in versions.outdated(pcs, stored, current_templates, observed)
         }
         previous = update.scope_of(update_progress.of_set(pcs)) if update_progress.running(pcs) else set()
         states = [scopes.ReplicaState(stored.layout, observed) for stored, observed in observed_maps]
         return scopes.scope(changed, previous, states, generation.hash)
 
     def _waiting(
-        self, pcs: PodCliqueSet, generation: Revision, present: SetUpdateProgress, done: int | None
+        self, pcs: PodCliqueSet, generation: Revision, current: SetUpdateProgress, done: int | None
     ) -> list[int]:
         """Return the replicas that hold an old version of any component in scope."""
         templates = versions.templates(pcs, generation.hash, self._layouts.policy)
-        scope = update.scope_of(present)
+        scope = update.scope_of(current)
         return [
             index
             for index in range(pcs.spec.replicas)

@@ -77,11 +77,11 @@ async def unmet(client: Client, features: Features, line: Line) -> str:
         return f"{lack}: is Grove's CRD installed?"
     if features.mnnvl and not await _served(client, COMPUTE_DOMAINS.path()):
         return f"the cluster serves no {COMPUTE_DOMAINS}: is the driver's CRD installed?"
-    for kind in (POD_GROUPS, *((TOPOLOGIES,) if features.topology else ())) if features.kai else ():
-        if not await _served(client, kind.path()):
-            return f"the cluster serves no {kind}: are KAI's CRDs installed?"
-    if features.workload_api is not None and (missing := await _missing(client, features.workload_api.form)):
-        served = ", ".join(f"{resource} ({resource.version})" for resource in missing)
+    for required_resource in (POD_GROUPS, *((TOPOLOGIES,) if features.topology else ())) if features.kai else ():
+        if not await _served(client, required_resource.path()):
+            return f"the cluster serves no {required_resource}: are KAI's CRDs installed?"
+    if features.workload_api is not None and (missing_resources := await _missing(client, features.workload_api.form)):
+        served = ", ".join(f"{resource} ({resource.version})" for resource in missing_resources)
         return (
             f"gangScheduling of {SCHEDULER} needs Kubernetes 1.37 with the feature gates GenericWorkload "
             "(kube-apiserver, kube-scheduler, kube-controller-manager), TopologyAwareWorkloadScheduling and "

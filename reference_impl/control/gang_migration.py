@@ -21,7 +21,7 @@ from reference_impl.control.writer import Writer, together
 from reference_impl.plan import conditions, gang_migration
 from reference_impl.runtime.clock import now
 
-AT_ONCE = 16
+MAX_CONCURRENT_WRITES = 16
 """Maximum number of objects that are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
@@ -46,7 +46,7 @@ class GangMigration:
         """Give cliques and pods the labels of the gangs that the layouts assign to them."""
         if not gang_migration.running(pcs):
             return
-        limit = asyncio.Semaphore(AT_ONCE)
+        limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
         async def within(write: Write) -> None:
             async with limit:

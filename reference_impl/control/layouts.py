@@ -120,9 +120,9 @@ class Layouts:
             return True
         if (stored := self.stored(pcs, index)) is None:
             return False
-        key, present = Key(Kind.CLIQUE, template), self.templates(pcs)
+        key, current = Key(Kind.CLIQUE, template), self.templates(pcs)
         entries = [entry for entry in stored.layout if entry.count(key)]
-        return not entries or any(versions.settled(pcs, stored, entry, key, present) for entry in entries)
+        return not entries or any(versions.settled(pcs, stored, entry, key, current) for entry in entries)
 
     def may_refill(self, pcs: PodCliqueSet, entry: Entry, item: PodClique) -> bool:
         """Return whether pods of a clique may be created in a gang of an entry. In a coherent update they may not if
@@ -157,7 +157,7 @@ class Layouts:
 
     def observed(self, pcs: PodCliqueSet, index: int) -> Observed:
         """Return the observed state of a replica."""
-        present, stored = self.templates(pcs), self.stored(pcs, index)
+        current, stored = self.templates(pcs), self.stored(pcs, index)
         replica = names.replica(pcs.metadata.name, index)
         clique = self._cache.child(self._cache.cliques, pcs)
         group = self._cache.child(self._cache.groups, pcs)
@@ -165,7 +165,7 @@ class Layouts:
         for template in children.standalone_templates(pcs):
             current_clique = clique(names.clique(pcs.metadata.name, index, template.name))
             standalone[template.name] = (
-                [] if current_clique is None else self._pods(replica, current_clique, present.revisions[template.name])
+                [] if current_clique is None else self._pods(replica, current_clique, current.revisions[template.name])
             )
         replicas = {}
         for config in children.group_configs(pcs):
@@ -175,7 +175,7 @@ class Layouts:
             standalone,
             replicas,
             self._been_ready(pcs, index),
-            versions.same(pcs, stored, present) if stored is not None else {},
+            versions.same(pcs, stored, current) if stored is not None else {},
         )
 
     def _been_ready(self, pcs: PodCliqueSet, index: int) -> frozenset[str]:
@@ -200,7 +200,7 @@ class Layouts:
         ]
 
     def _replicas(self, pcs: PodCliqueSet, replica: str, group: PodCliqueScalingGroup) -> dict[int, ObservedReplica]:
-        present, members_by_index = self.templates(pcs), dict[int, list[PodClique]]()
+        current, members_by_index = self.templates(pcs), dict[int, list[PodClique]]()
         for member in self._cache.cliques.indexed(OWNER, group.metadata.uid):
             index = member.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
             if member.metadata.deletion_timestamp is None and index.isdigit():
@@ -212,7 +212,7 @@ class Layouts:
                 and all(update_group_replicas.serves(member, self._cache.pods_of(member)) for member in members),
                 not any(
                     update_group_replicas.older_than(
-                        present.revisions.get(member.metadata.name.removeprefix(f"{group.metadata.name}-{index}-")),
+                        current.revisions.get(member.metadata.name.removeprefix(f"{group.metadata.name}-{index}-")),
                         member,
                         self._cache.pods_of(member),
                     )

@@ -89,8 +89,8 @@ class MapWriter:
         """Return the layout of a replica with each member in exactly one gang."""
         components, gangs = self._layouts.components(pcs, index), self._layouts.gangs(pcs, index)
         placement = self._layouts.at(pcs, index)
-        lost = placement is None or any(gang.metadata.name not in placement.gangs for gang in gangs)
-        if not lost and fits(stored.layout, components):
+        has_unknown_gangs = placement is None or any(gang.metadata.name not in placement.gangs for gang in gangs)
+        if not has_unknown_gangs and fits(stored.layout, components):
             return stored.layout
         observed = self._layouts.observed(pcs, index)
         live = live_layout(gangs, observed)
@@ -105,12 +105,12 @@ class MapWriter:
         from the map, so that they start again in the order of their dependencies. In the middle of an update, the map
         is replaced by the first layout of the new version, because gangs of an old version could not be filled from the
         current template (COH-262)."""
-        stored, present = self._layouts.stored(pcs, index), self._layouts.templates(pcs)
+        stored, current = self._layouts.stored(pcs, index), self._layouts.templates(pcs)
         if stored is None or not update.coherent(pcs):
             return
-        if update.running(pcs) and versions.outdated(pcs, stored, present):
+        if update.running(pcs) and versions.outdated(pcs, stored, current):
             components = self._layouts.components(pcs, index)
-            await self._write(pcs, index, stored, first(components, present.generation, self._epochs(pcs, index)))
+            await self._write(pcs, index, stored, first(components, current.generation, self._epochs(pcs, index)))
         await together(self._writer.delete(self._cache.gangs, gang) for gang in self._layouts.gangs(pcs, index))
 
     def _epochs(self, pcs: PodCliqueSet, index: int) -> Epochs:
@@ -122,8 +122,8 @@ class MapWriter:
 
     async def _write(self, pcs: PodCliqueSet, index: int, stored: Stored | None, layout: Layout) -> None:
         """Write a map if it differs from the existing one."""
-        present = self._layouts.templates(pcs)
-        manifest = maps.manifest(pcs, index, versions.with_layout(stored, layout, present))
+        current = self._layouts.templates(pcs)
+        manifest = maps.manifest(pcs, index, versions.with_layout(stored, layout, current))
         existing = self._cache.maps.get(pcs.metadata.namespace, names.gang_map(pcs.metadata.name, index))
         if existing is None:
             await self._writer.create(self._cache.maps, manifest)

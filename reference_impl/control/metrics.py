@@ -104,7 +104,7 @@ class OperatorMetrics(Metrics):
     @contextmanager
     def webhook(self, path: str) -> Iterator[None]:
         """Measure one admission request."""
-        in_flight, began, code = self._in_flight.labels(path), perf_counter(), "500"
+        in_flight, started_at, code = self._in_flight.labels(path), perf_counter(), "500"
         in_flight.inc()
         try:
             yield
@@ -112,7 +112,7 @@ class OperatorMetrics(Metrics):
         finally:
             in_flight.dec()
             self._webhooks.labels(path, code).inc()
-            self._webhook_times.labels(path).observe(perf_counter() - began)
+            self._webhook_times.labels(path).observe(perf_counter() - started_at)
 
     def created(self, kind: str) -> None:
         """Count a created object by its kind."""

@@ -31,7 +31,7 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy, 
 log = logging.getLogger(__name__)
 
 EVENT = "HashesMigrated"
-AT_ONCE = 16
+MAX_CONCURRENT_WRITES = 16
 """Maximum number of objects that are written concurrently."""
 
 Write = Callable[[], Awaitable[Any]]
@@ -109,7 +109,7 @@ class HashMigration:
         if pcs.status is not None and (scheme := window.generation.foreign(pcs.status.current_generation_hash)):
             await self._writer.status(self._cache.sets, pcs, migration.set_status(window, pcs.status), guard=True)
             await self._announce(pcs, scheme)
-        limit = asyncio.Semaphore(AT_ONCE)
+        limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
         async def within(write: Write) -> None:
             async with limit:

@@ -121,8 +121,11 @@ class Operator:
             backend = KaiBackend(client, writer, self.cache.set_of, bindings)
             self._work, self._informers = (*self._work, *backend.work), (*self._informers, *backend.informers)
         if features.workload_api is not None:
-            of_gangs = WorkloadBackend(self._plans, self.cache, writer, self._wake_members)
-            self._work, self._informers = (*self._work, *of_gangs.work), (*self._informers, *of_gangs.informers)
+            workload_backend = WorkloadBackend(self._plans, self.cache, writer, self._wake_members)
+            self._work, self._informers = (
+                (*self._work, *workload_backend.work),
+                (*self._informers, *workload_backend.informers),
+            )
         for name, queue, _, workers in self._work:
             self.metrics.controller(name, queue, workers)
         self.cache.sets.add_handler(self._on_set)
@@ -211,20 +214,20 @@ class Operator:
         after a change of the strategy, which decides who writes their conditions; the next sub-step of a coherent
         update may wait for these conditions."""
         migrated = gang_migration.running(old) and not gang_migration.running(item)
-        began = (
+        affects_all = (
             migrated
             or update_progress.generation(old) != update_progress.generation(item)
             or update_progress.strategy(old) != update_progress.strategy(item)
         )
         turns = {str(update_progress.turn(old)), str(update_progress.turn(item))}
-        if not began and len(turns) == 1:
+        if not affects_all and len(turns) == 1:
             return
 
         def parts(informer: Informer[T]) -> Iterator[Key]:
             for part in informer:
                 meta = part.metadata
                 is_part = (meta.namespace, meta.label(labels.PART_OF)) == item.metadata.key
-                if is_part and (began or ownership.replica_index(part) in turns):
+                if is_part and (affects_all or ownership.replica_index(part) in turns):
                     yield meta.key
 
         for clique in parts(self.cache.cliques):
@@ -309,9 +312,10 @@ class Operator:
             groups = (*item.spec.podgroups, *(old.spec.podgroups if old is not None else ()))
             for clique in {group.name for group in groups}:
                 self._cliques.add((item.metadata.namespace, clique))
-        before, after = (old.status if old else None), item.status
+        old_status, new_status = (old.status if old else None), item.status
         scheduled, ready = (
-            getattr(before, field, None) != getattr(after, field, None) for field in ("last_scheduled", "last_ready")
+            getattr(old_status, field, None) != getattr(new_status, field, None)
+            for field in ("last_scheduled", "last_ready")
         )
         if scheduled:
             self._wake_dependents(item, item.metadata.name)
@@ -375,7 +379,7 @@ class Operator:
             self._wake_dependents(item, gang_of[1])
 
 
-_NOT_OURS = ("metadata", "has_token")
+_IGNORED_FIELDS = ("metadata", "has_token")
 """Fields of secondary resources that other clients write, or that are compared separately."""
 
 
@@ -386,5 +390,5 @@ def _alike(old: Any, item: Any) -> bool:
         old_meta.labels == new_meta.labels
         and old_meta.annotations == new_meta.annotations
         and old_meta.owner_references == new_meta.owner_references
-        and all(getattr(old, f) == getattr(item, f) for f in item.__struct_fields__ if f not in _NOT_OURS)
+        and all(getattr(old, f) == getattr(item, f) for f in item.__struct_fields__ if f not in _IGNORED_FIELDS)
     )

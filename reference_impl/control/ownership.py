@@ -85,14 +85,15 @@ class Adoption:
         kind, meta = reference["kind"], owner.metadata
         for informer in informers:
             candidates = informer.indexed(KIN, kin_text(kind, meta.namespace, meta.name))
-            lost = [
+            abandoned = [
                 item for item in candidates if ownership.abandoned(owner, kind, item) and self._adopts(informer, item)
             ]
             await together(
-                self._writer.patch(informer, item, ownership.adoption(reference, item), guard=True) for item in lost
+                self._writer.patch(informer, item, ownership.adoption(reference, item), guard=True)
+                for item in abandoned
             )
-            if lost:
-                log.info("%s %s has adopted %d of %s", kind, meta.name, len(lost), informer.resource.kind)
+            if abandoned:
+                log.info("%s %s has adopted %d of %s", kind, meta.name, len(abandoned), informer.resource.kind)
 
     def _adopts(self, informer: Informer[Any], item: Object) -> bool:
         """Return whether an object of this kind may be adopted here. Secondary resources without a controller are

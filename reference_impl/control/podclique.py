@@ -138,15 +138,15 @@ class CliqueReconciler:
         pcs, placement = self._cache.set_of(clique), self._layouts.of(clique)
         if pcs is None or placement is None or not self._migration.settled(pcs, clique):
             return None
-        place = CliqueContext(pcs, clique, placement)
+        context = CliqueContext(pcs, clique, placement)
         try:
-            await self._claims(place)
+            await self._claims(context)
             try:
-                await self._relabel(place)
-                await self._balance(place)
-                await self._update(place)
+                await self._relabel(context)
+                await self._balance(context)
+                await self._update(context)
             finally:  # pods that cannot be created must not block existing ones, except through their gang
-                await self._release(place)
+                await self._release(context)
         except ReconcileError as problem:
             return await self.last_errors.report(key, problem)
         except ApiError as error:
@@ -160,9 +160,9 @@ class CliqueReconciler:
         cliques, pods_of = self._cache.cliques, self._cache.pods_of(clique)
         await self._writer.release(cliques, clique, labels.CLIQUE_FINALIZER, self._cache.pods, pods_of)
 
-    async def _claims(self, place: CliqueContext) -> None:
+    async def _claims(self, context: CliqueContext) -> None:
         """Create the resource claims that the clique owns, and delete claims that no existing or future pod uses."""
-        pcs, clique, template = place.pcs, place.clique, place.template
+        pcs, clique, template = context.pcs, context.clique, context.template
         if template is None or not template.resource_sharing:
             return
         indices = {pods.index_of(pod) for pod in self._cache.pods_of(clique)}
@@ -174,40 +174,40 @@ class CliqueReconciler:
         ]
         await self._writer.settle(self._cache.claims, manifests, self._cache.claims.indexed(OWNER, clique.metadata.uid))
 
-    async def _relabel(self, place: CliqueContext) -> None:
+    async def _relabel(self, context: CliqueContext) -> None:
         """Assign pods whose gang label names no possible gang to their gang, if the clique has only one gang
         (GM-62)."""
-        shares = place.shares
+        shares = context.shares
         if len(shares) != 1:
             return
         (gang,) = shares
-        line, replica = self._layouts.line, place.replica
-        astray = [
+        line, replica = self._layouts.line, context.replica
+        misplaced_pods = [
             pod
-            for pod in self._cache.pods_of(place.clique)
+            for pod in self._cache.pods_of(context.clique)
             if pod.active and not line.knows(replica, pod.metadata.label(labels.PODGANG))
         ]
         body = {"metadata": {"labels": {labels.PODGANG: gang}}}
-        await together(self._writer.patch(self._cache.pods, pod, body) for pod in astray)
+        await together(self._writer.patch(self._cache.pods, pod, body) for pod in misplaced_pods)
 
-    async def _balance(self, place: CliqueContext) -> None:
+    async def _balance(self, context: CliqueContext) -> None:
         """Create missing pods in gangs that exist, and delete surplus pods."""
-        clique, target = place.clique, place.clique.metadata.label(labels.TEMPLATE_HASH)
+        clique, target = context.clique, context.clique.metadata.label(labels.TEMPLATE_HASH)
         await self._writer.make_sure(self._cache.pods, clique, f"{labels.PODCLIQUE}={clique.metadata.name}")
         current_pods = self._cache.pods_of(clique)
         stale = self._plans.stale(clique.metadata.name, current_pods)
         # Delete these pods first: their indices are reused below, and no two pods may have the same index.
         await together(self._writer.delete(self._cache.pods, pod) for pod in stale)
         shares = {
-            gang: self._plans.possible(self._gang(place, gang), clique.metadata.name, count)
-            for gang, count in place.shares.items()
+            gang: self._plans.possible(self._gang(context, gang), clique.metadata.name, count)
+            for gang, count in context.shares.items()
         }
         remaining = [pod for pod in current_pods if pod not in stale]
-        difference = pods.difference(shares, remaining, target, lambda gang: self._may_create(place, gang))
+        difference = pods.difference(shares, remaining, target, lambda gang: self._may_create(context, gang))
         # A layout that does not hold all pods is about to be renewed, so no pods are deleted because of it.
-        complete = sum(place.shares.values()) == clique.spec.replicas
+        complete = sum(context.shares.values()) == clique.spec.replicas
         surplus = [pod for pod in difference.surplus if complete or pod.finished]
-        manifests = self._manifests(place, difference.missing)
+        manifests = self._manifests(context, difference.missing)
         await together(self._writer.delete(self._cache.pods, pod) for pod in surplus)
         # After a refusal, only one pod is created at first: if it is refused again, the others would probably be
         # refused as well.
@@ -215,25 +215,25 @@ class CliqueReconciler:
         await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[:probes])
         await together(self._writer.create(self._cache.pods, manifest) for manifest in manifests[probes:])
 
-    def _gang(self, place: CliqueContext, name: str) -> PodGang | None:
-        return self._cache.gangs.get(place.clique.metadata.namespace, name)
+    def _gang(self, context: CliqueContext, name: str) -> PodGang | None:
+        return self._cache.gangs.get(context.clique.metadata.namespace, name)
 
-    def _may_create(self, place: CliqueContext, name: str) -> bool:
+    def _may_create(self, context: CliqueContext, name: str) -> bool:
         """Return whether pods may be created in a gang: the gang exists (GREP-375, OBJ-372; its creation triggers the
         clique again), and the pods would have the gang's version."""
-        gang = self._gang(place, name)
+        gang = self._gang(context, name)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             return False
-        return self._layouts.may_refill(place.pcs, place.placement.gangs[name].entry, place.clique)
+        return self._layouts.may_refill(context.pcs, context.placement.gangs[name].entry, context.clique)
 
-    def _manifests(self, place: CliqueContext, missing: list[tuple[int, str]]) -> list[Manifest]:
+    def _manifests(self, context: CliqueContext, missing: list[tuple[int, str]]) -> list[Manifest]:
         """Return the pods to create, given their indices and gangs."""
         if not missing:
             return []
-        pcs, clique = place.pcs, place.clique
+        pcs, clique = context.pcs, context.clique
         builders = {
             gang: pods.PodBuilder(
-                clique, self._scheduler, place.waits(gang), self._init_image, claims.of_pod(pcs, clique)
+                clique, self._scheduler, context.waits(gang), self._init_image, claims.of_pod(pcs, clique)
             )
             for gang in {gang for _, gang in missing}
         }
@@ -241,14 +241,14 @@ class CliqueReconciler:
         manifests = [self._marked(builders[gang].pod(index, gang)) for index, gang in missing]
         return manifests if vacancy is None else [update_clique_pods.in_place_of(manifests[0], vacancy), *manifests[1:]]
 
-    async def _update(self, place: CliqueContext) -> None:
+    async def _update(self, context: CliqueContext) -> None:
         """Take the next step of an update. The progress is written before any pod is deleted."""
-        pcs = place.pcs
+        pcs = context.pcs
         if update_progress.of_set(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
-        clique = self._cache.cliques.get(*place.clique.metadata.key) or place.clique
+        clique = self._cache.cliques.get(*context.clique.metadata.key) or context.clique
         if update.coherent(pcs):
-            step = update_clique_pods.CliqueUpdateStep(self._coherent_progress(place))
+            step = update_clique_pods.CliqueUpdateStep(self._coherent_progress(context))
         else:
             step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
@@ -258,39 +258,39 @@ class CliqueReconciler:
         if step.selected is not None:
             await self._writer.delete(self._cache.pods, step.selected)
 
-    def _coherent_progress(self, place: CliqueContext) -> CliqueUpdateProgress | None:
+    def _coherent_progress(self, context: CliqueContext) -> CliqueUpdateProgress | None:
         """Return the progress of a standalone clique whose pods follow the layout during a coherent update."""
-        clique, template = place.clique, place.template
+        clique, template = context.clique, context.template
         if template is None or clique.metadata.label(labels.SCALING_GROUP):
             return None
-        current = self._layouts.templates(place.pcs).revisions[template.name]
-        complete = update.clique_complete(clique, self._cache.pods_of(clique), place.shares, current)
-        return update.of_clique(place.pcs, clique, current.hash, complete, now())
+        current = self._layouts.templates(context.pcs).revisions[template.name]
+        complete = update.clique_complete(clique, self._cache.pods_of(clique), context.shares, current)
+        return update.of_clique(context.pcs, clique, current.hash, complete, now())
 
-    async def _release(self, place: CliqueContext) -> None:
+    async def _release(self, context: CliqueContext) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""
-        namespace, by_gang = place.clique.metadata.namespace, dict[str, list[Pod]]()
-        current_pods = self._cache.pods_of(place.clique)
+        namespace, by_gang = context.clique.metadata.namespace, dict[str, list[Pod]]()
+        current_pods = self._cache.pods_of(context.clique)
         if not any(pod.gated_by(labels.GATE) for pod in current_pods):
             return
         for pod in current_pods:
             by_gang.setdefault(pod.metadata.label(labels.PODGANG), []).append(pod)
         ready: list[Pod] = []
         for name, gang_pods in by_gang.items():
-            if name in place.placement.gangs:
+            if name in context.placement.gangs:
                 ready += gates.removable(
                     gang_pods,
-                    place.clique.metadata.name,
-                    self._gang(place, name),
-                    self._awaited(place, name),
+                    context.clique.metadata.name,
+                    self._gang(context, name),
+                    self._awaited(context, name),
                     lambda clique: self._cache.scheduled_pods(namespace, clique),
                 )
         await self._ungate_all(self._plans.startable(ready))
 
-    def _awaited(self, place: CliqueContext, name: str) -> list[PodGang | None]:
+    def _awaited(self, context: CliqueContext, name: str) -> list[PodGang | None]:
         """Return the gangs that must be scheduled before the pods of a gang may be scheduled; None for a gang that does
         not exist."""
-        return [self._gang(place, other) for other in place.placement.awaited(name)]
+        return [self._gang(context, other) for other in context.placement.awaited(name)]
 
     async def _ungate_all(self, ready: Iterable[Pod]) -> None:
         await together(self._ungate(pod) for pod in ready)
@@ -316,16 +316,16 @@ class CliqueReconciler:
         if status == clique.status:
             self._unwritten.pop(key, None)
             return stuck_in
-        arrived = status.ready_replicas == len(pods_now) == clique.spec.replicas
+        is_final = status.ready_replicas == len(pods_now) == clique.spec.replicas
         changed_at = self._unwritten.setdefault(key, time.monotonic())
         wait = changed_at + STATUS_SECONDS - time.monotonic()
-        if wait > 0 and not arrived:
+        if wait > 0 and not is_final:
             return wait
         await self._writer.status(self._cache.cliques, clique, status)
         self._unwritten.pop(key, None)
-        lost = clique.status.scheduled_replicas if clique.status else 0
-        if lost and not status.scheduled_replicas:
-            note = f"All scheduled pods lost (was {lost})."
+        previously_scheduled = clique.status.scheduled_replicas if clique.status else 0
+        if previously_scheduled and not status.scheduled_replicas:
+            note = f"All scheduled pods lost (was {previously_scheduled})."
             await self._writer.warn(PODCLIQUES, clique, statuses.ALL_LOST, note)
         return stuck_in
 

@@ -55,7 +55,7 @@ from reference_impl.runtime.clock import now
 
 Write = Callable[[], Awaitable[None]]
 
-REPLICAS_AT_ONCE = 16
+MAX_CONCURRENT_REPLICAS = 16
 """Maximum number of replicas that are written concurrently. More would only queue up in the API server."""
 STATUS_SECONDS = 5.0
 """The interval between status writes of a set during a long reconcile. The first reconcile of thousands of replicas
@@ -133,8 +133,8 @@ class SetReconciler:
         """Write the status of the set and the progress of its update. `generation` is the revision of the spec that is
         being acted on; if the status has another one, an update starts (CHG-RU-02)."""
         clique, group = (self._cache.child(self._cache.cliques, pcs), self._cache.child(self._cache.groups, pcs))
-        of_group = partial(self._cache.child, self._cache.cliques)
-        observed_set = update_set_replicas.ObservedSet(pcs, clique, group, of_group)
+        members_of = partial(self._cache.child, self._cache.cliques)
+        observed_set = update_set_replicas.ObservedSet(pcs, clique, group, members_of)
         if update.coherent(pcs):
             progress = self._coherent.progress(pcs, generation, observed_set, step, now())
         else:
@@ -165,12 +165,12 @@ class SetReconciler:
             updates.cancel()
             await asyncio.gather(updates, return_exceptions=True)
 
-    async def _write_status_repeatedly(self, began: PodCliqueSet, generation: Revision) -> None:
+    async def _write_status_repeatedly(self, initial: PodCliqueSet, generation: Revision) -> None:
         while True:
             await asyncio.sleep(STATUS_SECONDS)
-            pcs = self._cache.sets.get(*began.metadata.key)
+            pcs = self._cache.sets.get(*initial.metadata.key)
             # Only the reconcile that makes the progress knows the progress of a coherent update or of another spec.
-            if pcs is not None and pcs.metadata.generation == began.metadata.generation and not update.coherent(pcs):
+            if pcs is not None and pcs.metadata.generation == initial.metadata.generation and not update.coherent(pcs):
                 await self._write_status(pcs, generation, observed=False)
 
     def _topology(self, pcs: PodCliqueSet) -> topology.SetTopology:
@@ -191,7 +191,7 @@ class SetReconciler:
         templates = children.standalone_templates(pcs)
         current = {template.name: revisions.of_template(pcs, template, self._policy) for template in templates}
         writes = [list(self._writes(pcs, replica, levels, current)) for replica in target.replicas]
-        limit = asyncio.Semaphore(REPLICAS_AT_ONCE)
+        limit = asyncio.Semaphore(MAX_CONCURRENT_REPLICAS)
 
         async def in_order(writes: list[Write]) -> None:
             async with limit:

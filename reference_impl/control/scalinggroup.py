@@ -128,9 +128,9 @@ class GroupReconciler:
         if config is None:
             return
         indices = [j for j in range(group.spec.replicas) if placement.gang_of(config.name, j) is not None]
-        present = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
+        existing = {clique.metadata.name: clique for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid)}
         in_place = (
-            {} if update_progress.on_delete(pcs) else members.in_place(placement, config.name, indices, present, group)
+            {} if update_progress.on_delete(pcs) else members.in_place(placement, config.name, indices, existing, group)
         )
         target = desired.of_group(
             pcs,
@@ -145,14 +145,14 @@ class GroupReconciler:
         if target.claims is not None:
             await self._claims(pcs, group, target.claims)
         complete = {name for clique_names in in_place.values() for name in clique_names}
-        present = {name: clique for name, clique in present.items() if name not in complete}
+        existing = {name: clique for name, clique in existing.items() if name not in complete}
 
         def may_create(manifest: children.Manifest) -> bool:
             entry = placement.gangs[members.gang_of(manifest)].entry
             return self._layouts.may_recreate(pcs, index_of(group), entry, config.name)
 
-        difference = members.difference(target.cliques, present, may_create)
-        renewed = self._renewed(pcs, present, target)
+        difference = members.difference(target.cliques, existing, may_create)
+        renewed = self._renewed(pcs, existing, target)
         # A layout that does not hold every replica is about to be renewed, so no cliques are deleted because of it.
         surplus = difference.surplus if len(indices) == group.spec.replicas else []
         await together(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
@@ -160,26 +160,26 @@ class GroupReconciler:
             [
                 *(self._writer.create(self._cache.cliques, manifest) for manifest in difference.missing),
                 *(
-                    self._writer.renew(self._cache.cliques, present[clique_name], target.cliques[clique_name])
+                    self._writer.renew(self._cache.cliques, existing[clique_name], target.cliques[clique_name])
                     for clique_name in renewed
                 ),
             ]
         )
 
-    def _renewed(self, pcs: PodCliqueSet, present: dict[str, PodClique], target: DesiredMembers) -> list[str]:
+    def _renewed(self, pcs: PodCliqueSet, existing: dict[str, PodClique], target: DesiredMembers) -> list[str]:
         """Return the cliques that get the current template in place. This happens only with OnDelete (CHG-OD-01); with
         other strategies an update recreates the cliques."""
         if not update_progress.on_delete(pcs):
             return []
         current = {
             name: update_progress.revision(pcs, clique, self._policy)
-            for name, clique in present.items()
+            for name, clique in existing.items()
             if name in target.cliques
         }
         return [
             name
             for name, revision in current.items()
-            if revision is not None and template_drift.outdated(present[name], revision)
+            if revision is not None and template_drift.outdated(existing[name], revision)
         ]
 
     async def _claims(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, planned: Iterable[PlannedClaim]) -> None:
@@ -203,8 +203,8 @@ class GroupReconciler:
         status.conditions = conditions.put(status.conditions, condition)
         # Guarded, because gang termination also writes to the list of conditions.
         await self._writer.status(self._cache.groups, group, status, guard=True)
-        lost = group.status.scheduled_replicas if group.status else 0
-        if lost and not status.scheduled_replicas:
-            note = f"All scheduled replicas lost (was {lost})."
+        previously_scheduled = group.status.scheduled_replicas if group.status else 0
+        if previously_scheduled and not status.scheduled_replicas:
+            note = f"All scheduled replicas lost (was {previously_scheduled})."
             await self._writer.warn(SCALING_GROUPS, group, statuses.ALL_LOST, note)
         return stuck_in or None

@@ -11,7 +11,7 @@ from typing import Any
 from kube.errors import ApiError
 
 CAUSE = "NamespaceTerminating"
-AT_MOST = 1000
+MAX_OWNERS = 1000
 
 
 class Terminating:
@@ -28,7 +28,7 @@ class Terminating:
             return False
         if owner := _owner(manifest):
             self._owners[owner] = None
-        if len(self._owners) > AT_MOST:
+        if len(self._owners) > MAX_OWNERS:
             del self._owners[next(iter(self._owners))]
         return True
 

@@ -75,12 +75,12 @@ class Termination:
 
     async def _cliques(self, cliques: Iterable[PodClique], last: Collection[str] = ()) -> None:
         """Delete cliques. Cliques whose uids are in `last` are deleted after the others."""
-        living = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
-        for turn in (False, True):
+        remaining = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
+        for is_last in (False, True):
             await together(
                 self._writer.delete(self._cache.cliques, clique)
-                for clique in living
-                if (clique.metadata.uid in last) is turn
+                for clique in remaining
+                if (clique.metadata.uid in last) is is_last
             )
 
     async def _flag(self, group: PodCliqueScalingGroup, index: int) -> None:

@@ -29,15 +29,15 @@ class UpdateWatch:
         if deadline is None or not update_progress.running(item):
             self.forget(key)
             return None
-        present = time.monotonic()
+        current_time = time.monotonic()
         observed = self._observed.get(key)
         if observed is None:
             condition = conditions.find(item.status.conditions if item.status else None, update_condition.CONDITION)
             stuck = condition is not None and condition.status == "Unknown"
-            observed = self._observed[key] = state, present - deadline if stuck else present
+            observed = self._observed[key] = state, current_time - deadline if stuck else current_time
         elif observed[0] != state:
-            observed = self._observed[key] = state, present
-        return max(0.0, observed[1] + deadline - present)
+            observed = self._observed[key] = state, current_time
+        return max(0.0, observed[1] + deadline - current_time)
 
     def forget(self, key: Key) -> None:
         """Forget a component."""

@@ -139,12 +139,12 @@ class Writer:
         """Return complete pods from the API server. The cache holds only the fields that every reconcile needs."""
         return await self._client.list(PODS, namespace, selector=selector)
 
-    async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], present: list[T]) -> None:
+    async def settle(self, informer: Informer[T], manifests: list[dict[str, Any]], existing: list[T]) -> None:
         """Ensure that all these objects exist, and delete the existing objects that are not among them."""
         desired_names = {manifest["metadata"]["name"] for manifest in manifests}
         surplus = [
             item
-            for item in present
+            for item in existing
             if item.metadata.name not in desired_names and item.metadata.deletion_timestamp is None
         ]
         await together(
@@ -189,10 +189,10 @@ class Writer:
         finalizers = item.metadata.finalizers or []
         if finalizer not in finalizers:
             return
-        place = f"/metadata/finalizers/{finalizers.index(finalizer)}"
+        path = f"/metadata/finalizers/{finalizers.index(finalizer)}"
         meta = item.metadata
-        same = {"op": "test", "path": "/metadata/uid", "value": meta.uid}
-        body = [same, {"op": "test", "path": place, "value": finalizer}, {"op": "remove", "path": place}]
+        uid_test = {"op": "test", "path": "/metadata/uid", "value": meta.uid}
+        body = [uid_test, {"op": "test", "path": path, "value": finalizer}, {"op": "remove", "path": path}]
         try:
             answer = await self._client.patch(
                 informer.resource, meta.namespace, meta.name, body, content_type=JSON_PATCH
@@ -204,7 +204,7 @@ class Writer:
             informer.observe(informer.decode(answer))
 
     async def release(
-        self, informer: Informer[T], item: T, finalizer: str, dependents: Informer[U], present: Iterable[U]
+        self, informer: Informer[T], item: T, finalizer: str, dependents: Informer[U], existing: Iterable[U]
     ) -> None:
         """Remove our finalizer from an object that is being deleted, once all objects that it controls are also being
         deleted. The next object with the same name must not find any living dependents, however late the garbage
@@ -212,7 +212,7 @@ class Writer:
         before it removes its finalizer, and each deletion applies only to the cached version."""
         if ORPHAN in (item.metadata.finalizers or ()):
             return
-        living = [dependent for dependent in present if dependent.metadata.deletion_timestamp is None]
+        living = [dependent for dependent in existing if dependent.metadata.deletion_timestamp is None]
         await together(self._delete(dependents, dependent, dependent.metadata.resource_version) for dependent in living)
         await self.remove_finalizer(informer, item, finalizer)
 

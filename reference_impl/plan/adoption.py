@@ -33,9 +33,9 @@ def named_members(pcs: PodCliqueSet, index: int, gangs: Iterable[PodGang]) -> Na
     for config in children.group_configs(pcs):
         group = names.scaling_group(pcs.metadata.name, index, config.name)
         for clique, entry in entries.items():
-            at, _, template = clique.removeprefix(f"{group}-").partition("-")
-            if clique.startswith(f"{group}-") and at.isdigit() and template in config.clique_names:
-                members.setdefault(config.name, {})[int(at)] = entry
+            index_text, _, template = clique.removeprefix(f"{group}-").partition("-")
+            if clique.startswith(f"{group}-") and index_text.isdigit() and template in config.clique_names:
+                members.setdefault(config.name, {})[int(index_text)] = entry
     return members
 
 
@@ -72,9 +72,9 @@ def _chained(entries: Sequence[Entry]) -> Layout:
     deployment or update (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
     chained: list[Entry] = []
     for entry in entries:
-        before = chained[-1] if chained else None
-        follows = before is not None and before.generation == entry.generation and entry.role is not Role.SCALE_OUT
-        chained.append(replace(entry, depends_on=(before.key,)) if before is not None and follows else entry)
+        previous = chained[-1] if chained else None
+        follows = previous is not None and previous.generation == entry.generation and entry.role is not Role.SCALE_OUT
+        chained.append(replace(entry, depends_on=(previous.key,)) if previous is not None and follows else entry)
     return tuple(chained)
 
 

@@ -38,12 +38,12 @@ def _planned(
     owner: str, sharing: Sequence[CliqueSharing] | None, indices: Iterable[int], tags: dict[str, str], index_label: str
 ) -> Iterator[PlannedClaim]:
     """Yield the claims of one owner: one claim for all its replicas, or one claim per index."""
-    present = list(indices)
+    index_list = list(indices)
     for entry in sharing or ():
         if entry.scope == Scope.ALL_REPLICAS:
             yield PlannedClaim(names.shared_claim(owner, entry.name), entry, tags)
         else:
-            for index in present:
+            for index in index_list:
                 index_tags = {**tags, index_label: str(index)}
                 yield PlannedClaim(names.replica_claim(owner, index, entry.name), entry, index_tags)
 

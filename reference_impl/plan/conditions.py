@@ -7,14 +7,14 @@ import msgspec
 from reference_impl.api.models import Condition
 
 
-def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
+def find(conditions: list[Condition] | None, condition_type: str) -> Condition | None:
     """Return the condition of a type; None if there is none."""
-    return next((condition for condition in conditions or () if condition.type == kind), None)
+    return next((condition for condition in conditions or () if condition.type == condition_type), None)
 
 
-def is_true(conditions: list[Condition] | None, kind: str) -> bool:
+def is_true(conditions: list[Condition] | None, condition_type: str) -> bool:
     """Return whether the condition of a type has the status True."""
-    condition = find(conditions, kind)
+    condition = find(conditions, condition_type)
     return condition is not None and condition.status == "True"
 
 
@@ -28,8 +28,8 @@ def put(conditions: list[Condition] | None, new: Condition) -> list[Condition]:
     return [new if condition.type == new.type else condition for condition in conditions or ()]
 
 
-def without(conditions: list[Condition] | None, kind: str) -> list[Condition] | None:
+def without(conditions: list[Condition] | None, condition_type: str) -> list[Condition] | None:
     """Return the list without the condition of this type; the same list if it has no such condition."""
-    if find(conditions, kind) is None:
+    if find(conditions, condition_type) is None:
         return conditions
-    return [condition for condition in conditions or () if condition.type != kind]
+    return [condition for condition in conditions or () if condition.type != condition_type]

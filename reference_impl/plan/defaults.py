@@ -112,11 +112,11 @@ def _termination_delay(delay: Any) -> Iterator[Operation]:
         yield _add(f"{ROOT}/terminationDelay", DEFAULT_DELAY)
     elif isinstance(delay, str):
         try:
-            written = durations.canonical(durations.parse(delay))
+            canonical = durations.canonical(durations.parse(delay))
         except ValueError:
             return
-        if written != delay:
-            yield _add(f"{ROOT}/terminationDelay", written)
+        if canonical != delay:
+            yield _add(f"{ROOT}/terminationDelay", canonical)
 
 
 def _names(root: str, entries: Any) -> Iterator[Operation]:

@@ -106,9 +106,9 @@ class DesiredSet:
         keys |= {(child.kind, child.name) for replica in self.replicas for child in replica.objects}
         return frozenset(keys)
 
-    def surplus(self, kind: str, present: Iterable[T]) -> Iterator[T]:
+    def surplus(self, kind: str, existing: Iterable[T]) -> Iterator[T]:
         """Yield the objects of a kind that should not exist and are not being deleted yet."""
-        for item in present:
+        for item in existing:
             if (kind, item.metadata.name) not in self.names and item.metadata.deletion_timestamp is None:
                 yield item
 

@@ -11,7 +11,7 @@ from reference_impl.api import models
 from reference_impl.plan import ownership
 from reference_impl.plan.children import Manifest
 
-_WHOLE = ("selector", "rules", "subjects", "roleRef")
+_ATOMIC_FIELDS = ("selector", "rules", "subjects", "roleRef")
 """Fields that are compared as a whole, because the API server adds no defaults to them."""
 
 
@@ -39,11 +39,11 @@ def _differing(desired: Manifest, current: Manifest) -> Manifest:
         current_value = current.get(key)
         if isinstance(value, dict) and isinstance(current_value, dict):
             inner = _differing(value, current_value)
-            if key in _WHOLE:
+            if key in _ATOMIC_FIELDS:
                 inner |= {extra: None for extra in current_value if extra not in value}
             if inner:
                 body[key] = inner
-        elif not (value == current_value if key in _WHOLE else _within(value, current_value)):
+        elif not (value == current_value if key in _ATOMIC_FIELDS else _within(value, current_value)):
             body[key] = value
     return body
 

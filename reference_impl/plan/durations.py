@@ -20,14 +20,14 @@ _PARTS = re.compile(_PART)
 _WHOLE = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:{re.sub(r'[?]P<[a-z]+>', '?:', _PART)})+|0)")
 LONGEST = 2**63 - 1
 """The maximum number of nanoseconds, which Go stores as an int64."""
-_LONGEST_TEXT = 200
+_MAX_TEXT_LENGTH = 200
 
 
 def parse(text: str) -> int:
     """Return a duration in nanoseconds. Raises ValueError where Go's time.ParseDuration would return an error."""
-    match = _WHOLE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    match = _WHOLE.fullmatch(text) if len(text) <= _MAX_TEXT_LENGTH else None
     if match is None:
-        raise ValueError(f"invalid duration {text[:_LONGEST_TEXT]!r}")
+        raise ValueError(f"invalid duration {text[:_MAX_TEXT_LENGTH]!r}")
     total = sum(int(Decimal(part["number"]) * _UNITS[part["unit"]]) for part in _PARTS.finditer(match["parts"]))
     if total > LONGEST:
         raise ValueError(f"invalid duration {text!r}: exceeds 64 bits of nanoseconds")
@@ -38,11 +38,11 @@ def canonical(nanoseconds: int) -> str:
     """Return the text that Go's Duration.String returns."""
     if nanoseconds == 0:
         return "0s"
-    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    sign, remaining = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
     for unit in ("ns", "µs", "ms"):
-        if rest < _UNITS[unit] * 1000:
-            return f"{sign}{_decimal(rest, _UNITS[unit])}{unit}"
-    minutes, seconds = divmod(rest, _UNITS["m"])
+        if remaining < _UNITS[unit] * 1000:
+            return f"{sign}{_decimal(remaining, _UNITS[unit])}{unit}"
+    minutes, seconds = divmod(remaining, _UNITS["m"])
     hours, minutes = divmod(minutes, 60)
     text = f"{_decimal(seconds, _UNITS['s'])}s"
     if hours or minutes:

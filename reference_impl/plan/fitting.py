@@ -161,10 +161,10 @@ class _Fitting:
 
     def _homeless(self, key: Key) -> dict[str, int]:
         """Return, for each entry, the number of a clique's pods that exceed the places in the layout."""
-        present = Counter(pod.entry for pod in self._observed.pods.get(key.name, ()))
+        surplus = Counter(pod.entry for pod in self._observed.pods.get(key.name, ()))
         for entry in self.entries.values():
-            present[entry.key] -= entry.count(key)
-        return {entry: count for entry, count in sorted(present.items()) if count > 0}
+            surplus[entry.key] -= entry.count(key)
+        return {entry: count for entry, count in sorted(surplus.items()) if count > 0}
 
     def _home(self, key: Key) -> str:
         """Return the entry that gets places for which there are no pods: the newest anchor that holds the clique
@@ -180,7 +180,7 @@ class _Fitting:
     def _restored(self, key: str) -> bool:
         """Return whether an entry is in the layout, after restoring it from the live gangs if necessary."""
         if key not in self.entries and key in self._live:
-            lost = replace(self._live[key], cliques={}, groups={})
-            entries = sorted([*self.entries.values(), lost], key=lambda entry: order(entry.key))
+            restored = replace(self._live[key], cliques={}, groups={})
+            entries = sorted([*self.entries.values(), restored], key=lambda entry: order(entry.key))
             self.entries = {entry.key: entry for entry in entries}
         return key in self.entries

@@ -58,8 +58,8 @@ class PlannedGang:
     @property
     def constrained(self) -> bool:
         """Whether any constraint could be translated (OBJ-452)."""
-        of_groups = any(group.topology_constraint is not None for group in self.of_groups)
-        return self.topology is not None or bool(self.of_cliques) or of_groups
+        has_group_constraint = any(group.topology_constraint is not None for group in self.of_groups)
+        return self.topology is not None or bool(self.of_cliques) or has_group_constraint
 
 
 def planned(
@@ -96,11 +96,11 @@ def _planned(
             templates[clique_name] = standalone
             minimum = standalone.spec.minimum
             minimums[clique_name] = minimum if standalone.name in undivided else min(minimum, count)
-    of_groups: list[TopologyGroup] = []
+    group_constraints: list[TopologyGroup] = []
     constraint = topology.translated(pcs.spec.template.topology_constraint)
     for config in group_configs(pcs):
         group = names.scaling_group(pcs.metadata.name, index, config.name)
-        of_group = config.topology_constraint if topology.enabled else None
+        group_constraint = config.topology_constraint if topology.enabled else None
         for j in gang.groups.get(config.name, ()):
             members = {
                 names.member_clique(group, j, clique): member_template
@@ -109,23 +109,27 @@ def _planned(
             }
             templates |= members
             minimums |= {member: member_template.spec.minimum for member, member_template in members.items()}
-            if of_group is None:
+            if group_constraint is None:
                 continue
             if not gang.entry.anchor:
-                constraint = topology.translated(of_group)
+                constraint = topology.translated(group_constraint)
             elif topology.binding_exists:
-                of_groups.append(
+                group_constraints.append(
                     TopologyGroup(
                         name=names.member_group(group, j),
                         pod_group_names=list(members),
-                        topology_constraint=topology.translated(of_group),
+                        topology_constraint=topology.translated(group_constraint),
                     )
                 )
-    of_cliques: dict[str, GangTopology] = {}
+    clique_constraints: dict[str, GangTopology] = {}
     if topology.levels:  # usually there are no levels, and this runs for every gang in every reconcile
         translated = {clique: topology.translated(t.topology_constraint) for clique, t in templates.items()}
-        of_cliques = {clique: one for clique, one in translated.items() if one is not None}
-    return PlannedGang(name, minimums, constraint, of_cliques, of_groups, line.gang_labels(index, gang.entry))
+        clique_constraints = {
+            clique: translation for clique, translation in translated.items() if translation is not None
+        }
+    return PlannedGang(
+        name, minimums, constraint, clique_constraints, group_constraints, line.gang_labels(index, gang.entry)
+    )
 
 
 def gang_labels(pcs: PodCliqueSet, scheduler_name: str, existing: dict[str, str] | None) -> dict[str, str]:

@@ -105,14 +105,14 @@ def first(components: Iterable[Component], generation: str, epochs: Epochs) -> L
     """Return the layout of a new replica (GM-34): an anchor with all standalone pods and `minAvailable` replicas of
     each scaling group, an entry for the remaining replicas, and an entry for replicas that scaling will add.
     `components` holds all components of the replica, in the order of the template."""
-    every = list(components)
-    present = [component for component in every if component.replicas > 0]
-    if not present:
+    all_components = list(components)
+    nonempty = [component for component in all_components if component.replicas > 0]
+    if not nonempty:
         return ()
     anchor, tail, scale_out = epochs(3)
-    further = {
+    remaining_indices = {
         component.key.name: tuple(range(component.minimum, component.replicas))
-        for component in groups(present)
+        for component in groups(nonempty)
         if component.replicas > component.minimum
     }
     entries = [
@@ -120,13 +120,13 @@ def first(components: Iterable[Component], generation: str, epochs: Epochs) -> L
             anchor,
             generation,
             Role.ANCHOR,
-            {component.key.name: component.replicas for component in cliques(present)},
-            {component.key.name: tuple(range(component.minimum)) for component in groups(present)},
+            {component.key.name: component.replicas for component in cliques(nonempty)},
+            {component.key.name: tuple(range(component.minimum)) for component in groups(nonempty)},
         )
     ]
-    if further:
-        entries.append(Entry(tail, generation, Role.TAIL, groups=further, depends_on=(anchor,)))
-    if groups(every):
+    if remaining_indices:
+        entries.append(Entry(tail, generation, Role.TAIL, groups=remaining_indices, depends_on=(anchor,)))
+    if groups(all_components):
         entries.append(Entry(scale_out, generation, Role.SCALE_OUT, depends_on=(anchor,)))
     return tuple(entries)
 
@@ -137,10 +137,10 @@ def tidy(entries: Iterable[Entry]) -> Layout:
     The newest entry for replicas that scaling will add is kept although it is empty, as long as there is an anchor
     (GM-42). An entry that has no dependencies left and is not an anchor depends on the oldest anchor.
     """
-    present = sorted(entries, key=lambda entry: order(entry.key))
-    oldest = next((entry.key for entry in present if entry.anchor and not entry.empty), None)
-    newest_place = next((entry.key for entry in reversed(present) if entry.role is Role.SCALE_OUT), None)
-    remaining = [entry for entry in present if not entry.empty or (oldest is not None and entry.key == newest_place)]
+    ordered = sorted(entries, key=lambda entry: order(entry.key))
+    oldest = next((entry.key for entry in ordered if entry.anchor and not entry.empty), None)
+    newest_place = next((entry.key for entry in reversed(ordered) if entry.role is Role.SCALE_OUT), None)
+    remaining = [entry for entry in ordered if not entry.empty or (oldest is not None and entry.key == newest_place)]
     remaining_keys = {entry.key for entry in remaining}
     return tuple(_depending(entry, remaining_keys, oldest) for entry in remaining)
 

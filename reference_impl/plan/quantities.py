@@ -15,7 +15,7 @@ _SUFFIXES = {exponent: suffix for suffix, exponent in DECIMAL.items()}
 _BINARY_SUFFIXES = ("", *BINARY)
 _MAXIMUM = 2**63 - 1
 _NANO = 10**9
-_LONGEST, _MOST_EXPONENT = 256, 999
+_MAX_LENGTH, _MAX_EXPONENT = 256, 999
 """Limits for the length of a text and for its exponent. Arithmetic on larger numbers could take unlimited time and
 memory."""
 _DIGITS = 18
@@ -81,7 +81,7 @@ class Quantity:
 @lru_cache(4096)
 def parse(text: str) -> Quantity | None:
     """Parse a quantity; None if it is invalid."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         return None
     match = _TEXT.fullmatch(text)
     assert match is not None  # the pattern matches every text
@@ -92,7 +92,7 @@ def parse(text: str) -> Quantity | None:
         return Quantity(text, match[1], whole, fraction, 10, DECIMAL[suffix], "DecimalSI")
     if suffix in BINARY:
         return Quantity(text, match[1], whole, fraction, 2, BINARY[suffix], "BinarySI")
-    if (power := _EXPONENT.fullmatch(suffix)) and abs(int(power[1])) <= _MOST_EXPONENT:
+    if (power := _EXPONENT.fullmatch(suffix)) and abs(int(power[1])) <= _MAX_EXPONENT:
         return Quantity(text, match[1], whole, fraction, 10, int(power[1]), "DecimalExponent")
     return None
 

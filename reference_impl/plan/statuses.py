@@ -77,12 +77,12 @@ def _dated(old: list[Condition] | None, new: Condition, created: str | None) -> 
     to Unknown during an update of an object that has never run does not count."""
     before = conditions.find(old, new.type)
     never = before is None or before.last_transition_time == created
-    first = never and new.status in (_AT_FIRST[new.type], "Unknown")
+    first = never and new.status in (_INITIAL_STATUS[new.type], "Unknown")
     timestamp = created or new.last_transition_time if first else timestamps.after(created, new.last_transition_time)
     return msgspec.structs.replace(new, last_transition_time=timestamp)
 
 
-_AT_FIRST = {SCHEDULED: "False", BREACHED: "True"}
+_INITIAL_STATUS = {SCHEDULED: "False", BREACHED: "True"}
 """The initial status of a clique's PodCliqueScheduled and of a scaling group's MinAvailableBreached."""
 
 

@@ -25,7 +25,7 @@ def text(timestamp: float) -> str:
 def after(created: str | None, now: str) -> str:
     """Return `now`, or one second after `created` if that is later: clocks differ, and timestamps have whole
     seconds."""
-    created_at, present = seconds(created), seconds(now)
-    if created_at is None or present is None or present > created_at:
+    created_at, now_at = seconds(created), seconds(now)
+    if created_at is None or now_at is None or now_at > created_at:
         return now
     return text(created_at + 1)

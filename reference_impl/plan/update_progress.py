@@ -99,8 +99,8 @@ def announced(pcs: PodCliqueSet, item: PodClique | PodCliqueScalingGroup, progre
     if progress is not None:
         return progress.pod_clique_set_generation_hash != generation(pcs)
     created = timestamps.seconds(item.metadata.creation_timestamp)
-    began = timestamps.seconds(set_progress.update_started_at)
-    return created is not None and began is not None and created <= began
+    started = timestamps.seconds(set_progress.update_started_at)
+    return created is not None and started is not None and created <= started
 
 
 def clique_budget(pcs: PodCliqueSet, clique: PodClique) -> int:

@@ -57,12 +57,12 @@ def progress(pcs: PodCliqueSet, generation: Revision, observed: ObservedSet, now
     """Return the progress of a set's update to this generation; None if there has never been an update. The first
     generation of a set is not an update; any later generation that differs from the one in the status is (CHG-RU-02,
     CHG-RU-03, CHG-RU-60)."""
-    stored_generation, present = update_progress.generation(pcs), update_progress.of_set(pcs)
+    stored_generation, current = update_progress.generation(pcs), update_progress.of_set(pcs)
     if stored_generation and not generation.has(stored_generation):
-        present = begun(pcs, now)
-    if present is None:
+        current = begun(pcs, now)
+    if current is None:
         return None
-    return counted(pcs, advanced(pcs, present, generation.hash, observed, now), generation.hash, observed)
+    return counted(pcs, advanced(pcs, current, generation.hash, observed, now), generation.hash, observed)
 
 
 def begun(pcs: PodCliqueSet, now: str) -> SetUpdateProgress:

@@ -13,13 +13,13 @@ from kube.reflector import Backoff
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_TEMPORARY_CODES = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes of temporary errors. While the storage of a CRD is being initialized, requests get 429."""
 
 
 def passing(error: BaseException) -> bool:
     """Return whether the same request may succeed later."""
-    return not isinstance(error, ApiError) or error.status in _PASSING
+    return not isinstance(error, ApiError) or error.status in _TEMPORARY_CODES
 
 
 async def answered(

@@ -191,8 +191,10 @@ class Capacity:
             crowd[name] += self._noticed(pod) * count
             if crowd[name] <= 0:
                 del crowd[name]
-            near = (guard for relation in (*self._relations(pod), id(pod)) for guard in self._guards.get(relation, ()))
-            for guard in {id(guard): guard for guard in near}.values():
+            related_guards = (
+                guard for relation in (*self._relations(pod), id(pod)) for guard in self._guards.get(relation, ())
+            )
+            for guard in {id(guard): guard for guard in related_guards}.values():
                 guard.update(pod, self.nodes[node], count)
 
     def release(self, pod: Pod, node: str) -> None:

@@ -289,14 +289,14 @@ def yield_extra_pods(this: Cycle) -> bool:
     waits = [g for g in this.gangs if g.name in this.result.waiting and g.name not in this.result.nominated]
     forms = {_form(gang, this.capacity): gang for gang in waits}
     hopeful = preemption.hopeful(forms.values(), this.gangs, _fresh(this.result), this.capacity, this.budget)
-    worth, placed = {_form(gang, this.capacity) for gang in hopeful}, False
+    hopeful_forms, placed = {_form(gang, this.capacity) for gang in hopeful}, False
     for gang in waits:
         if not this.may_be_scheduled(gang):
             continue
         if this.result.waiting[gang.name].kind == "base" and this.place_late(gang):
             placed = True
             continue
-        if this.result.reserved_for or (form := _form(gang, this.capacity)) not in worth:
+        if this.result.reserved_for or (form := _form(gang, this.capacity)) not in hopeful_forms:
             continue
         mark = this.capacity.mark()
         chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.capacity, this.budget)
@@ -305,7 +305,7 @@ def yield_extra_pods(this: Cycle) -> bool:
         changed = [*bindings, *_named(placement, this.capacity)]
         if chosen is None or not _consistent(changed, this.capacity, this.result):
             this.capacity.undo(mark)
-            worth.discard(form)  # a gang placed later in this pass may give up pods for it in the next pass
+            hopeful_forms.discard(form)  # a gang placed later in this pass may give up pods for it in the next pass
             continue
         this.result.bindings = bindings
         for other in this.gangs:
@@ -395,11 +395,11 @@ def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> 
     """Add a placement to the result and to the gang."""
     nodes = {pod.metadata.uid: name for pod, name in _named(placement, capacity)}
     for group in gang.groups:
-        fresh = [(pod, nodes[pod.metadata.uid]) for pod in group.waiting if pod.metadata.uid in nodes]
-        if fresh:
-            group.members = group.members + fresh
+        placed = [(pod, nodes[pod.metadata.uid]) for pod in group.waiting if pod.metadata.uid in nodes]
+        if placed:
+            group.members = group.members + placed
             group.waiting = [pod for pod in group.waiting if pod.metadata.uid not in nodes]
-            result.bindings += fresh
+            result.bindings += placed
 
 
 def _form(gang: Gang, capacity: Capacity) -> object:

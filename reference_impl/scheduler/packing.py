@@ -16,7 +16,7 @@ Fill = tuple[int, Counts]
 """A node, and the number of items of each kind that are placed on it."""
 Trail = tuple[object, Fill] | None
 """The last fill and, recursively, the trail before it."""
-WIDEST = 2_000
+MAX_STATES = 2_000
 """Maximum number of states that are kept. If states had to be dropped, a failure proves nothing."""
 
 
@@ -46,28 +46,28 @@ class Packing:
 
     def run(self) -> list[Fill] | None:
         """Return a placement of all items; None if none was found."""
-        begin = tuple(item.count for item in self.items)
-        nodes = self._nodes(sum(begin))
+        initial = tuple(item.count for item in self.items)
+        nodes = self._nodes(sum(initial))
         self.steps -= 1 + len(nodes)
         if self.steps < 0:
             self.proven = False
             return None
         slots = [self._slots(node) for node in nodes]
-        behind = self._behind(nodes, slots)
-        if not self._hopeful(begin, behind[0]):
+        capacity_behind = self._behind(nodes, slots)
+        if not self._hopeful(initial, capacity_behind[0]):
             return None
-        trails: dict[Counts, Trail] = {begin: None}
-        for at, node in enumerate(nodes):
+        trails: dict[Counts, Trail] = {initial: None}
+        for position, node in enumerate(nodes):
             reached: dict[Counts, Trail] = {}
             patterns: dict[Counts, list[Counts]] = {}
             for remaining, trail in trails.items():
-                limits = tuple(map(min, remaining, slots[at]))
+                limits = tuple(map(min, remaining, slots[position]))
                 if limits not in patterns:
                     patterns[limits] = self._patterns(node, limits)
                 self.steps -= 1 + len(patterns[limits])
                 for pattern in patterns[limits]:
                     rest = tuple(a - b for a, b in zip(remaining, pattern, strict=True))
-                    if rest not in reached and self._hopeful(rest, behind[at + 1]):
+                    if rest not in reached and self._hopeful(rest, capacity_behind[position + 1]):
                         reached[rest] = (trail, (node, pattern)) if any(pattern) else trail
                         if not any(rest):
                             return _fills(reached[rest])
@@ -131,15 +131,15 @@ class Packing:
         requests = [self.items[k].requests for k in kinds]
         patterns: list[list[int]] = []
 
-        def fill(at: int, room: Mapping[str, int], chosen: list[int]) -> None:
-            request = requests[at]
-            fit = min([limits[kinds[at]], *(room.get(name, 0) // n for name, n in request.items() if n)])
-            if at == len(kinds) - 1:
+        def fill(position: int, room: Mapping[str, int], chosen: list[int]) -> None:
+            request = requests[position]
+            fit = min([limits[kinds[position]], *(room.get(name, 0) // n for name, n in request.items() if n)])
+            if position == len(kinds) - 1:
                 patterns.append([*chosen, fit])
                 return
             for count in range(fit, -1, -1):
                 remaining = {name: amount - request.get(name, 0) * count for name, amount in room.items()}
-                fill(at + 1, remaining, [*chosen, count])
+                fill(position + 1, remaining, [*chosen, count])
 
         fill(0, {name: free.get(name, 0) for name in self._resources}, [])
         self.steps -= len(patterns)
@@ -157,7 +157,7 @@ class Packing:
         for state in sorted(reached, key=sum):
             if not any(all(map(int.__le__, other, state)) for other in states):
                 states.append(state)
-                if len(states) == WIDEST:
+                if len(states) == MAX_STATES:
                     self.proven = False
                     break
         self.steps -= len(states)

@@ -13,7 +13,7 @@ from reference_impl.scheduler.gang import ConstraintScope, Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.search import Budget, Need, Restriction, Search
 
-WIDEST = 4
+MAX_EXTRA_DOMAINS = 4
 """Maximum number of additional preferred domains that are combined before a level is given up."""
 
 Pending = Sequence[tuple[int, list[Pod]]]
@@ -28,18 +28,18 @@ def place(gang: Gang, pending: Pending, capacity: Capacity, budget: Budget) -> P
     required = restrictions(gang, needs, capacity)
     if required is None:
         return None
-    softly = [scope for scope in gang.scopes if scope.preferred and _needs_in(scope, needs)]
-    if not softly:
+    preferring_scopes = [scope for scope in gang.scopes if scope.preferred and _needs_in(scope, needs)]
+    if not preferring_scopes:
         return _run(capacity, needs, required, budget)
-    hard = [r for scope in softly for r in next(_preferences(gang, scope, needs, capacity))]
-    if (placement := _run(capacity, needs, required + hard, budget)) is not None:
+    strict = [r for scope in preferring_scopes for r in next(_preferences(gang, scope, needs, capacity))]
+    if (placement := _run(capacity, needs, required + strict, budget)) is not None:
         return placement
     accepted, mark = required, capacity.mark()
     budget.begin()  # a gang must not wait because its preferences used up the budget
     if _run(capacity, needs, required, budget) is None:
         return None
     capacity.undo(mark)
-    for scope in softly:
+    for scope in preferring_scopes:
         for extra in _preferences(gang, scope, needs, capacity):
             if _run(capacity, needs, accepted + extra, budget) is not None:
                 capacity.undo(mark)
@@ -96,7 +96,7 @@ def _preferences(
     yield [Restriction(scope.preferred, indices, settled, first)]
     wider = _wider(gang, scope)
     pods = sum(needs[n].count for n in indices)
-    for width in range(first + 1, min(WIDEST, pods, len(capacity.domains(scope.preferred))) + 1):
+    for width in range(first + 1, min(MAX_EXTRA_DOMAINS, pods, len(capacity.domains(scope.preferred))) + 1):
         restriction = Restriction(scope.preferred, indices, settled, width)
         yield from ([*_within(gang, scope, key, indices, capacity), restriction] for key in wider)
         yield [restriction]
@@ -115,8 +115,8 @@ def _wider(gang: Gang, scope: ConstraintScope) -> list[str]:
     levels = gang.levels
     if scope.preferred not in levels:
         return []
-    begin = levels.index(scope.required) + 1 if scope.required in levels else 0
-    return list(reversed(levels[begin : levels.index(scope.preferred)]))
+    start = levels.index(scope.required) + 1 if scope.required in levels else 0
+    return list(reversed(levels[start : levels.index(scope.preferred)]))
 
 
 def _needs_in(scope: ConstraintScope, needs: Sequence[Need]) -> tuple[int, ...]:

@@ -64,19 +64,19 @@ def choose(
     """Return the pods to evict for a gang and the gang's placement afterwards, and take and release capacity
     accordingly. Return None and leave the capacity unchanged if no eviction helps."""
     lower = [other for other in gangs if other.priority < gang.priority and other.members and other is not gang]
-    wholes = [unit for unit in _wholes(lower, gangs, gang) if _useful(unit, capacity)]
-    wholes += [
+    whole_gangs = [unit for unit in _wholes(lower, gangs, gang) if _useful(unit, capacity)]
+    whole_gangs += [
         Unit(((pod, node, ""),), pod.spec.priority, 1) for pod, node in evictable if pod.spec.priority < gang.priority
     ]
     extra_pods = list(_extra_pods(lower))
     surplus = {(other.name, i): group.bound - group.minimum for other in lower for i, group in enumerate(other.groups)}
-    if _place(gang, (*wholes, *extra_pods), capacity, budget, keep=False) is None:
+    if _place(gang, (*whole_gangs, *extra_pods), capacity, budget, keep=False) is None:
         return None
     units = None
-    if len(wholes) + len(extra_pods) <= EXHAUSTIVE_LIMIT:
-        units = _fewest(gang, wholes, extra_pods, surplus, capacity, budget)
+    if len(whole_gangs) + len(extra_pods) <= EXHAUSTIVE_LIMIT:
+        units = _fewest(gang, whole_gangs, extra_pods, surplus, capacity, budget)
     if units is None:
-        units = _halving(gang, wholes, extra_pods, surplus, capacity, budget)
+        units = _halving(gang, whole_gangs, extra_pods, surplus, capacity, budget)
     placement = _place(gang, units, capacity, budget, keep=True)
     return None if placement is None else (_evictions(gang, units), placement)
 
@@ -166,7 +166,7 @@ def _useful(unit: Unit, capacity: Capacity) -> bool:
 
 def _fewest(
     gang: Gang,
-    wholes: list[Unit],
+    whole_gangs: list[Unit],
     extra_pods: list[Unit],
     surplus: dict[tuple[str, int], int],
     capacity: Capacity,
@@ -175,14 +175,14 @@ def _fewest(
     """Return the set with the fewest gangs, then the lowest priorities, then the fewest pods; None if finding it takes
     too many tries."""
     tries = 0
-    for count in range(len(wholes) + 1):
+    for count in range(len(whole_gangs) + 1):
         ways = sorted(
-            _limited(combinations(sorted(wholes, key=lambda unit: unit.priority), count)),
+            _limited(combinations(sorted(whole_gangs, key=lambda unit: unit.priority), count)),
             key=lambda way: (sum(u.gangs for u in way), sorted((u.priority for u in way), reverse=True), _pods(way)),
         )
         for way in ways:
-            ended = {name for unit in way for _, _, name in unit.pods}
-            spare = [unit for unit in extra_pods if unit.group[0] not in ended]
+            ended_gangs = {name for unit in way for _, _, name in unit.pods}
+            spare = [unit for unit in extra_pods if unit.group[0] not in ended_gangs]
             tries += 1
             if tries > TRIES:
                 return None
@@ -216,7 +216,7 @@ def _within(part: Sequence[Unit], surplus: dict[tuple[str, int], int]) -> bool:
 
 def _halving(
     gang: Gang,
-    wholes: list[Unit],
+    whole_gangs: list[Unit],
     extra_pods: list[Unit],
     surplus: dict[tuple[str, int], int],
     capacity: Capacity,
@@ -230,7 +230,7 @@ def _halving(
         if remaining[unit.group] > 0:
             remaining[unit.group] -= 1
             spare.append(unit)
-    units = [*sorted(spare, key=lambda u: u.cost), *sorted(wholes, key=lambda u: u.cost)]
+    units = [*sorted(spare, key=lambda u: u.cost), *sorted(whole_gangs, key=lambda u: u.cost)]
 
     def enough(chosen: Sequence[Unit]) -> bool:
         return _place(gang, chosen, capacity, budget, keep=False) is not None
@@ -243,13 +243,13 @@ def _halving(
             return among
         half = len(among) // 2
         cheap, costly = among[:half], among[half:]
-        of_costly = needed(chosen + cheap, bool(cheap), costly)
-        of_cheap = needed(chosen + of_costly, bool(of_costly), cheap)
-        return of_cheap + of_costly
+        needed_costly = needed(chosen + cheap, bool(cheap), costly)
+        needed_cheap = needed(chosen + needed_costly, bool(needed_costly), cheap)
+        return needed_cheap + needed_costly
 
     sufficient = needed([], False, units)
-    ended = {name for unit in sufficient if unit.gangs for _, _, name in unit.pods}
-    return tuple(unit for unit in sufficient if unit.gangs or unit.group[0] not in ended)
+    ended_gangs = {name for unit in sufficient if unit.gangs for _, _, name in unit.pods}
+    return tuple(unit for unit in sufficient if unit.gangs or unit.group[0] not in ended_gangs)
 
 
 def _place(gang: Gang, units: Sequence[Unit], capacity: Capacity, budget: Budget, *, keep: bool) -> Placement | None:

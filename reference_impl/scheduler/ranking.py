@@ -39,12 +39,12 @@ class Ranking:
     def multiples(self, amount: int) -> Iterator[tuple[int, list[int]]]:
         """Yield the nodes that have the amount at least once, grouped by how many times they have it. Nothing may
         change during the iteration."""
-        begin = self.below(amount)
-        while begin < len(self._ranked):
-            times = self._amounts[begin] // amount
-            end = bisect_left(self._amounts, (times + 1) * amount, begin)
-            yield times, self._ranked[begin:end]
-            begin = end
+        start = self.below(amount)
+        while start < len(self._ranked):
+            times = self._amounts[start] // amount
+            end = bisect_left(self._amounts, (times + 1) * amount, start)
+            yield times, self._ranked[start:end]
+            start = end
 
     def _catch_up(self) -> None:
         if self._read == len(self._log):
@@ -53,15 +53,15 @@ class Ranking:
             old = self._free_amounts.get(node)
             if old is None or (now := self._free[node].get(self._resource, 0)) == old:
                 continue
-            at = self._place(node, old)
-            del self._amounts[at], self._ranked[at]
-            at = self._place(node, now)
-            self._amounts.insert(at, now)
-            self._ranked.insert(at, node)
+            rank = self._place(node, old)
+            del self._amounts[rank], self._ranked[rank]
+            rank = self._place(node, now)
+            self._amounts.insert(rank, now)
+            self._ranked.insert(rank, node)
             self._free_amounts[node] = now
         self._read = len(self._log)
 
     def _place(self, node: int, amount: int) -> int:
         """Return the rank of a node with this amount; nodes with equal amounts are ranked by index."""
-        begin = bisect_left(self._amounts, amount)
-        return bisect_left(self._ranked, node, begin, bisect_right(self._amounts, amount, begin))
+        start = bisect_left(self._amounts, amount)
+        return bisect_left(self._ranked, node, start, bisect_right(self._amounts, amount, start))

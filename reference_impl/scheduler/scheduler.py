@@ -166,14 +166,14 @@ class GangScheduler:
 
     async def _cycle(self) -> None:
         """Run one scheduling cycle: decide about all waiting gangs, then evict and bind."""
-        began = perf_counter()
+        started_at = perf_counter()
         items = [item for item in self._gangs if snapshot.served(item, self._name)]
         items.sort(key=lambda item: (item.metadata.creation_timestamp or "", item.metadata.key))
         items.sort(key=lambda item: f"{item.metadata.namespace}/{item.metadata.name}" not in self._postponed)
         gangs = {(g := self._gang(item)).name: (g, item) for item in items}
         open_gangs = sum(any(group.waiting or group.lacking for group in g.groups) for g, _ in gangs.values())
         if not open_gangs:
-            self.metrics.decided(0, 0, perf_counter() - began)
+            self.metrics.decided(0, 0, perf_counter() - started_at)
             self._unschedulable.replace(())
             self._pending = self._sociable = False
             return
@@ -190,7 +190,7 @@ class GangScheduler:
         self._sociable = self._pending and bool(capacity.keys)
         for pod, node in plan.bindings:
             self._assumed[pod.metadata.uid] = node
-        self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - began)
+        self.metrics.decided(open_gangs - len(plan.waiting), len(plan.waiting), perf_counter() - started_at)
         self._waiting = {name: str(shortfall) for name, shortfall in plan.waiting.items()}
         self._unschedulable.replace(
             entry for name, (gang, _) in gangs.items() for entry in reasons(gang, self._waiting.get(name), plan.extra)
@@ -199,8 +199,8 @@ class GangScheduler:
         await self._preempt(plan.evictions, {name: item for name, (_, item) in gangs.items()})
         # Base gangs are bound first, so that a scaled gang never runs without its base gang (GS-03).
         scaled = {name for name, (g, _) in gangs.items() if g.base}
-        for turn in (False, True):
-            bindings = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is turn]
+        for is_scaled in (False, True):
+            bindings = [(pod, node) for pod, node in plan.bindings if (self._gang_of(pod)[0] in scaled) is is_scaled]
             if not all(await asyncio.gather(*(self._bind(pod, node) for pod, node in bindings))):
                 self._changed.set()
         if not all(await asyncio.gather(*(self._around.decide(decision) for decision in decisions))):

@@ -148,9 +148,11 @@ class Search:
         inside = {node for value in values for node in domains.get(value, ())}
         result = list(allowed)
         for n in restriction.needs:
-            before = allowed[n]
+            previously_allowed = allowed[n]
             slots = self.needs[n].shape.slots
-            result[n] = sorted(i for i in (inside if before is None else before) if i in inside and i in slots)
+            result[n] = sorted(
+                i for i in (inside if previously_allowed is None else previously_allowed) if i in inside and i in slots
+            )
         return result
 
     def _candidates(self, restriction: Restriction, allowed: list[Nodes]) -> Iterator[frozenset[str]]:
@@ -189,13 +191,13 @@ class Search:
             for v, room in {**domains_of_others, **first}.items()
             if room >= minimum and v not in settled and v not in too_small
         ]
-        passed = set()
+        yielded = set()
         for room, value in sorted(fitting):
             if room >= maximum and all(slots.get(value, 0) >= hoped_count for hoped_count, _, slots in also):
-                passed.add(value)
+                yielded.add(value)
                 yield settled | {value}
         for _, value in sorted((-room, value) for room, value in fitting):
-            if value not in passed and all(slots.get(value, 0) >= count for _, count, slots in also):
+            if value not in yielded and all(slots.get(value, 0) >= count for _, count, slots in also):
                 yield settled | {value}
 
     def _too_small(self, key: str, settled: frozenset[str], needs: Sequence[Need]) -> set[str]:
@@ -288,8 +290,8 @@ class Search:
         later = self.restrictions[at:]
         single = [r for r in later if r.width == 1 and not r.settled and self.capacity.single(r.key)]
         together = _united([r.needs for r in single], len(self.needs))
-        whole = {n for r in single for n in r.needs}
-        items = [self._item(part, single, allowed, whole=part[0] in whole) for part in together]
+        single_node_needs = {n for r in single for n in r.needs}
+        items = [self._item(part, single, allowed, whole=part[0] in single_node_needs) for part in together]
         packing = Packing(items, self.capacity.free, self.budget.gang)
         fills = packing.run()
         self.budget.spend(self.budget.gang - packing.steps)
@@ -302,7 +304,7 @@ class Search:
         for node, counts in fills:
             for part, count in zip(together, counts, strict=True):
                 for need in (self.needs[n] for n in part if count):
-                    self._take(need, node, need.count if part[0] in whole else count)
+                    self._take(need, node, need.count if part[0] in single_node_needs else count)
         return True
 
     def _item(self, part: list[int], single: list[Restriction], allowed: list[Nodes], *, whole: bool) -> Item:

@@ -26,15 +26,15 @@ def used(pods: Iterable[Pod], assumed: dict[str, str]) -> dict[str, Resources]:
 
 def around(pods: Iterable[Pod], gangs: Collection[str], claims: Collection[str]) -> OtherPods:
     """Return other pods on the nodes: those that belong to none of `gangs`, and terminating ones."""
-    evictable, leaving = [], []
+    evictable, terminating = [], []
     for pod in pods:
         if not pod.spec.node_name or not pod.holds_resources:
             continue
         if pod.metadata.deletion_timestamp is not None:
-            leaving.append((pod, pod.spec.node_name))
+            terminating.append((pod, pod.spec.node_name))
         elif f"{pod.metadata.namespace}/{pod.metadata.label(labels.PODGANG)}" not in gangs and _evictable(pod):
             evictable.append((pod, pod.spec.node_name))
-    return OtherPods(evictable, leaving, claims)
+    return OtherPods(evictable, terminating, claims)
 
 
 def _evictable(pod: Pod) -> bool:

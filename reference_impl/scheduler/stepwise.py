@@ -34,7 +34,7 @@ class Stepwise:
     def run(self, *, explain: bool = False) -> bool:
         """Search for a placement and return whether there is one. With `explain`, stop after the first try and record
         the obstacle."""
-        search, budget, begin = self._search, self._search.budget, self._capacity.mark()
+        search, budget, mark = self._search, self._search.budget, self._capacity.mark()
         search.allocations.clear()
         deep, visited = sum(self._remaining) <= DEEPEST and not explain, set[object]()
         if deep and any(self._too_many(n) for n in range(len(self._needs))):
@@ -67,7 +67,7 @@ class Stepwise:
             options.append(self._options())
         else:
             return True
-        self._capacity.undo(begin)
+        self._capacity.undo(mark)
         search.allocations.clear()
         return False
 

@@ -28,7 +28,7 @@ PATIENCE_SECONDS, TICK_SECONDS = 5.0, 1.0
 """How long a pod waits before its reason is written, and the interval between checks, in seconds. Under load, the pods
 of a gang lose their gates seconds apart, and the first pods only wait for the others."""
 CONDITION, REASON, EVENT = "PodScheduled", "Unschedulable", "FailedScheduling"
-AT_ONCE = 16
+MAX_CONCURRENT_WRITES = 16
 """Maximum number of concurrent writes, so that bindings are not delayed."""
 
 
@@ -61,14 +61,14 @@ class Unschedulable:
 
     def replace(self, waiting_pods: Iterable[tuple[Pod, str]]) -> None:
         """Replace the waiting pods by those of the last scheduling cycle; all other pods have stopped waiting."""
-        timestamp, before = asyncio.get_running_loop().time(), self._reasons
+        timestamp, old_reasons = asyncio.get_running_loop().time(), self._reasons
         self._reasons = {}
         for pod, reason in waiting_pods:
-            earlier = before.get(pod.metadata.key, ("", "", timestamp))
+            earlier = old_reasons.get(pod.metadata.key, ("", "", timestamp))
             # Reasons contain numbers that change with each pod that is bound elsewhere, so only the last reason is
             # written.
-            same = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _reported(pod))
-            start = earlier[2] if same else timestamp
+            unchanged = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _reported(pod))
+            start = earlier[2] if unchanged else timestamp
             self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, start)
         self._unposted = {key: unposted for key, unposted in self._unposted.items() if key in self._reasons}
         if self._reasons:
@@ -76,7 +76,7 @@ class Unschedulable:
 
     async def run(self) -> None:
         """Write reasons until cancelled."""
-        limit = asyncio.Semaphore(AT_ONCE)
+        limit = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
         async def one(key: Key, uid: str, reason: str) -> None:
             async with limit:

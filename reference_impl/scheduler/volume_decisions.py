@@ -60,11 +60,11 @@ def hold(gangs: Sequence[Gang], plan: Plan, decided: Sequence[Decision]) -> set[
         return set()
     uids = {uid for decision in decided for uid in decision.pods}
     postponed = {gang.name for gang in gangs if any(pod.metadata.uid in uids for pod, _ in gang.members)}
-    fresh = {pod.metadata.uid for pod, _ in plan.bindings}
+    bound_uids = {pod.metadata.uid for pod, _ in plan.bindings}
     names = ", ".join(decision.claim.metadata.name for decision in decided)
     for gang in gangs:
         if gang.name in postponed or gang.base in postponed:
-            taken_back = {pod.metadata.uid for pod, _ in gang.members} & fresh
+            taken_back = {pod.metadata.uid for pod, _ in gang.members} & bound_uids
             for group in gang.groups:
                 group.waiting += [pod for pod, _ in group.members if pod.metadata.uid in taken_back]
             preemption.drop(gang, taken_back)

@@ -31,9 +31,9 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 def new_fields(pcs: PodCliqueSet, old: PodCliqueSet | None) -> Iterator[FieldError]:
     """Reject pod fields that Grove reserves, unless the stored set already has them (VAL-40, VAL-41; DFT-06)."""
-    before = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
+    old_specs = {clique.name: clique.spec.pod_spec for clique in old.spec.template.cliques} if old else {}
     for i, clique in enumerate(pcs.spec.template.cliques):
-        old_spec, path = before.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
+        old_spec, path = old_specs.get(clique.name, {}), f"{paths.clique(i)}.spec.podSpec"
         for field, empty in (("topologySpreadConstraints", None), ("nodeName", "")):
             value = clique.spec.pod_spec.get(field)
             if value not in (empty, None) and old_spec.get(field) in (empty, None):
@@ -78,14 +78,14 @@ def _autoscaling(path: str, spec: PodCliqueSpec, scale: AutoScaling) -> Iterator
 
 def _variables(path: str, pod: PodSpec) -> Iterator[FieldError]:
     """Validate the names of environment variables, which must be unique within a container (VAL-42, VAL-43)."""
-    for kind in ("initContainers", "containers"):
-        for j, container in mappings(pod.get(kind)):
-            at = f"{path}.{kind}[{j}].env"
+    for field in ("initContainers", "containers"):
+        for j, container in mappings(pod.get(field)):
+            env_path = f"{path}.{field}[{j}].env"
             names = []
             for k, variable in mappings(container.get("env")):
                 name = str(variable.get("name") or "")
                 names.append(name)
                 if not is_variable(name):
-                    yield invalid(f"{at}[{k}].name", name, "must be a valid environment variable name")
+                    yield invalid(f"{env_path}[{k}].name", name, "must be a valid environment variable name")
             if twice := repeated(names):
-                yield duplicate(at, twice)
+                yield duplicate(env_path, twice)

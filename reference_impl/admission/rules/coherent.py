@@ -79,8 +79,8 @@ def _deadline(path: str, rolling_update: RollingUpdate | None) -> Iterator[Field
 
 def _name(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Limit the length of the names of gangs, `<set>-<replica>-<number>`, which are used as label values (COH-Q31)."""
-    last = str(max(0, pcs.spec.replicas - 1))
-    if (length := len(pcs.metadata.name) + len(last) + EPOCH_DIGITS + 2) > LABEL_LIMIT:
+    last_index = str(max(0, pcs.spec.replicas - 1))
+    if (length := len(pcs.metadata.name) + len(last_index) + EPOCH_DIGITS + 2) > LABEL_LIMIT:
         detail = (
             f"with the update strategy Coherent the names of PodGangs would have {length} characters, "
             f"which exceeds the {LABEL_LIMIT} characters of a label value"

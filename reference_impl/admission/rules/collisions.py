@@ -16,7 +16,7 @@ from reference_impl.api.models import CliqueTemplate, PodCliqueSet, ScalingGroup
 
 MAX_ERRORS = 100
 """Maximum number of collisions that are reported. For a stored set, up to ten times as many are computed."""
-_LONGEST = 63
+_MAX_NAME_LENGTH = 63
 """Maximum length of a name in characters. Longer names are rejected by another rule, and would be slow to split."""
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
@@ -47,15 +47,15 @@ def _collisions(pcs: PodCliqueSet) -> Iterator[FieldError]:
         if clique.name in by_name:
             details += _also_colliding(clique, by_name[clique.name])
         yield from (invalid(f"{paths.clique(i)}.name", clique.name, detail) for detail in details)
-    yield from _of_members(groups)
+    yield from _member_collisions(groups)
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
     """Yield the parts before and after each index in a name: `sg-0-wk` → (`sg`, `wk`)."""
-    parts = name.split("-") if len(name) <= _LONGEST else []
-    for place, part in enumerate(parts):
+    parts = name.split("-") if len(name) <= _MAX_NAME_LENGTH else []
+    for position, part in enumerate(parts):
         if _INDEX.fullmatch(part):
-            yield "-".join(parts[:place]), "-".join(parts[place + 1 :])
+            yield "-".join(parts[:position]), "-".join(parts[position + 1 :])
 
 
 def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _also_colliding(clique: CliqueTemplate, group: ScalingGroupConfig) -> Iterat
         yield f"{shares}, too; their ResourceClaims have one name"
 
 
-def _of_members(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
+def _member_collisions(groups: list[ScalingGroupConfig]) -> Iterator[FieldError]:
     """Yield the collisions between members of two scaling groups, as in `a`-0-`1-b` and `a-0`-1-`b`."""
     longer: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, group in enumerate(groups):

@@ -46,9 +46,9 @@ def on_create(pcs: PodCliqueSet, enabled: bool) -> Iterator[FieldError]:
 
 def on_update(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
     """Reject changes of the annotation (MNV-04)."""
-    before = _places(old)
+    old_places = _places(old)
     for owner, (path, value) in _places(pcs).items():
-        if owner not in before or (old_value := before[owner][1]) == value:
+        if owner not in old_places or (old_value := old_places[owner][1]) == value:
             continue
         if old_value is None:
             yield forbidden(path, f"annotation {KEY} cannot be added after creation")

@@ -52,9 +52,9 @@ def changes(pcs: PodCliqueSet, old: PodCliqueSet, settings: Scheduler) -> Iterat
     WL37-B34)."""
     if settings.gangs_of_kubernetes is None or names(pcs, settings) != [DEFAULT_SCHEDULER]:
         return
-    before, after = workload_tree.pod_classes(old), workload_tree.pod_classes(pcs)
+    old_classes, new_classes = workload_tree.pod_classes(old), workload_tree.pod_classes(pcs)
     for i, clique in enumerate(pcs.spec.template.cliques):
-        if clique.name in before and before[clique.name] != after[clique.name]:
+        if clique.name in old_classes and old_classes[clique.name] != new_classes[clique.name]:
             path = f"{paths.clique(i)}.spec.podSpec.priorityClassName"
             if pcs.spec.template.priority_class_name or old.spec.template.priority_class_name:
                 path = f"{paths.TEMPLATE}.priorityClassName"
@@ -78,21 +78,25 @@ def _queues(pcs: PodCliqueSet) -> Iterator[FieldError]:
     """Require the same KAI queue for all cliques of a set (SBV-03 to SBV-05)."""
     full_name = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
     set_queue = kai.queue_of(pcs.metadata.labels, pcs.metadata.annotations)
-    of_cliques = {c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))}
-    different = sorted(set(of_cliques.values()))
-    if not set_queue and not different:
+    clique_queues = {
+        c.name: queue for c in pcs.spec.template.cliques if (queue := kai.queue_of(c.labels, c.annotations))
+    }
+    distinct_queues = sorted(set(clique_queues.values()))
+    if not set_queue and not distinct_queues:
         detail = f"no KAI queue is configured on PodCliqueSet {full_name} or its PodClique templates"
         yield invalid("spec", None, detail)
     elif set_queue:
-        for clique, queue in of_cliques.items():
+        for clique, queue in clique_queues.items():
             if queue != set_queue:
                 detail = f'KAI queue on PodCliqueSet {full_name} is "{set_queue}" but PodClique template "{clique}"'
                 yield invalid("spec", queue, f'{detail} resolves to "{queue}"')
                 return
-    elif len(different) > 1:
-        queues = " ".join(different)
+    elif len(distinct_queues) > 1:
+        queues = " ".join(distinct_queues)
         yield invalid(
-            "spec", different, f"conflicting KAI queues on PodCliqueSet {full_name} PodClique templates: [{queues}]"
+            "spec",
+            distinct_queues,
+            f"conflicting KAI queues on PodCliqueSet {full_name} PodClique templates: [{queues}]",
         )
 
 

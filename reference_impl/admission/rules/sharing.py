@@ -42,9 +42,9 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
             yield from _unknown_names(f"{path}.childScalingGroupNames", child_groups, {group.name for group in groups})
     for i, group in enumerate(groups):
         path = f"{paths.group(i)}.resourceSharing"
-        of_group = group.resource_sharing or []
-        yield from _references(path, of_group, internal)
-        for k, item in enumerate(of_group):
+        group_sharing = group.resource_sharing or []
+        yield from _references(path, group_sharing, internal)
+        for k, item in enumerate(group_sharing):
             if item.filter is not None:
                 child_names = item.filter.child_clique_names or []
                 if not child_names:

@@ -63,18 +63,20 @@ def places(pcs: PodCliqueSet) -> list[ConstraintLocation]:
         (ConstraintLocation(f"{paths.TEMPLATE}.topologyConstraint", "PodCliqueSet", constraint),) if constraint else ()
     )
     all_places = list(top)
-    of_clique: dict[str, tuple[ConstraintLocation, ...]] = {}
+    enclosing_by_clique: dict[str, tuple[ConstraintLocation, ...]] = {}
     for i, group in enumerate(template.pod_clique_scaling_groups or []):
         if group.topology_constraint:
             owner = f"PodCliqueScalingGroup '{group.name}'"
             place = ConstraintLocation(f"{paths.group(i)}.topologyConstraint", owner, group.topology_constraint, top)
             all_places.append(place)
-            of_clique |= dict.fromkeys(group.clique_names, (place, *top))
+            enclosing_by_clique |= dict.fromkeys(group.clique_names, (place, *top))
     for i, clique in enumerate(template.cliques):
         if clique.topology_constraint:
-            above = of_clique.get(clique.name, top)
+            enclosing = enclosing_by_clique.get(clique.name, top)
             path = f"{paths.clique(i)}.topologyConstraint"
-            all_places.append(ConstraintLocation(path, f"PodClique '{clique.name}'", clique.topology_constraint, above))
+            all_places.append(
+                ConstraintLocation(path, f"PodClique '{clique.name}'", clique.topology_constraint, enclosing)
+            )
     return all_places
 
 

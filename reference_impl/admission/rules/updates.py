@@ -28,14 +28,14 @@ def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
 def _cliques(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
     if len(template.cliques) != len(old.cliques):
         yield forbidden(paths.CLIQUES, COMPOSITION)
-    before = {clique.name: (i, clique) for i, clique in enumerate(old.cliques)}
+    old_by_name = {clique.name: (i, clique) for i, clique in enumerate(old.cliques)}
     ordered = template.clique_startup_type is not StartupType.ANY_ORDER
     for i, clique in enumerate(template.cliques):
-        if clique.name not in before:
+        if clique.name not in old_by_name:
             detail = f"{COMPOSITION}, new clique name '{clique.name}' is not allowed"
             yield forbidden(f"{paths.CLIQUES}.name", detail)
             continue
-        old_index, old_clique = before[clique.name]
+        old_index, old_clique = old_by_name[clique.name]
         if ordered and old_index != i:
             detail = "clique order cannot be changed when StartupType is InOrder or Explicit"
             expected = old.cliques[i].name if i < len(old.cliques) else "nothing"
@@ -61,16 +61,16 @@ def _groups(template: SetTemplate, old: SetTemplate) -> Iterator[FieldError]:
     if len(groups) != len(old_groups):
         yield forbidden(paths.GROUPS, "not allowed to add or remove PodCliqueScalingGroupConfigs")
         return
-    before = {group.name: group for group in old_groups}
+    old_by_name = {group.name: group for group in old_groups}
     for i, group in enumerate(groups):
-        if group.name not in before:
+        if group.name not in old_by_name:
             detail = f"new scaling group name '{group.name}' is not allowed"
             yield forbidden(f"{paths.GROUPS}.name", f"not allowed to change scaling group composition, {detail}")
             continue
-        of_old = before[group.name]
-        if group.clique_names != of_old.clique_names:
+        old_group = old_by_name[group.name]
+        if group.clique_names != old_group.clique_names:
             yield immutable(f"{paths.group(i)}.cliqueNames", group.clique_names)
-        if group.min_available != of_old.min_available:
+        if group.min_available != old_group.min_available:
             yield immutable(f"{paths.group(i)}.minAvailable", group.min_available)
-        if (group.resource_sharing or []) != (of_old.resource_sharing or []):
+        if (group.resource_sharing or []) != (old_group.resource_sharing or []):
             yield immutable(f"{paths.group(i)}.resourceSharing", group.resource_sharing)

@@ -11,7 +11,9 @@ Slots = Mapping[Key, Sequence[Slot]]
 Batch = dict[Key, list[Slot]]
 
 
-def affordable(components: Sequence[Component], places: Slots, counts: Mapping[Key, int], *, whole: bool) -> Batch:
+def affordable(
+    components: Sequence[Component], slots_by_key: Slots, counts: Mapping[Key, int], *, whole: bool
+) -> Batch:
     """Return the members of the next batch: as many of each component as `counts` says, unavailable members first, and
     only as many available members as the budget permits. If the batch must be `whole`, it includes either all its
     available members or none of them.
@@ -20,28 +22,29 @@ def affordable(components: Sequence[Component], places: Slots, counts: Mapping[K
     still be updated (COH-213). While any component has fewer available members than it must keep, no available member
     of any component is taken (COH-212).
     """
-    batch = {component.key: _chosen(component, places, counts) for component in components}
-    if any(shortage(component, places) for component in components):
+    batch = {component.key: _chosen(component, slots_by_key, counts) for component in components}
+    if any(shortage(component, slots_by_key) for component in components):
         return _unavailable(batch)
     if whole:
-        fits = all(available(batch[c.key]) <= _spare(c, places) for c in components)
+        fits = all(available(batch[c.key]) <= _spare(c, slots_by_key) for c in components)
         return batch if fits else _unavailable(batch)
     return {
-        component.key: _at_most(batch[component.key], max(0, _spare(component, places))) for component in components
+        component.key: _at_most(batch[component.key], max(0, _spare(component, slots_by_key)))
+        for component in components
     }
 
 
-def shortage(component: Component, places: Slots) -> str | None:
+def shortage(component: Component, slots_by_key: Slots) -> str | None:
     """Return why no available member may be taken, if the component has fewer available members than it must keep; else
     None."""
-    spare = _spare(component, places)
-    return None if spare >= 0 else _message(component, places)
+    spare = _spare(component, slots_by_key)
+    return None if spare >= 0 else _message(component, slots_by_key)
 
 
-def exhausted(components: Sequence[Component], places: Slots, counts: Mapping[Key, int]) -> str:
+def exhausted(components: Sequence[Component], slots_by_key: Slots, counts: Mapping[Key, int]) -> str:
     """Return why no member can be taken: the components whose budget is less than their count."""
-    short_components = [c for c in components if available(_chosen(c, places, counts)) > _spare(c, places)]
-    return "; ".join(_message(component, places) for component in short_components or components)
+    short_components = [c for c in components if available(_chosen(c, slots_by_key, counts)) > _spare(c, slots_by_key)]
+    return "; ".join(_message(component, slots_by_key) for component in short_components or components)
 
 
 def available(slots: Sequence[Slot]) -> int:
@@ -49,19 +52,19 @@ def available(slots: Sequence[Slot]) -> int:
     return sum(slot.available for slot in slots)
 
 
-def _chosen(component: Component, places: Slots, counts: Mapping[Key, int]) -> list[Slot]:
-    return [slot for slot in places[component.key] if not slot.done][: counts[component.key]]
+def _chosen(component: Component, slots_by_key: Slots, counts: Mapping[Key, int]) -> list[Slot]:
+    return [slot for slot in slots_by_key[component.key] if not slot.done][: counts[component.key]]
 
 
-def _spare(component: Component, places: Slots) -> int:
+def _spare(component: Component, slots_by_key: Slots) -> int:
     """Return the number of available members that may be taken down; negative if too few members are available
     already."""
-    return available(places[component.key]) - component.floor
+    return available(slots_by_key[component.key]) - component.floor
 
 
-def _message(component: Component, places: Slots) -> str:
+def _message(component: Component, slots_by_key: Slots) -> str:
     return (
-        f"{component.key}: {available(places[component.key])} of {component.replicas} available, "
+        f"{component.key}: {available(slots_by_key[component.key])} of {component.replicas} available, "
         f"at least {component.floor} have to stay available"
     )
 
@@ -72,5 +75,5 @@ def _unavailable(batch: Batch) -> Batch:
 
 def _at_most(chosen: list[Slot], limit: int) -> list[Slot]:
     """Return the chosen slots with at most `limit` available ones."""
-    lost = [slot for slot in chosen if not slot.available]
-    return lost + [slot for slot in chosen if slot.available][:limit]
+    unavailable_slots = [slot for slot in chosen if not slot.available]
+    return unavailable_slots + [slot for slot in chosen if slot.available][:limit]

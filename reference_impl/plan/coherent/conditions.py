@@ -54,18 +54,20 @@ def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     )
 
 
-def _condition(kind: str, holds: bool, now: str) -> Condition:
-    state = "bound" if kind == SCHEDULED else "Ready"
+def _condition(condition_type: str, holds: bool, now: str) -> Condition:
+    state = "bound" if condition_type == SCHEDULED else "Ready"
     return Condition(
-        type=kind,
+        type=condition_type,
         status="True" if holds else "False",
-        reason=f"PodGang{kind}" if holds else f"PodGangNot{kind}",
+        reason=f"PodGang{condition_type}" if holds else f"PodGangNot{condition_type}",
         message=f"{'Every' if holds else 'Not every'} group has enough {state} pods",
         last_transition_time=now,
     )
 
 
-def _dated(stored_time: str | None, old: list[Condition] | None, kind: str, holds: bool, now: str) -> str | None:
+def _dated(
+    stored_time: str | None, old: list[Condition] | None, condition_type: str, holds: bool, now: str
+) -> str | None:
     """Return the time of the latest change to True. A gang that already had the condition before it belonged to a
     PodGangMap gets the current time."""
-    return now if holds and (stored_time is None or not conditions.is_true(old, kind)) else stored_time
+    return now if holds and (stored_time is None or not conditions.is_true(old, condition_type)) else stored_time

@@ -24,10 +24,10 @@ from reference_impl.plan.observed import Observed
 def first(components: Sequence[Component], generation: str, epochs: Epochs) -> Layout:
     """Return the first layout: all iterations of an update at once."""
     members = {c.key: list(range(c.replicas)) for c in components if c.replicas}
-    present = [component for component in components if component.key in members]
+    nonempty = [component for component in components if component.key in members]
     entries: list[Entry] = []
     while any(members.values()):
-        phase, counts = iteration(present, {key: len(numbers) for key, numbers in members.items()})
+        phase, counts = iteration(nonempty, {key: len(numbers) for key, numbers in members.items()})
         batch = {key: members[key][:count] for key, count in counts.items() if count}
         members = {key: numbers[counts[key] :] for key, numbers in members.items()}
         pods = {key.name: len(numbers) for key, numbers in batch.items() if key.kind is Kind.CLIQUE}
@@ -63,11 +63,11 @@ def next_step(layout: Layout, scope: Sequence[Component], observed: Observed, ge
     update_entries = progress.own_entries(layout, generation, components, observed)
     if waiting := progress.not_ready(update_entries, components, observed):
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
-    places = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
-    if not any(places.values()):
+    slots_by_key = {c.key: _in_order(layout, c.key, observed, generation) for c in components}
+    if not any(slots_by_key.values()):
         return Complete()
-    phase, counts = iteration(components, {key: len(component_slots) for key, component_slots in places.items()})
-    batch = {key: component_slots[: counts[key]] for key, component_slots in places.items()}
+    phase, counts = iteration(components, {key: len(component_slots) for key, component_slots in slots_by_key.items()})
+    batch = {key: component_slots[: counts[key]] for key, component_slots in slots_by_key.items()}
     result, touched = moved(layout, update_entries, batch, None, generation, epochs, opens=phase is SubStepKind.ANCHOR)
     return Advance(
         result, touched, phase, {key: len(component_slots) for key, component_slots in batch.items() if component_slots}

@@ -34,8 +34,8 @@ def moved(
         for key, chosen in batch.items()
         if key.kind is Kind.GROUP and chosen
     }
-    before = [entry.key for entry in update_entries if not entry.empty]
-    depends_on = tuple(before[-1:])
+    earlier_keys = [entry.key for entry in update_entries if not entry.empty]
+    depends_on = tuple(earlier_keys[-1:])
     if opens:
         (key,) = epochs(1)
         return tidy([*drained, Entry(key, generation, Role.ANCHOR, pods, indices, depends_on)]), (key,)
@@ -52,13 +52,13 @@ def _drained(layout: Layout, batch: Batch) -> Layout:
     """Return the layout without the members of the batch."""
     entries = list(layout)
     for key, chosen in batch.items():
-        lost = Counter(slot.entry for slot in chosen)
+        lost_counts = Counter(slot.entry for slot in chosen)
         lost_indices = {slot.index for slot in chosen}
         for position, entry in enumerate(entries):
-            if entry.key not in lost:
+            if entry.key not in lost_counts:
                 continue
             if key.kind is Kind.CLIQUE:
-                entries[position] = entry.with_pods(key.name, entry.count(key) - lost[entry.key])
+                entries[position] = entry.with_pods(key.name, entry.count(key) - lost_counts[entry.key])
             else:
                 remaining = set(entry.groups.get(key.name, ())) - lost_indices
                 entries[position] = entry.with_indices(key.name, remaining)

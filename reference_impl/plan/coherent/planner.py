@@ -60,20 +60,20 @@ def next_step(
         return Wait(f"waiting for the PodGangs of epoch {', '.join(waiting)} to become Ready", waiting)
     if reason := progress.incomplete(update_entries, components, observed):
         return Wait(reason, progress.in_flight(update_entries, components, observed))
-    places = {component.key: slots(layout, component.key, observed, generation) for component in components}
-    remaining = {key: sum(not slot.done for slot in component_slots) for key, component_slots in places.items()}
+    slots_by_key = {component.key: slots(layout, component.key, observed, generation) for component in components}
+    remaining = {key: sum(not slot.done for slot in component_slots) for key, component_slots in slots_by_key.items()}
     if not any(remaining.values()):
-        shortages = [reason for component in components if (reason := budget.shortage(component, places))]
+        shortages = [reason for component in components if (reason := budget.shortage(component, slots_by_key))]
         return Wait("; ".join(shortages)) if shortages else Complete()
-    done = {key: len(component_slots) - remaining[key] for key, component_slots in places.items()}
+    done = {key: len(component_slots) - remaining[key] for key, component_slots in slots_by_key.items()}
     sub_step = steps.sub_step(components, done, remaining)
     anchor = progress.open_anchor(update_entries)
     if anchor is None and steps.takes_pods(sub_step.counts):
         sub_step = steps.beginning(components, remaining)
     opens = sub_step.phase is SubStepKind.ANCHOR
-    batch = budget.affordable(components, places, sub_step.counts, whole=opens)
+    batch = budget.affordable(components, slots_by_key, sub_step.counts, whole=opens)
     if not any(batch.values()):
-        return Wait(budget.exhausted(components, places, sub_step.counts))
+        return Wait(budget.exhausted(components, slots_by_key, sub_step.counts))
     join = None if opens and gang_layout is GangLayout.PER_STEP else anchor
     result, touched = moved(layout, update_entries, batch, join, generation, epochs, opens=opens and join is None)
     return Advance(result, touched, sub_step.phase, {key: len(chosen) for key, chosen in batch.items() if chosen})

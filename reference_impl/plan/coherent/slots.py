@@ -48,10 +48,10 @@ def _of_pods(entry: Entry, position: int, key: Key, observed: Observed, generati
     pods = observed.pods_in(key.name, entry.key)
     remaining = pods[max(0, len(pods) - count) :]  # the other pods are about to be deleted
     refilled = observed.refills(entry, key, generation)
-    lost = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(remaining))]
-    return lost + [
+    lost_slots = [Slot(entry.key, refilled, False, (0, position, number)) for number in range(count - len(remaining))]
+    return lost_slots + [
         Slot(entry.key, pod.current, pod.ready, (1, position, number))
-        for number, pod in enumerate(remaining, len(lost))
+        for number, pod in enumerate(remaining, len(lost_slots))
     ]
 
 

@@ -37,9 +37,9 @@ class SubStep:
 def step_count(components: Sequence[Component]) -> int:
     """Return the number of steps that start with an anchor: at most one if no scaling group is updated (GM-154).
     Components without members are ignored (COH-229c)."""
-    present = [component for component in components if component.replicas]
-    steps = min((component.replicas // component.minimum for component in present), default=0)
-    return steps if groups(present) else min(1, steps)
+    nonempty = [component for component in components if component.replicas]
+    steps = min((component.replicas // component.minimum for component in nonempty), default=0)
+    return steps if groups(nonempty) else min(1, steps)
 
 
 def target(component: Component, steps: int) -> int:
@@ -58,8 +58,10 @@ def sub_step(components: Sequence[Component], done: Mapping[Key, int], remaining
         return SubStep(SubStepKind.LEFTOVER, {c.key: min(c.budget, remaining[c.key]) for c in components})
     if any(within[component.key] < component.minimum for component in components):
         return beginning(components, remaining)
-    missing = {key: max(0, targets[key] - within[key]) for key in targets}
-    return SubStep(SubStepKind.TAIL, {c.key: min(c.budget, missing[c.key], remaining[c.key]) for c in components})
+    missing_counts = {key: max(0, targets[key] - within[key]) for key in targets}
+    return SubStep(
+        SubStepKind.TAIL, {c.key: min(c.budget, missing_counts[c.key], remaining[c.key]) for c in components}
+    )
 
 
 def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:

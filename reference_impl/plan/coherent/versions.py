@@ -34,10 +34,10 @@ def templates(pcs: PodCliqueSet, generation: str, policy: Policy = STANDARD) -> 
     return Templates(generation, by_name)
 
 
-def with_layout(old: Stored | None, gangs: Layout, present: Templates) -> Stored:
+def with_layout(old: Stored | None, gangs: Layout, current: Templates) -> Stored:
     """Return a map with another layout. It records the generations that the layout names, and the current one."""
-    all_hashes = {**(old.hashes if old is not None else {}), present.generation: present.hashes}
-    needed = {present.generation, *(entry.generation for entry in gangs)}
+    all_hashes = {**(old.hashes if old is not None else {}), current.generation: current.hashes}
+    needed = {current.generation, *(entry.generation for entry in gangs)}
     return Stored(gangs, {generation: all_hashes[generation] for generation in sorted(needed & all_hashes.keys())})
 
 
@@ -48,45 +48,45 @@ def members_of(pcs: PodCliqueSet, key: Key) -> list[str]:
     return next((config.clique_names for config in children.group_configs(pcs) if config.name == key.name), [])
 
 
-def settled(pcs: PodCliqueSet, stored: Stored, entry: Entry, key: Key, present: Templates) -> bool:
+def settled(pcs: PodCliqueSet, stored: Stored, entry: Entry, key: Key, current: Templates) -> bool:
     """Return whether an entry's members of a component have the current templates. If the map has no record of them,
     the generation of the entry decides."""
-    return all(_is_present(stored, entry, template, present) for template in members_of(pcs, key))
+    return all(_is_current(stored, entry, template, current) for template in members_of(pcs, key))
 
 
-def _is_present(stored: Stored, entry: Entry, template: str, present: Templates) -> bool:
-    revision, recorded = present.revisions.get(template), stored.hash(entry, template)
+def _is_current(stored: Stored, entry: Entry, template: str, current: Templates) -> bool:
+    revision, recorded = current.revisions.get(template), stored.hash(entry, template)
     if recorded is None or revision is None:
-        return entry.generation == present.generation
+        return entry.generation == current.generation
     return revision.has(recorded)
 
 
-def fits(stored: Stored, entry: Entry, template: str, template_hash: str, present: Templates) -> bool:
+def fits(stored: Stored, entry: Entry, template: str, template_hash: str, current: Templates) -> bool:
     """Return whether pods of a clique object with this template hash may be created in a gang of an entry: only if they
     have the same version as the entry (COH-210)."""
-    revision, recorded = present.revisions.get(template), stored.hash(entry, template)
+    revision, recorded = current.revisions.get(template), stored.hash(entry, template)
     if recorded == template_hash:
         return True
-    return _is_present(stored, entry, template, present) and revision is not None and revision.has(template_hash)
+    return _is_current(stored, entry, template, current) and revision is not None and revision.has(template_hash)
 
 
-def same(pcs: PodCliqueSet, stored: Stored, present: Templates) -> dict[Key, frozenset[str]]:
+def same(pcs: PodCliqueSet, stored: Stored, current: Templates) -> dict[Key, frozenset[str]]:
     """Return, for each component, the generations in which it has the current template (COH-197)."""
     generations_by_key: dict[Key, set[str]] = {}
     for entry in stored.layout:
         for key in entry.keys:
-            if settled(pcs, stored, entry, key, present):
+            if settled(pcs, stored, entry, key, current):
                 generations_by_key.setdefault(key, set()).add(entry.generation)
     return {key: frozenset(generations) for key, generations in generations_by_key.items()}
 
 
-def outdated(pcs: PodCliqueSet, stored: Stored, present: Templates, observed: Observed | None = None) -> set[Key]:
+def outdated(pcs: PodCliqueSet, stored: Stored, current: Templates, observed: Observed | None = None) -> set[Key]:
     """Return the components of which any entry holds an old version according to the records. With `observed`, the
     members themselves count as well, because another strategy may have replaced members within their gangs."""
     outdated_keys: set[Key] = set()
     for entry in stored.layout:
         for key in entry.keys:
             mixed = observed is not None and observed.outdated(entry, key)
-            if mixed or (key not in outdated_keys and not settled(pcs, stored, entry, key, present)):
+            if mixed or (key not in outdated_keys and not settled(pcs, stored, entry, key, current)):
                 outdated_keys.add(key)
     return outdated_keys

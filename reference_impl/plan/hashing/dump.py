@@ -120,8 +120,8 @@ class _Makers:
             return self._slice(type_name[2:])
         if type_name.startswith("map["):
             return self._map(type_name.partition("]")[2])
-        if kind := self._types.kinds.get(type_name):
-            return self._printer(kind)
+        if underlying := self._types.kinds.get(type_name):
+            return self._printer(underlying)
         if type_name in self._types.structs:
             return self.struct(type_name)
         assert type_name.startswith(("int", "uint")), type_name
@@ -177,11 +177,11 @@ def _struct(leaves: list[_Leaf]) -> _Printer:
     places = {leaf.json: number for number, leaf in enumerate(leaves)}
     runs: dict[tuple[int, int], str] = {}
 
-    def between(begin: int, end: int) -> str:
-        """Return the text of the fields from `begin` up to `end`, none of which is set."""
-        run = runs.get((begin, end))
+    def between(start: int, end: int) -> str:
+        """Return the text of the fields from `start` up to `end`, none of which is set."""
+        run = runs.get((start, end))
         if run is None:
-            run = runs[begin, end] = "".join(leaf.zero for leaf in leaves[begin:end])
+            run = runs[start, end] = "".join(leaf.zero for leaf in leaves[start:end])
         return run
 
     def write(value: Any, text: Text) -> None:

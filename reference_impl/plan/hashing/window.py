@@ -25,7 +25,7 @@ class Policy:
 STANDARD = Policy()
 """The policy that applies without configuration."""
 
-_MOST_RECOGNISED = 64
+_MAX_RECOGNISED = 64
 """Maximum number of hashes of earlier orders of the same content that are still recognized."""
 
 
@@ -62,7 +62,7 @@ class CurrentHashes:
         """Keep recognizing the hashes that `earlier` recognized, if only an insignificant order has changed since."""
         if earlier.written == self.written:
             recognised = earlier._recognised | earlier.foreign_hashes
-            self._recognised = dict(list(recognised.items())[-_MOST_RECOGNISED:])
+            self._recognised = dict(list(recognised.items())[-_MAX_RECOGNISED:])
             self.migrating = self.migrating or earlier.migrating
 
 

@@ -103,9 +103,9 @@ def _of_an_earlier_gang(gang: PodGang, kind: str, existing: WorkloadObject) -> N
 def _change(manifest: Manifest, existing: WorkloadObject) -> Change | None:
     kind, name, spec = manifest["kind"], manifest["metadata"]["name"], manifest["spec"]
     flat = manifest["apiVersion"] == api.FLAT_WORKLOADS.api_version
-    if lost := _differs(spec, existing.spec, policy=kind == "CompositePodGroup", flat=flat):
+    if changed_field := _differs(spec, existing.spec, policy=kind == "CompositePodGroup", flat=flat):
         if kind == "PodGroup":  # its name depends on all these fields, so they cannot have been changed
-            problem = f"the API server does not keep spec.{lost} of PodGroup {name}"
+            problem = f"the API server does not keep spec.{changed_field} of PodGroup {name}"
             raise MappingError(f"{problem}: it needs the feature gate TopologyAwareWorkloadScheduling")
         return Change(Verb.REPLACE, kind, name, manifest)
     body: Manifest = {}

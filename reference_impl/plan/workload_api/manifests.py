@@ -38,9 +38,9 @@ def desired(
     root = tree.root
     manifests = [_workload(gang, tree)]
     for node, parent in ((root, None), *((child, root) for child in root.children)):
-        least = node.count if required_groups is None else min(required_groups, node.count)
+        min_group_count = node.count if required_groups is None else min(required_groups, node.count)
         reference = {"workloadName": gang.metadata.name, "templateName": _template_of(node, root)}
-        spec: Manifest = {"workloadRef": reference, **_node(tree, node, least, whole=node is root)}
+        spec: Manifest = {"workloadRef": reference, **_node(tree, node, min_group_count, whole=node is root)}
         if parent is not None:
             spec["parentCompositePodGroupName"] = names.composite(gang, parent)
         manifests.append(
@@ -76,11 +76,11 @@ def _workload(gang: PodGang, tree: Tree) -> Manifest:
     return _object(gang, api.WORKLOADS.api_version, "Workload", gang.metadata.name, spec)
 
 
-def _node(tree: Tree, node: TreeNode, least: int, *, whole: bool) -> Manifest:
+def _node(tree: Tree, node: TreeNode, min_group_count: int, *, whole: bool) -> Manifest:
     """Return the fields that a composite and its template have in common. All parts of a tree have the same priority
     class (WL37-V13)."""
     mode = {"disruptionMode": WHOLE} if whole else {}
-    return {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **_common(tree, node.key), **mode}
+    return {"schedulingPolicy": {"gang": {"minGroupCount": min_group_count}}, **_common(tree, node.key), **mode}
 
 
 def _leaf(tree: Tree, leaf: Leaf, count: int) -> Manifest:

@@ -39,8 +39,8 @@ def composite(gang: PodGang, node: TreeNode) -> str:
 
 def leaf(gang: PodGang, tree: Tree, one: Leaf, parent: TreeNode | None) -> str:
     """Return the name of a leaf's PodGroup. `parent` is None in the flat form."""
-    above = None if parent is None else composite(gang, parent)
-    return _with(one.clique, gang.metadata.uid, above, one.key, tree.priority_class)
+    parent_name = None if parent is None else composite(gang, parent)
+    return _with(one.clique, gang.metadata.uid, parent_name, one.key, tree.priority_class)
 
 
 def template(kind: str, name: str) -> str:

@@ -71,17 +71,17 @@ def plan(
     """Return the plan for a gang of a set. `pods` holds the pods with the gang's label, `observed` the existing objects
     with its labels or with names that it needs, and `templates` the minimums in its cliques' templates."""
     members = list(pods)
-    least = standing.minimums(gang, _earlier(gang, observed), templates)
-    now = standing.standing(gang, least, members)
+    minimums = standing.minimums(gang, _earlier(gang, observed), templates)
+    now = standing.standing(gang, minimums, members)
     try:
-        gang_tree = tree.tree(gang, least, tree.priority_class(gang, pcs), mode.form)
+        gang_tree = tree.tree(gang, minimums, tree.priority_class(gang, pcs), mode.form)
         groups = manifests.group_names(gang, gang_tree, mode.form)
-        counts = standing.counts(gang, least, groups, members)
+        counts = standing.counts(gang, minimums, groups, members)
         required = standing.required_groups(now, mode)
         desired = manifests.desired(gang, gang_tree, mode.form, counts, required_groups=required)
-        return Planned(now, least, groups, differences.difference(gang, desired, observed))
+        return Planned(now, minimums, groups, differences.difference(gang, desired, observed))
     except MappingError as error:
-        return Planned(now, least, refusal=str(error))
+        return Planned(now, minimums, refusal=str(error))
 
 
 def _earlier(gang: PodGang, observed: Observed) -> dict[str, int]:

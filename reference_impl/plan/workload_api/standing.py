@@ -39,10 +39,10 @@ def standing(gang: PodGang, least: Mapping[str, int], pods: Iterable[Pod]) -> St
     for clique, clique_pods in gangs.by_clique(pods, gang.metadata.name).items():
         if clique in bound:
             bound[clique] = sum(pod.scheduled and pod.active for pod in clique_pods)
-    whole = bool(bound) and all(bound[clique] >= count for clique, count in least.items())
+    has_minimum = bool(bound) and all(bound[clique] >= count for clique, count in least.items())
     placed_once = gang.status is not None and gang.status.last_scheduled is not None
-    started = whole or (placed_once and any(bound.values()))
-    return Standing(started, started and not whole)
+    started = has_minimum or (placed_once and any(bound.values()))
+    return Standing(started, started and not has_minimum)
 
 
 def required_groups(now: Standing, mode: Mode) -> int | None:

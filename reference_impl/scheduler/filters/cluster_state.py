@@ -81,12 +81,12 @@ class ClusterState:
         """Add `count` pods like this one to a node, or remove them if `count` is negative."""
         if not pod.host_ports and not pod.volumes:
             return
-        used, present = self.used_claims, self.pods_on[node.metadata.name]
+        used, pods_here = self.used_claims, self.pods_on[node.metadata.name]
         for _ in range(abs(count)):
             if count > 0:
-                present.append(pod)
+                pods_here.append(pod)
             else:
-                present.remove(pod)
+                pods_here.remove(pod)
         for name, ephemeral in pod.claims:
             if not ephemeral:
                 used[pod.metadata.namespace, name] += count

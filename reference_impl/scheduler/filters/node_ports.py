@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_impl.scheduler.filters.plugin import Plugin
 from reference_impl.scheduler.model import ContainerPort, Node
 
-ANY = ("", "0.0.0.0")  # noqa: S104 -- compared, not bound
+ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 -- compared, not bound
 """Host IPs that stand for all addresses of a node."""
 
 
@@ -27,4 +27,4 @@ class NodePorts(Plugin):
 def _conflict(one: ContainerPort, other: ContainerPort) -> bool:
     if one.host_port != other.host_port or (one.protocol or "TCP") != (other.protocol or "TCP"):
         return False
-    return one.host_ip in ANY or other.host_ip in ANY or one.host_ip == other.host_ip
+    return one.host_ip in ANY_ADDRESS or other.host_ip in ANY_ADDRESS or one.host_ip == other.host_ip

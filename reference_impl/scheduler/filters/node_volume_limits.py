@@ -32,13 +32,15 @@ class NodeVolumeLimits(Plugin):
         limits = csi_node.limits if csi_node else {}
         if not limits:
             return ""
-        fresh = _handles(pod, state, csi_node)
+        pod_volumes = _handles(pod, state, csi_node)
         attached = set()
         for other in state.pods_on.get(node.metadata.name, ()):
             attached |= _handles(other, state, csi_node)
-        added = Counter(driver for driver, _ in fresh - attached)
-        present = Counter(driver for driver, _ in attached | _attachments(node, state))
-        if any(driver in limits and present[driver] + count > limits[driver] for driver, count in added.items()):
+        added = Counter(driver for driver, _ in pod_volumes - attached)
+        attached_counts = Counter(driver for driver, _ in attached | _attachments(node, state))
+        if any(
+            driver in limits and attached_counts[driver] + count > limits[driver] for driver, count in added.items()
+        ):
             return "node exceeds max volume count"
         return ""
 

@@ -72,11 +72,11 @@ class VolumeBinding(Plugin):
             return
         for claim, volume in self.choice(node) if count > 0 else [(claim, None) for claim in self._delayed]:
             for _ in range(abs(count)):
-                present = self.state.assumed_claims.setdefault(claim.metadata.key, [])
+                assumed = self.state.assumed_claims.setdefault(claim.metadata.key, [])
                 if count > 0:
-                    present.append(AssumedClaim(node, present[0].volume if present else volume))
+                    assumed.append(AssumedClaim(node, assumed[0].volume if assumed else volume))
                 else:
-                    present.pop()
+                    assumed.pop()
 
     def _choose(self, node: Node) -> tuple[str, Choice]:
         state, choice, provision = self.state, Choice(), []

@@ -6,11 +6,11 @@ from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.plugin import Plugin
 from reference_impl.scheduler.model import Node, Pod
 
-OLD = {
+BETA_KEYS = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-KEYS = (*OLD, *OLD.values())
+KEYS = (*BETA_KEYS, *BETA_KEYS.values())
 
 
 class VolumeZone(Plugin):
@@ -41,6 +41,6 @@ class VolumeZone(Plugin):
         if not self._required or not any(key in labels for key in KEYS):
             return ""
         for key, values in self._required:
-            if labels.get(key, labels.get(OLD.get(key, key))) not in values:
+            if labels.get(key, labels.get(BETA_KEYS.get(key, key))) not in values:
                 return "node had no available volume zone"
         return ""
