@@ -55,8 +55,8 @@ class ReleaseSite:
 
             def serve(self) -> None:
                 body = site.files.get(self.path)
-                kind = site.kinds.get(self.path, "")
-                if body is None or kind not in self.headers.get("Accept", ""):
+                media_type = site.kinds.get(self.path, "")
+                if body is None or media_type not in self.headers.get("Accept", ""):
                     self.answer(404)
                     return
                 fault = site.faults.pop(0) if site.faults else ""
@@ -94,9 +94,9 @@ class ReleaseSite:
         self.files[f"/v2/{name}/blobs/{sha256(content)}"] = content
         return {"digest": sha256(content), "size": len(content)}
 
-    def _manifest(self, name: str, content: bytes, kind: str) -> str:
+    def _manifest(self, name: str, content: bytes, media_type: str) -> str:
         path = f"/v2/{name}/manifests/{sha256(content)}"
-        self.files[path], self.kinds[path] = content, kind
+        self.files[path], self.kinds[path] = content, media_type
         return sha256(content)
 
     def close(self) -> None:

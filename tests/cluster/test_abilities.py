@@ -62,17 +62,17 @@ def missing(cluster: Cluster, within: float) -> dict[Ability, str]:
 
 @pytest.mark.cluster
 def test_a_cluster_of_the_suite_plays_everything(bare_cluster: Cluster) -> None:
-    begin = time.monotonic()
+    start = time.monotonic()
     assert missing(bare_cluster, 30) == {}
-    assert time.monotonic() - begin < 9, "a crash is seen before its restart, which comes after 10 s"
+    assert time.monotonic() - start < 9, "a crash is seen before its restart, which comes after 10 s"
 
 
 @pytest.mark.cluster
 def test_a_cluster_of_others_plays_plain_pods_only(foreign: Cluster) -> None:
-    begin = time.monotonic()
-    lacking = missing(foreign, 4)
-    assert time.monotonic() - begin < 10, "4 s, and the requests of a busy machine"
-    assert lacking == {
+    start = time.monotonic()
+    missing_abilities = missing(foreign, 4)
+    assert time.monotonic() - start < 10, "4 s, and the requests of a busy machine"
+    assert missing_abilities == {
         Ability.BEHAVIORS: "a pod with conformance.grove.io/behavior: crash-loop does not crash",
         Ability.STARTUP: "a pod with a waiting init container is Ready",
         Ability.NODE_FAILURES: "a node with the label conformance.grove.io/lost stays Ready",

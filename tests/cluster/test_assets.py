@@ -136,7 +136,7 @@ def test_a_program_is_read_again_only_when_it_was_touched(tmp_path: Path, monkey
     path = store(tmp_path).resolve(kubectl(), silent)
     reads: list[object] = []
     file_digest = hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", lambda *given: reads.append(given) or file_digest(*given))
+    monkeypatch.setattr(hashlib, "file_digest", lambda *arguments: reads.append(arguments) or file_digest(*arguments))
     for _ in range(3):
         store(tmp_path).resolve(kubectl(), silent)
     assert len(reads) == 1
@@ -185,17 +185,17 @@ def test_programs_of_one_archive_are_downloaded_once(tmp_path: Path, monkeypatch
     with serving() as site:
         use(site.url, monkeypatch)
         site.files = {"/server.tar.gz": packed}
-        packs = tuple(
+        packed_programs = tuple(
             replace(one, member=f"bin/{one.name}", site=kubectl().site, **common)
             for one in programs()
             if one.name in ("kubectl", "kube-scheduler", "kube-apiserver")
         )
-        monkeypatch.setattr("conformance.cluster.assets._every", lambda: packs)
+        monkeypatch.setattr("conformance.cluster.assets._every", lambda: packed_programs)
         monkeypatch.setenv("GROVE_CONFORMANCE_ASSET_KUBE_SCHEDULER", "/bin/true")
-        paths = [store(tmp_path).resolve(one, silent) for one in packs]
+        paths = [store(tmp_path).resolve(one, silent) for one in packed_programs]
         assert site.requests.count("/server.tar.gz") == 1
     assert [path.read_bytes() for path in paths if path != Path("/bin/true")] == [b"3", b"1"]
-    assert not store(tmp_path).path(packs[1]).exists() and packs[1].name == "kube-scheduler"
+    assert not store(tmp_path).path(packed_programs[1]).exists() and packed_programs[1].name == "kube-scheduler"
 
 
 def test_what_is_not_pinned_is_built_without_a_question(tmp_path: Path) -> None:

@@ -102,9 +102,9 @@ def test_a_line_that_is_still_being_written_is_counted_once_and_later(tmp_path: 
 def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(event(annotations={"padding": "x" * 400}) * 50_000)
-    begin = time.process_time()
+    start = time.process_time()
     assert AuditLog(log).count().total() == 50_000
-    assert time.process_time() - begin < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("is_parsed", [False, True])
@@ -117,11 +117,11 @@ def test_a_line_that_is_no_event_is_named(tmp_path: Path, is_parsed: bool) -> No
         audit.mark()
     with log.open("ab") as file:
         file.write(b"junk\n" + event())
-    begin = f"{log}: has a line that is no audit event, before byte {len(event()) + 5}: "
+    prefix = f"{log}: has a line that is no audit event, before byte {len(event()) + 5}: "
     for read in (tail.poll, audit.count):
         with pytest.raises(HarnessError) as caught:
             read()
-        assert str(caught.value).startswith(begin) and "\n" not in str(caught.value)
+        assert str(caught.value).startswith(prefix) and "\n" not in str(caught.value)
 
 
 def _cut(log: Path) -> None:

@@ -53,10 +53,10 @@ class Watched:
         self.informer: Informer[Envelope] = Informer(client, PODS, envelope, namespace="default")
         self.informer.add_handler(self._see)
 
-    def _see(self, kind: str, old: Envelope | None, pod: Envelope) -> None:
+    def _see(self, event_type: str, old: Envelope | None, pod: Envelope) -> None:
         document: Document = msgspec.json.decode(pod.raw)
         name = pod.metadata.name
-        if kind == "DELETED":
+        if event_type == "DELETED":
             self.now.pop(name, None)
             return
         self.now[name] = document
@@ -151,8 +151,8 @@ def instant(pod: Document) -> float:
     return max(datetime.fromisoformat(text).timestamp() for text in instants(pod["status"]))
 
 
-def condition(pod: Document, kind: str) -> str:
-    return next((c["status"] for c in pod["status"].get("conditions", []) if c["type"] == kind), "")
+def condition(pod: Document, condition_type: str) -> str:
+    return next((c["status"] for c in pod["status"].get("conditions", []) if c["type"] == condition_type), "")
 
 
 def ready(pod: Document) -> bool:
@@ -207,7 +207,7 @@ def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
                     times["running-after"] = 0
                 before, running, *_, last = watched.states[name]
                 assert instant(running) - instant(before) >= times["running-after"], name
-                assert instant(last) - began(last) >= times["ready-after"], name
+                assert instant(last) - start_time(last) >= times["ready-after"], name
                 (container,) = last["status"]["containerStatuses"]
                 assert container["restartCount"] == (failure(last) == "crash-loop"), name
             assert watched.now["own"]["status"]["phase"] == "Running" and not ready(watched.now["own"])
@@ -219,7 +219,7 @@ def test_pods_that_name_no_behavior_live_as_they_draw(tmp_path: Path) -> None:
         cluster.down()
 
 
-def began(pod: Document) -> float:
+def start_time(pod: Document) -> float:
     """Return the time at which the container of a pod was started, in seconds."""
     return datetime.fromisoformat(pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]).timestamp()
 
@@ -238,12 +238,12 @@ def test_pods_change_their_life_and_nobody_else_can_delay_them(cluster: Cluster)
             await watched.annotate("plain", behavior=None)
             await watched.until(lambda: ready(watched.now["plain"]))
             # Changes of a pod do not delay its next state (FC-046).
-            begun, number = asyncio.get_running_loop().time(), 0
+            start, number = asyncio.get_running_loop().time(), 0
             while not ready(watched.now["chatty"]):
                 number += 1
                 await watched.client.patch(PODS, "default", "chatty", {"metadata": {"labels": {"n": str(number)}}})
                 await watched.until(lambda n=str(number): watched.now["chatty"]["metadata"]["labels"]["n"] == n)
-                assert asyncio.get_running_loop().time() - begun < 30
+                assert asyncio.get_running_loop().time() - start < 30
             # A held pod makes no progress before hold-ready is removed, and is not deleted before hold-deletion is.
             assert waiting(watched.now["held"]) == "ContainerCreating"
             await watched.annotate("held", hold_ready=None)

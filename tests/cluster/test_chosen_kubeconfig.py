@@ -43,9 +43,9 @@ def test_an_option_comes_before_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: StateRoot
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "other", "other")))
-    given = kubeconfig(tmp_path / "mine", "mine")
-    with chosen(given, "") as selected:
-        assert (selected.path, selected.options) == (given, ("--kubeconfig", str(given)))
+    path = kubeconfig(tmp_path / "mine", "mine")
+    with chosen(path, "") as selected:
+        assert (selected.path, selected.options) == (path, ("--kubeconfig", str(path)))
     with chosen(None, "") as selected:
         assert server(selected.path) == "http://other.example"
         assert selected.options == ("--kubeconfig", str(tmp_path / "other/config"))
@@ -61,10 +61,10 @@ def test_the_usual_file_is_the_last_resort(tmp_path: Path, state: StateRoot) -> 
 
 
 def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: Path, state: StateRoot) -> None:
-    given = kubeconfig(tmp_path / "mine", "a", "b")
-    with chosen(given, "b") as selected:
-        assert selected.path != given and server(selected.path) == "http://b.example"
-        assert selected.options == ("--kubeconfig", str(given), "--context", "b")
+    path = kubeconfig(tmp_path / "mine", "a", "b")
+    with chosen(path, "b") as selected:
+        assert selected.path != path and server(selected.path) == "http://b.example"
+        assert selected.options == ("--kubeconfig", str(path), "--context", "b")
         assert stat.S_IMODE(selected.path.stat().st_mode) == 0o600
         assert stat.S_IMODE(selected.path.parent.stat().st_mode) == 0o700
         assert "token-of-a" not in selected.path.read_text(), "only what the context needs is copied"
@@ -72,12 +72,12 @@ def test_another_context_is_the_current_one_of_a_copy_that_goes_again(tmp_path: 
 
 
 def test_the_copy_of_a_killed_command_goes_with_the_next_one(tmp_path: Path, state: StateRoot) -> None:
-    given = kubeconfig(tmp_path / "mine", "a", "b")
+    path = kubeconfig(tmp_path / "mine", "a", "b")
     folder = state.root / "kubeconfigs"
     folder.mkdir(parents=True)
     for name in (f"{os.getpid()}_1.0_abc", f".{os.getpid()}_1.0_abc.def"):  # this pid, but another start time
         (folder / name).write_text("secret")
-    with chosen(given, "b") as first, chosen(given, "b") as second:
+    with chosen(path, "b") as first, chosen(path, "b") as second:
         assert set(folder.iterdir()) == {first.path, second.path}
 
 
@@ -95,12 +95,12 @@ def test_several_files_are_one_and_the_first_wins(
 
 
 def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state: StateRoot) -> None:
-    given = kubeconfig(tmp_path / "mine", "a", "b")
-    document = yaml.safe_load(given.read_text())
+    path = kubeconfig(tmp_path / "mine", "a", "b")
+    document = yaml.safe_load(path.read_text())
     document["clusters"][1]["cluster"]["certificate-authority"] = "pki/ca.crt"
     document["users"][1]["user"] = {"client-key": "/abs/key", "exec": {"command": "./plugin", "apiVersion": "v1"}}
-    given.write_text(yaml.safe_dump(document))
-    with chosen(given, "b") as selected:
+    path.write_text(yaml.safe_dump(document))
+    with chosen(path, "b") as selected:
         copied = yaml.safe_load(selected.path.read_text())
     assert copied["clusters"][0]["cluster"]["certificate-authority"] == str(tmp_path / "mine/pki/ca.crt")
     user = copied["users"][0]["user"]
@@ -117,9 +117,9 @@ def test_relative_paths_lead_to_the_same_files_from_a_copy(tmp_path: Path, state
 def test_a_context_that_cannot_be_used_gets_one_line(
     tmp_path: Path, state: StateRoot, context: str, words: str
 ) -> None:
-    given = kubeconfig(tmp_path / "mine", "a", "b")
-    given.write_text(given.read_text().replace("user: b", "user: gone"))
-    with pytest.raises(UsageError) as caught, chosen(given, context):
+    path = kubeconfig(tmp_path / "mine", "a", "b")
+    path.write_text(path.read_text().replace("user: b", "user: gone"))
+    with pytest.raises(UsageError) as caught, chosen(path, context):
         pass
     assert str(caught.value).endswith(words)
 

@@ -88,9 +88,9 @@ def test_a_pid_that_is_used_again_is_another_process(
     components: Components, etcd: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert components.process("etcd") is not None
-    began = processes.identity(etcd.pid)
-    assert began is not None
-    monkeypatch.setattr(processes, "identity", lambda pid: began + 1)
+    start_time = processes.identity(etcd.pid)
+    assert start_time is not None
+    monkeypatch.setattr(processes, "identity", lambda pid: start_time + 1)
     monkeypatch.setattr(psutil.Process, "environ", lambda process: {})
     assert components.process("etcd") is None
 

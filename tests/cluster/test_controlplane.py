@@ -153,7 +153,7 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
         async with client(cluster) as api:
             await nodes.create_nodes(api, fleet)
             await nodes.wait_until_schedulable(api, [node["metadata"]["name"] for node in fleet])
-            begin = AuditLog.of(cluster).mark()
+            mark = AuditLog.of(cluster).mark()
             place = {"nodeSelector": {nodes.POOL: "one"}, "tolerations": [nodes.toleration("one")]}
             init = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
             for number in range(10):
@@ -171,7 +171,7 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
                 await api.delete(PODS, "default", f"p{number}")
             await pods(api, lambda listed: not listed)
             await nodes.delete_nodes(api, [node["metadata"]["name"] for node in fleet])
-        counts = wait_for(lambda: writes(begin))
+        counts = wait_for(lambda: writes(mark))
         assert counts == {
             ("cluster-test", "create", "pods"): 10,
             ("kube-scheduler", "create", "pods/binding"): 10,
@@ -180,10 +180,10 @@ def test_pods_become_ready_by_one_write_each_and_go_at_once(cluster: Cluster) ->
             ("kwok-controller", "delete", "pods"): 10,
         }
 
-    def writes(begin: int) -> dict[tuple[str, str, str], int]:
+    def writes(mark: int) -> dict[tuple[str, str, str], int]:
         """Return the numbers of accepted writes to pods; empty until the audit log has the last deletion."""
         counts: dict[tuple[str, str, str], int] = {}
-        for key, number in AuditLog.of(cluster).count(begin).items():
+        for key, number in AuditLog.of(cluster).count(mark).items():
             if key.code < 400 and key.resource.startswith("pods"):
                 write = (key.program, key.verb, key.resource)
                 counts[write] = counts.get(write, 0) + number
@@ -265,10 +265,10 @@ def test_a_kwok_that_starts_again_plays_the_nodes_of_its_predecessor(cluster: Cl
             await nodes.wait_until_schedulable(api, ["again-tiny-0"])
             await asyncio.to_thread(cluster.kill, "kwok-controller")
             await asyncio.to_thread(cluster.start)
-            begun = asyncio.get_running_loop().time()
+            start = asyncio.get_running_loop().time()
             await api.create(PODS, pod("again", nodeName="again-tiny-0"))
             await pods(api, lambda listed: listed and is_ready(listed[0]))
-            assert asyncio.get_running_loop().time() - begun < 60  # the old lease would be valid for 200 s
+            assert asyncio.get_running_loop().time() - start < 60  # the old lease would be valid for 200 s
             await api.delete(PODS, "default", "again")
             await pods(api, lambda listed: not listed)
             await nodes.delete_nodes(api, ["again-tiny-0"])

@@ -272,7 +272,7 @@ def test_a_server_that_is_not_there_is_known_at_once(tmp_path: Path, monkeypatch
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     use(f"http://127.0.0.1:{port}", monkeypatch)
-    begin = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(Unavailable, match="refused"):
         download(pinned("kubectl"), tmp_path)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - start < 1

@@ -32,7 +32,7 @@ def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make renames and removals raise Killed once `step` of them have succeeded."""
     remaining = step
 
-    def dying(function):  # type: ignore[no-untyped-def]
+    def killing(function):  # type: ignore[no-untyped-def]
         def call(*arguments, **options):  # type: ignore[no-untyped-def]
             nonlocal remaining
             remaining -= 1
@@ -42,8 +42,8 @@ def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return call
 
-    monkeypatch.setattr(Path, "rename", dying(Path.rename))
-    monkeypatch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+    monkeypatch.setattr(Path, "rename", killing(Path.rename))
+    monkeypatch.setattr(shutil, "rmtree", killing(shutil.rmtree))
 
 
 def test_staged_data_replace_those_of_the_workspace_and_the_snapshot_stays(workspace: Path) -> None:

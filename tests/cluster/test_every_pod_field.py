@@ -96,12 +96,12 @@ async def pods(cluster: Cluster) -> AsyncIterator[Pods]:
         yield pods
 
 
-def generated(schemas: Spec) -> dict[str, Spec]:
+def generated_specs(schemas: Spec) -> dict[str, Spec]:
     return {template.name: pod_fields.pod_spec(schemas, template, NAME) for template in pod_fields.templates()}
 
 
 async def test_the_api_server_accepts_every_field(pods: Pods) -> None:
-    for name, spec in generated(await pods.schemas()).items():
+    for name, spec in generated_specs(await pods.schemas()).items():
         answer = await pods.create(spec)
         assert answer.status == 201, f"{name}: {answer.content[:2000]!r}"
 
@@ -110,7 +110,7 @@ async def test_pod_security_permits_the_first_template_only(pods: Pods) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     await pods.make("/api/v1/namespaces", {"metadata": {"name": "restricted", "labels": labels}})
     await pods.make("/api/v1/namespaces/restricted/serviceaccounts", {"metadata": {"name": NAME}})
-    specs = generated(await pods.schemas())
+    specs = generated_specs(await pods.schemas())
     statuses = {name: (await pods.create(spec, "restricted")).status for name, spec in specs.items()}
     assert statuses == {name: 201 if name == "restricted" else 403 for name in specs}
 
@@ -118,12 +118,14 @@ async def test_pod_security_permits_the_first_template_only(pods: Pods) -> None:
 async def test_a_pod_that_lacks_a_field_is_another_one(pods: Pods) -> None:
     """CORE-014 detects a missing field only if the value of the field appears in the created pod."""
     lost: dict[str, bool] = {}
-    for spec in generated(await pods.schemas()).values():
-        whole = orjson.loads((await pods.create(spec)).content)["spec"]
-        places = {place: steps for steps in places_of(spec) if (place := named(steps)) and not lost.get(place)}
-        answers = await asyncio.gather(*(pods.create(without(spec, steps)) for steps in places.values()))
+    for spec in generated_specs(await pods.schemas()).values():
+        complete_spec = orjson.loads((await pods.create(spec)).content)["spec"]
+        places = {
+            place: steps for steps in places_of(spec) if (place := path_without_indices(steps)) and not lost.get(place)
+        }
+        answers = await asyncio.gather(*(pods.create(spec_without(spec, steps)) for steps in places.values()))
         for place, answer in zip(places, answers, strict=True):
-            lost[place] = answer.status != 201 or orjson.loads(answer.content)["spec"] != whole
+            lost[place] = answer.status != 201 or orjson.loads(answer.content)["spec"] != complete_spec
     unnoticed = [place for place, noticed in lost.items() if not noticed]
     assert len(lost) > 500
     assert [
@@ -136,10 +138,12 @@ async def test_no_field_is_left_out(pods: Pods) -> None:
     schemas = await pods.schemas()
     by_kind = {name.rpartition(".")[2]: schema for name, schema in schemas.items() if pod_fields.is_of_pods(name)}
     used: set[str] = set()
-    for spec in generated(schemas).values():
-        gather(by_kind, "PodSpec", spec, used)
+    for spec in generated_specs(schemas).values():
+        gather_fields(by_kind, "PodSpec", spec, used)
     excluded = {key for template in pod_fields.templates() for key in template.excluded} | UNSET.keys()
-    assert [field for field in reachable(by_kind) if not {field, field.partition(".")[0]} & (used | excluded)] == []
+    assert [
+        field for field in reachable_fields(by_kind) if not {field, field.partition(".")[0]} & (used | excluded)
+    ] == []
     of_all = set.intersection(*(set(template.excluded) for template in pod_fields.templates()))
     assert not {key for key in of_all & used if not key[0].islower()}
 
@@ -149,7 +153,7 @@ async def test_an_invented_field_is_set_at_every_level(pods: Pods) -> None:
     types = ("PodSpec", "Container", "SecurityContext", "HTTPGetAction", "VolumeMount", "KeyToPath", "SecretProjection")
     for kind in types:
         schemas[f"io.k8s.api.core.v1.{kind}"]["properties"]["invented"] = {"type": "string"}
-    spec = generated(schemas)["restricted"]
+    spec = generated_specs(schemas)["restricted"]
     holders = {
         steps[-2] if isinstance(steps[-2:][0], str) else steps[-3]
         for steps in places_of(spec)
@@ -166,13 +170,13 @@ def places_of(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[s
         yield from places_of(item, (*steps, key))
 
 
-def named(steps: tuple[str | int, ...]) -> str:
+def path_without_indices(steps: tuple[str | int, ...]) -> str:
     """Return a path without indices; initContainers count as containers."""
     path = re.sub(r"\.\d+", "[]", ".".join(map(str, steps)))
     return path.replace("initContainers", "containers")
 
 
-def without(spec: Spec, steps: tuple[str | int, ...]) -> Spec:
+def spec_without(spec: Spec, steps: tuple[str | int, ...]) -> Spec:
     changed = holder = copy.deepcopy(spec)
     for step in steps[:-1]:
         holder = holder[step]  # type: ignore[index]
@@ -186,21 +190,21 @@ def reference(schema: Spec) -> str:
     return str(references[0]).rpartition(".")[2] if references else ""
 
 
-def gather(types: Spec, kind: str, value: Any, used: set[str]) -> None:
+def gather_fields(types: Spec, kind: str, value: Any, used: set[str]) -> None:
     """Add the fields of a value and of its nested values to `used`, as `Type.field`."""
     for item in value if isinstance(value, list) else [value]:
         for field, schema in types.get(kind, {}).get("properties", {}).items():
             if isinstance(item, dict) and field in item:
                 used.add(f"{kind}.{field}")
-                gather(types, reference(schema), item[field], used)
+                gather_fields(types, reference(schema), item[field], used)
 
 
-def reachable(types: Spec, kind: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
+def reachable_fields(types: Spec, kind: str = "PodSpec", visited: set[str] | None = None) -> list[str]:
     """Return all fields that a pod spec can have, as `Type.field`, except the fields of types in UNSET."""
     visited = set() if visited is None else visited
     if kind in visited or kind in UNSET or kind not in types:
         return []
     visited.add(kind)
     fields = types[kind].get("properties", {})
-    inner = [name for schema in fields.values() for name in reachable(types, reference(schema), visited)]
+    inner = [name for schema in fields.values() for name in reachable_fields(types, reference(schema), visited)]
     return [*(f"{kind}.{field}" for field in fields), *inner]

@@ -17,16 +17,16 @@ GATES = {
 }
 
 
-def resolved(*gates: str, presets: tuple[str, ...] = (), apis: tuple[str, ...] = (), minor: str = "1.37") -> Features:
+def resolve(*gates: str, presets: tuple[str, ...] = (), apis: tuple[str, ...] = (), minor: str = "1.37") -> Features:
     return features.resolve(Requested(presets, gates, apis), minor, GATES.__getitem__)
 
 
 def test_nothing_is_added_that_nobody_asks_for() -> None:
-    assert resolved().flags() == {} and not Requested()
+    assert resolve().flags() == {} and not Requested()
 
 
 def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> None:
-    flat, tree = (resolved(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
+    flat, tree = (resolve(presets=("workload-api",), minor=minor) for minor in ("1.36", "1.37"))
     assert flat.flags()["kube-apiserver"]["runtime-config"] == "scheduling.k8s.io/v1alpha2=true"
     assert flat.on("GangScheduling") and not flat.on("CompositePodGroup")
     served = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
@@ -43,20 +43,20 @@ def test_the_workload_api_is_flat_on_one_version_and_a_tree_on_the_next() -> Non
 
 
 def test_a_gate_without_a_component_is_for_those_that_know_it() -> None:
-    assert resolved("GenericWorkload=true").gates == {name: {"GenericWorkload": True} for name in COMPONENTS}
-    assert resolved("APIServerTracing=false").gates == {"kube-apiserver": {"APIServerTracing": False}}
+    assert resolve("GenericWorkload=true").gates == {name: {"GenericWorkload": True} for name in COMPONENTS}
+    assert resolve("APIServerTracing=false").gates == {"kube-apiserver": {"APIServerTracing": False}}
 
 
 def test_a_component_may_be_named_and_what_comes_later_wins() -> None:
-    result = resolved("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
+    result = resolve("kube-scheduler:CompositePodGroup=false,GenericWorkload=true", presets=("workload-api",))
     assert result.gates["kube-scheduler"]["CompositePodGroup"] is False
     assert result.gates["kube-apiserver"]["CompositePodGroup"] is True and result.on("CompositePodGroup")
-    result = resolved(presets=("workload-api",), apis=("scheduling.k8s.io/v1alpha3=false",))
+    result = resolve(presets=("workload-api",), apis=("scheduling.k8s.io/v1alpha3=false",))
     assert result.runtime_config == {"scheduling.k8s.io/v1beta1": True, "scheduling.k8s.io/v1alpha3": False}
 
 
 def test_a_gate_that_no_help_lists_is_set_where_a_component_is_named() -> None:
-    assert resolved("kube-scheduler:Settled=true").gates == {"kube-scheduler": {"Settled": True}}
+    assert resolve("kube-scheduler:Settled=true").gates == {"kube-scheduler": {"Settled": True}}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_features_of_another_version_are_told_with_those_that_have_them() -> Non
     with pytest.raises(
         UsageError, match=r"--features workload-api: Kubernetes 1.35 does not have them — it is for 1.36"
     ):
-        resolved(presets=("workload-api",), minor="1.35")
+        resolve(presets=("workload-api",), minor="1.35")
 
 
 @pytest.mark.parametrize(

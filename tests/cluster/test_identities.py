@@ -82,10 +82,10 @@ def test_a_log_is_learned_from_before_the_mark(tmp_path: Path) -> None:
     log.write_text(json.dumps(issues("kwok-admin", CERTIFICATE, noted="JTI=a")) + "\n")
     audit = AuditLog(log, CERTIFICATE)
     mark = audit.mark()
-    for name, then in (("a", COLLECTOR), ("b", BORROWED)):
+    for name, expected_actor in (("a", COLLECTOR), ("b", BORROWED)):
         with log.open("a") as file:
             file.write(json.dumps(event(COLLECTOR, f"JTI={name}")) + "\n")
-        assert [entry.user.username for entry, _ in audit.events(mark)][-1] == then
+        assert [entry.user.username for entry, _ in audit.events(mark)][-1] == expected_actor
 
 
 def test_a_webhook_that_annotates_a_request_of_the_components_gives_nobody_their_name(tmp_path: Path) -> None:

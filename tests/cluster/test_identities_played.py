@@ -40,8 +40,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.down()
 
 
-def actors(cluster: Cluster, begin: int = 0) -> set[str]:
-    return {event.user.username for event, _ in AuditLog.of(cluster).events(begin)}
+def actors(cluster: Cluster, mark: int = 0) -> set[str]:
+    return {event.user.username for event, _ in AuditLog.of(cluster).events(mark)}
 
 
 def test_components_are_believed_by_tokens_that_the_log_contains(cluster: Cluster) -> None:

@@ -78,8 +78,8 @@ def test_a_native_sidecar_never_waits(args: list[str]) -> None:
     sidecar = {"name": "proxy", "image": "i", "args": args, "restartPolicy": "Always"}
     assert init_wait.parents(Container(args=args, restart_policy="Always")) is None
     waiting = pod("c-1", "--podcliques=a:1", containers=[sidecar])
-    assert patched(waiting, set())[0] == ["running", "running"]
-    assert patched(waiting, {"grove-initc"})[1] == "True"
+    assert patch_of(waiting, set())[0] == ["running", "running"]
+    assert patch_of(waiting, {"grove-initc"})[1] == "True"
 
 
 @pytest.mark.parametrize("value", ["x", "x:0", "x:y", ":1", "x:-1", "x:1:2", "x:1.5", "x:"])
@@ -93,7 +93,7 @@ def test_an_option_without_its_value_is_malformed() -> None:
         init_wait.parents(container("--podcliques=a:1", "-p"))
 
 
-def patched(waiting: SimulatedPod, done: set[str]) -> tuple[list[str], str]:
+def patch_of(waiting: SimulatedPod, done: set[str]) -> tuple[list[str], str]:
     """Return the states of the init containers and the status of Initialized that the patch sets."""
     change = init_wait.patch(waiting, done, NOW) or {}
     states = [
@@ -103,21 +103,21 @@ def patched(waiting: SimulatedPod, done: set[str]) -> tuple[list[str], str]:
     return states, next((c["status"] for c in change.get("conditions", [])), "")
 
 
-AROUND = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
+OTHER_CONTAINERS = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
 
 
 def test_containers_before_it_are_through_and_sidecars_serve() -> None:
-    waiting = pod("c-1", "--podcliques=a:1", containers=AROUND)
-    assert patched(waiting, set()) == (["terminated Completed", "running", "running"], "")
-    assert patched(waiting, {"grove-initc"}) == (["terminated Completed", "running", "terminated Completed"], "True")
+    waiting = pod("c-1", "--podcliques=a:1", containers=OTHER_CONTAINERS)
+    assert patch_of(waiting, set()) == (["terminated Completed", "running", "running"], "")
+    assert patch_of(waiting, {"grove-initc"}) == (["terminated Completed", "running", "terminated Completed"], "True")
 
 
 def test_containers_behind_it_wait_and_a_second_one_waits_in_its_turn() -> None:
     first = {"name": "one", "image": "i", "args": ["-p", "a:1"]}
     waiting = pod("c-1", "--podcliques=b:1", containers=[first, {"name": "two", "image": "i"}])
-    assert patched(waiting, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
-    assert patched(waiting, {"grove-initc"})[1] == ""
-    assert patched(waiting, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
+    assert patch_of(waiting, set()) == (["running", "waiting PodInitializing", "waiting PodInitializing"], "")
+    assert patch_of(waiting, {"grove-initc"})[1] == ""
+    assert patch_of(waiting, {"one"}) == (["terminated Completed", "terminated Completed", "running"], "")
 
 
 def test_it_keeps_when_it_started_and_says_nothing_twice() -> None:
@@ -156,7 +156,7 @@ def test_malformed_arguments_of_a_pod_that_never_restarts_fail_it() -> None:
 
 def test_one_that_the_stage_took_for_it_wrongly_goes_on() -> None:
     waiting = pod("c-1", "-p", "/data")
-    assert patched(waiting, set()) == (["terminated Completed"], "True")
+    assert patch_of(waiting, set()) == (["terminated Completed"], "True")
 
 
 class Watch:

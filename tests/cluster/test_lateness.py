@@ -36,8 +36,8 @@ def test_a_complaint_is_no_answer_in_time() -> None:
 
 def test_time_that_two_components_were_late_counts_once() -> None:
     lateness = Lateness()
-    for component, begin, end in (("etcd", 1, 3), ("kwok", 2, 5)):
-        lateness.answered(component, begin, begin + LIMIT)
+    for component, start, end in (("etcd", 1, 3), ("kwok", 2, 5)):
+        lateness.answered(component, start, start + LIMIT)
         lateness.answered(component, end, end)
     assert lateness.seconds(0, 9) == 4 and lateness.seconds(4, 9) == 1
 

@@ -30,8 +30,8 @@ def test_a_stopped_holder_is_told_after_a_second_and_given_up_in_the_end(
     holder = spawn(HOLD, tmp_path / "lock")
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     holder.send_signal(signal.SIGSTOP)
-    given_up = pytest.raises(UsageError, match=rf"process {holder.pid} \(.*stopped\) holds this lock .*kill -CONT")
-    with given_up, locks.hold(tmp_path / "lock", lambda *words: reports.append(": ".join(words)), within=0.3):
+    refused = pytest.raises(UsageError, match=rf"process {holder.pid} \(.*stopped\) holds this lock .*kill -CONT")
+    with refused, locks.hold(tmp_path / "lock", lambda *words: reports.append(": ".join(words)), within=0.3):
         raise AssertionError("two hold the lock")
     assert len(reports) == 1 and f"process {holder.pid}" in reports[0] and "which is stopped" in reports[0]
 

@@ -16,7 +16,10 @@ LOST_KUBELET = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone:
 
 
 def conditions(**statuses: str) -> list[dict[str, str]]:
-    return [{"type": LOST if kind == "lost" else kind, "status": status} for kind, status in statuses.items()]
+    return [
+        {"type": LOST if condition_type == "lost" else condition_type, "status": status}
+        for condition_type, status in statuses.items()
+    ]
 
 
 def node(lost: bool, **statuses: str) -> SimulatedNode:
@@ -32,8 +35,8 @@ def pod(**statuses: str) -> SimulatedPod:
     return msgspec.convert({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}, SimulatedPod)
 
 
-def entry(kind: str, status: str, **fields: str) -> dict[str, str]:
-    return {"type": kind, "status": status, "lastTransitionTime": NOW, **fields}
+def entry(condition_type: str, status: str, **fields: str) -> dict[str, str]:
+    return {"type": condition_type, "status": status, "lastTransitionTime": NOW, **fields}
 
 
 @pytest.mark.parametrize(

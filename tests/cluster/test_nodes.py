@@ -49,9 +49,9 @@ def test_extra_labels_are_added_last() -> None:
 
 @pytest.mark.parametrize("name", [n for n in nodes.profile_names() if nodes.profile(n).nodes_per_rack])
 def test_domains_nest_and_fleets_are_the_same_on_every_run(name: str) -> None:
-    kind = nodes.profile(name)
-    fleet = nodes.manifests(name, 3 * kind.nodes_per_rack, pool="p")
-    assert fleet == nodes.manifests(name, 3 * kind.nodes_per_rack, pool="p")
+    profile = nodes.profile(name)
+    fleet = nodes.manifests(name, 3 * profile.nodes_per_rack, pool="p")
+    assert fleet == nodes.manifests(name, 3 * profile.nodes_per_rack, pool="p")
     labels = [node["metadata"]["labels"] for node in fleet]
     assert len({entry[nodes.RACK] for entry in labels}) == 3
     for narrow, wide in ((nodes.RACK, nodes.BLOCK), (nodes.BLOCK, nodes.ZONE), (nodes.HOSTNAME, nodes.RACK)):

@@ -26,7 +26,7 @@ class Looked(Exception):
     """Raised in place of the pause between two checks."""
 
 
-def look(pause: float) -> None:
+def stop_at_pause(pause: float) -> None:
     raise Looked
 
 
@@ -43,7 +43,7 @@ def test_the_cluster_of_a_dead_process_is_taken_down(state: StateRoot, fields: d
     Ports().claim(state.directory("one"))
     marker = {processes.CLUSTER: record.uid, processes.STATE_ROOT: str(state.root)}
     with subprocess.Popen(["sleep", "1000"], env=os.environ | marker) as component:
-        owner_watch.watch(state, "one", record.uid, look)
+        owner_watch.watch(state, "one", record.uid, stop_at_pause)
         assert component.wait(timeout=10) == -signal.SIGKILL
     assert_nothing_is_left(state)
 
@@ -69,19 +69,19 @@ def test_a_take_down_that_fails_is_tried_again(
 def test_the_cluster_of_a_living_process_stays(state: StateRoot, fields: dict[str, object]) -> None:
     record = add(state, **fields)
     with pytest.raises(Looked):
-        owner_watch.watch(state, "one", record.uid, look)
+        owner_watch.watch(state, "one", record.uid, stop_at_pause)
     assert state.names() == ["one"]
 
 
 def test_a_cluster_that_belongs_to_nobody_is_not_watched(state: StateRoot) -> None:
     record = add(state, creator=DEAD, owner=None, phase="ready")
-    owner_watch.watch(state, "one", record.uid, look)
+    owner_watch.watch(state, "one", record.uid, stop_at_pause)
     assert state.names() == ["one"]
 
 
 def test_another_cluster_of_the_same_name_stays(state: StateRoot) -> None:
     add(state, creator=DEAD)
-    owner_watch.watch(state, "one", "another uid", look)
+    owner_watch.watch(state, "one", "another uid", stop_at_pause)
     owner_watch.take_down(state, "one", "another uid")
     assert state.names() == ["one"]
 

@@ -59,7 +59,7 @@ async def connected(cluster: Cluster) -> AsyncIterator[Client]:
         yield client
 
 
-def at(value: Any, path: str) -> Any:
+def value_at(value: Any, path: str) -> Any:
     """Return the value at a path such as `status.conditions[type=Ready].status`; None if there is none."""
     for part in path.split("."):
         name, _, choice = part.rstrip("]").partition("[")
@@ -84,13 +84,13 @@ async def until(read: Any, expected: object, seconds: float = 120) -> None:
         assert values[-1] == expected
 
 
-async def observed(client: Client) -> list[Document]:
+async def observed_states(client: Client) -> list[Document]:
     """Return, for each object of the file, the values at the paths in its entry."""
     states = []
     for entry in ENTRIES:
         resource, name = RESOURCES[entry["object"]["kind"]], entry["object"]["metadata"]["name"]
         item = orjson.loads(await client.get(resource, "default" if resource.namespaced else None, name))
-        states.append({path: at(item, path) for path in entry["reaches"]})
+        states.append({path: value_at(item, path) for path in entry["reaches"]})
     return states
 
 
@@ -102,7 +102,7 @@ def test_workloads_end_as_on_a_real_cluster(cluster: Cluster) -> None:
                 resource = RESOURCES[entry["object"]["kind"]]
                 await client.create(resource, entry["object"], namespace="default" if resource.namespaced else None)
             expected = [entry["reaches"] for entry in ENTRIES]
-            await until(lambda: observed(client), expected)
+            await until(lambda: observed_states(client), expected)
 
     asyncio.run(play())
 
@@ -112,7 +112,8 @@ def test_volumes_are_where_their_class_says_and_go_with_their_claims(cluster: Cl
         async with connected(cluster) as client:
             stored = {volume["spec"]["claimRef"]["name"]: volume for volume in await client.list(VOLUMES)}
             zones = {
-                name: at(volume, "spec.nodeAffinity.required.nodeSelectorTerms") for name, volume in stored.items()
+                name: value_at(volume, "spec.nodeAffinity.required.nodeSelectorTerms")
+                for name, volume in stored.items()
             }
             zone = [{"matchExpressions": [{"key": nodes.ZONE, "operator": "In", "values": ["zone-a"]}]}]
             assert zones == {"data-store-0": zone, "data-store-1": zone, "shared": None}

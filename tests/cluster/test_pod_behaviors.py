@@ -106,7 +106,7 @@ def test_a_wrong_file_of_stages_is_refused(tmp_path: Path, old: str, new: str, m
 
 
 def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None:
-    loaded = [stage for stage in stages.load_file(STAGES) if not unnamed(stage) and not of_job(stage)]
+    loaded = [stage for stage in stages.load_file(STAGES) if not is_unnamed(stage) and not is_of_job(stage)]
     texts: dict[str, str] = {}
     for stage in loaded:
         behavior = stage["spec"]["selector"]["matchAnnotations"][BEHAVIOR]
@@ -118,15 +118,15 @@ def test_every_life_has_stages_of_its_own_and_no_parameter_is_left_out() -> None
             assert f"{PREFIX}{parameter}" in texts[name] and f'"{default}"' in texts[name].replace("\\", "")
 
 
-def unnamed(stage: stages.Stage) -> bool:
+def is_unnamed(stage: stages.Stage) -> bool:
     return str(stage["metadata"]["name"]).endswith("-unnamed")
 
 
-def of_job(stage: stages.Stage) -> bool:
+def is_of_job(stage: stages.Stage) -> bool:
     return str(stage["metadata"]["name"]).endswith("-job")
 
 
-OF_JOBS = {f"pod-{stage}-exit-job" for stage in ("runs", "becomes-ready", "exits", "restarts")}
+JOB_STAGES = {f"pod-{stage}-exit-job" for stage in ("runs", "becomes-ready", "exits", "restarts")}
 
 
 def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
@@ -147,7 +147,7 @@ def test_pods_without_a_life_are_asked_little_more_than_before() -> None:
         "pod-runs-realistic-unnamed",
         "pod-becomes-ready-realistic-unnamed",
     }
-    assert {name for name in expressions if name.endswith("-job")} == OF_JOBS
+    assert {name for name in expressions if name.endswith("-job")} == JOB_STAGES
 
 
 def first_key(stage: stages.Stage) -> str:
@@ -157,10 +157,10 @@ def first_key(stage: stages.Stage) -> str:
 
 
 def test_pods_of_jobs_that_name_no_life_exit_and_have_no_other() -> None:
-    loaded = [stage for stage in stages.load("fast") if unnamed(stage) or of_job(stage)]
+    loaded = [stage for stage in stages.load("fast") if is_unnamed(stage) or is_of_job(stage)]
     none_named = f'select(.metadata.annotations["{BEHAVIOR}"] == null) | '
     for stage in loaded:
-        selector = f"select({stages.OF_A_JOB})" if of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
+        selector = f"select({stages.OF_A_JOB})" if is_of_job(stage) else f"select({stages.OF_A_JOB} | not) | "
         assert first_key(stage).startswith(none_named + selector)
     (exits,) = (yaml.safe_dump(stage) for stage in loaded if stage["metadata"]["name"] == "pod-exits-exit-job")
     assert pod_behaviors.load().jobs["exit-after"] == "1s" and '"1s"' in exits.replace("\\", "")
@@ -175,17 +175,17 @@ def mixes(behavior: str) -> list[Mix]:
 @pytest.mark.parametrize("behavior", sorted(pod_behaviors.load().behaviors))
 def test_pods_that_name_no_life_have_every_stage_of_that_of_the_cluster(behavior: str) -> None:
     loaded = stages.load("fast", behavior)
-    named = [stage for stage in loaded if stage["metadata"]["name"].endswith(f"-{behavior}")]
+    named_stages = [stage for stage in loaded if stage["metadata"]["name"].endswith(f"-{behavior}")]
     failing = {failure.behavior for mix in mixes(behavior) for failure in mix.failures}
-    further = {f"{stage}-{cause}" for cause in failing for stage in ("pod-exits", "pod-restarts")}
-    assert {stage["metadata"]["name"] for stage in loaded if unnamed(stage)} == {
-        f"{name}-unnamed" for name in further | {stage["metadata"]["name"] for stage in named}
+    additional = {f"{stage}-{cause}" for cause in failing for stage in ("pod-exits", "pod-restarts")}
+    assert {stage["metadata"]["name"] for stage in loaded if is_unnamed(stage)} == {
+        f"{name}-unnamed" for name in additional | {stage["metadata"]["name"] for stage in named_stages}
     }
-    first = {first_key(stage) for stage in loaded if unnamed(stage)}
+    first = {first_key(stage) for stage in loaded if is_unnamed(stage)}
     starts_jobs = behavior in ("realistic", "slow")
     unless_job = f"select({stages.OF_A_JOB} | not) | " if starts_jobs else ""
     assert first == {f'select(.metadata.annotations["{BEHAVIOR}"] == null) | {unless_job}"every"'}
-    assert {stage["metadata"]["name"] for stage in loaded if of_job(stage)} == (OF_JOBS if starts_jobs else set())
+    assert {stage["metadata"]["name"] for stage in loaded if is_of_job(stage)} == (JOB_STAGES if starts_jobs else set())
     (ready,) = (stage for stage in loaded if stage["metadata"]["name"] == "pod-ready")
     keys = [expression["jq"]["key"] for expression in ready["spec"]["selector"]["matchExpressions"]]
     assert any(f'("{behavior}" | select(. != ""))' in key for key in keys)

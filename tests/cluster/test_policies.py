@@ -56,7 +56,7 @@ def test_objects_without_a_namespace_are_for_each_and_configuration_is_for_the_a
     assert {NAMESPACE_OBJECTS, "admission.yaml"}.isdisjoint(extra_files(ClusterSettings()))
 
 
-WRONG = {
+WRONG_FILES = {
     "no YAML": ("a: [}", "mine.yaml:1: is not YAML: "),
     "no manifest": ("[1]", "mine.yaml: holds something else than a manifest — give kind and apiVersion"),
     "no name": ("{apiVersion: v1, kind: Secret}", "mine.yaml: holds a Secret without a name — give metadata.name"),
@@ -64,9 +64,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("case", WRONG_FILES)
 def test_a_file_that_is_wrong_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    text, line = WRONG[case]
+    text, line = WRONG_FILES[case]
     (tmp_path / "mine.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as refused:

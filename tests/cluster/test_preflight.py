@@ -18,7 +18,7 @@ TREE = ExpectedFeatures("v1beta1", topology=True, tree=True)
 FLAT = ExpectedFeatures("v1beta1")
 FLAT_AND_TOPOLOGY = ExpectedFeatures("v1beta1", topology=True)
 NONE: frozenset[str] = frozenset()
-ONLY = frozenset({GENERIC})
+GENERIC_ONLY = frozenset({GENERIC})
 V1BETA1, V1ALPHA3 = frozenset({"v1beta1"}), frozenset({"v1alpha3"})
 
 
@@ -29,12 +29,12 @@ def check(cluster: SimulatedCluster, expected: ExpectedFeatures = TREE, **option
 
 @pytest.mark.parametrize(
     ("expected", "gates", "served"),
-    [(TREE, ALL, BOTH), (FLAT_AND_TOPOLOGY, ALL - {COMPOSITE}, V1BETA1), (FLAT, ONLY, V1BETA1)],
+    [(TREE, ALL, BOTH), (FLAT_AND_TOPOLOGY, ALL - {COMPOSITE}, V1BETA1), (FLAT, GENERIC_ONLY, V1BETA1)],
 )
 def test_a_cluster_that_has_it_passes_and_keeps_nothing(
     expected: ExpectedFeatures, gates: frozenset[str], served: frozenset[str]
 ) -> None:
-    cluster = SimulatedCluster(gates, served, gates, ONLY)
+    cluster = SimulatedCluster(gates, served, gates, GENERIC_ONLY)
     check(cluster, expected)
     assert not cluster.objects and cluster.reads
 
@@ -51,14 +51,24 @@ GATE_OFF = "the feature gate {} is off"
             SimulatedCluster(NONE, BOTH, NONE),
             ("kube-apiserver: " + GATE_OFF.format(GENERIC), "drops sch"),
         ),
-        ("WL37-E11", FLAT, SimulatedCluster(ONLY, NONE, ONLY), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
+        (
+            "WL37-E11",
+            FLAT,
+            SimulatedCluster(GENERIC_ONLY, NONE, GENERIC_ONLY),
+            ("--runtime-config=scheduling.k8s.io/v1beta1=true",),
+        ),
         (
             "WL37-E12",
             FLAT,
-            SimulatedCluster(ONLY, V1ALPHA3, ONLY),
+            SimulatedCluster(GENERIC_ONLY, V1ALPHA3, GENERIC_ONLY),
             ("kube-apiserver: scheduling.k8s.io/v1beta1 is not",),
         ),
-        ("WL37-E13", FLAT, SimulatedCluster(NONE, NONE, ONLY), ("kube-apiserver: " + GATE_OFF.format(GENERIC),)),
+        (
+            "WL37-E13",
+            FLAT,
+            SimulatedCluster(NONE, NONE, GENERIC_ONLY),
+            ("kube-apiserver: " + GATE_OFF.format(GENERIC),),
+        ),
         ("WL37-E14", TREE, SimulatedCluster(ALL, V1BETA1, ALL), ("--runtime-config=scheduling.k8s.io/v1alpha3=true",)),
         ("WL37-E15", TREE, SimulatedCluster(ALL, V1ALPHA3, ALL), ("--runtime-config=scheduling.k8s.io/v1beta1=true",)),
         (
@@ -73,7 +83,7 @@ GATE_OFF = "the feature gate {} is off"
             SimulatedCluster(scheduler=NONE),
             ("kube-scheduler: " + GATE_OFF.format(GENERIC), "one by one"),
         ),
-        ("WL37-E17", FLAT, SimulatedCluster(ONLY, V1BETA1, NONE), ("--feature-gates=GenericWorkload=true",)),
+        ("WL37-E17", FLAT, SimulatedCluster(GENERIC_ONLY, V1BETA1, NONE), ("--feature-gates=GenericWorkload=true",)),
         (
             "WL37-E18",
             TREE,
@@ -83,13 +93,13 @@ GATE_OFF = "the feature gate {} is off"
         (
             "WL37-E19",
             FLAT_AND_TOPOLOGY,
-            SimulatedCluster(scheduler=ONLY),
+            SimulatedCluster(scheduler=GENERIC_ONLY),
             ("kube-scheduler: " + GATE_OFF.format(TOPOLOGY),),
         ),
         (
             "WL37-E20",
             FLAT_AND_TOPOLOGY,
-            SimulatedCluster(ONLY, V1BETA1, ONLY),
+            SimulatedCluster(GENERIC_ONLY, V1BETA1, GENERIC_ONLY),
             ("drops schedulingConstraints of groups",),
         ),
         (
@@ -117,7 +127,7 @@ def test_a_scheduler_that_says_nothing_of_a_plain_pod_is_told_with_its_last_erro
     with pytest.raises(
         UsageError, match=r"kube-scheduler: says nothing of a plain pod within 0.1 s: .* failed to list"
     ):
-        check(SimulatedCluster(ONLY, V1BETA1, ALL), FLAT, last=last)
+        check(SimulatedCluster(GENERIC_ONLY, V1BETA1, ALL), FLAT, last=last)
 
 
 def test_a_scheduler_whose_api_came_late_is_waited_for() -> None:

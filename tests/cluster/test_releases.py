@@ -65,9 +65,9 @@ def test_a_cluster_starts_from_an_empty_cache_without_go(
     site: tuple[ReleaseSite, Path], state: StateRoot, tmp_path: Path
 ) -> None:
     sites, pins_file = site
-    begin = time.monotonic()
+    start = time.monotonic()
     done = grove_conformance(pins_file, tmp_path, "cluster", "up", "fresh", "--nodes", "tiny:3")
-    took = time.monotonic() - begin
+    duration = time.monotonic() - start
     assert done.returncode == 0, done.stderr
     assert "building" not in done.stderr and "no official release" not in done.stderr
     receipts = [json.loads(path.read_text()) for path in tmp_path.glob(f"grove-conformance/assets/**/{RECEIPT}")]
@@ -75,7 +75,7 @@ def test_a_cluster_starts_from_an_empty_cache_without_go(
     assert all(receipt["source"].startswith(sites.url) and receipt["pinned"] for receipt in receipts)
     downloads = [float(at) for at in re.findall(r"\[ *([\d.]+) s\] \S+: downloading ", done.stderr)]
     assert len(downloads) == len(receipts)
-    assert took - max(downloads) < STARTED_WITHIN
+    assert duration - max(downloads) < STARTED_WITHIN
 
 
 def test_a_wrong_checksum_is_refused_in_one_line_and_nothing_is_built(

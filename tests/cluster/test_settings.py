@@ -80,28 +80,33 @@ def test_only_writes_are_audited_and_no_leases() -> None:
     assert [rule["level"] for rule in policy["rules"] if "resources" not in rule] == ["None", "Metadata"]
 
 
-def logged(user: str, group: str, resource: str) -> str:
+def audit_level(user: str, group: str, resource: str) -> str:
     """Return the audit level of a patch, which is the level of the first matching rule."""
     for rule in audit_policy()["rules"]:
         kinds = {(entry["group"], kind) for entry in rule.get("resources", ()) for kind in entry["resources"]}
-        fits = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))
-        if fits and (not kinds or (group, resource) in kinds):
+        matches = "patch" in rule.get("verbs", ("patch",)) and user in rule.get("users", (user,))
+        if matches and (not kinds or (group, resource) in kinds):
             return str(rule["level"])
     return ""
 
 
 @pytest.mark.parametrize("user", ["kwok-admin", "grove-conformance", "operator"])
 def test_what_admission_can_change_unseen_is_audited_with_its_bodies(user: str) -> None:
-    assert logged(user, "", "pods/status") == "RequestResponse"
-    assert logged(user, "", "nodes") == logged(user, "", "pods") == logged(user, "grove.io", "podcliques") == "Metadata"
+    assert audit_level(user, "", "pods/status") == "RequestResponse"
+    assert (
+        audit_level(user, "", "nodes")
+        == audit_level(user, "", "pods")
+        == audit_level(user, "grove.io", "podcliques")
+        == "Metadata"
+    )
 
 
 @pytest.mark.parametrize(
     "group, resource", [(entry["group"], kind) for entry in resources() for kind in entry["resources"]]
 )
 def test_what_lets_the_api_server_change_others_objects_is_audited_with_its_bodies(group: str, resource: str) -> None:
-    assert logged("operator", group, resource) == logged("kwok-admin", group, resource) == "RequestResponse"
-    assert logged("grove-conformance", group, resource) == "Metadata"
+    assert audit_level("operator", group, resource) == audit_level("kwok-admin", group, resource) == "RequestResponse"
+    assert audit_level("grove-conformance", group, resource) == "Metadata"
 
 
 def test_kube_scheduler_answers_to_the_name_and_is_not_slowed_down() -> None:

@@ -47,7 +47,7 @@ def config_map(name: str, value: str = "") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}}
 
 
-def stored(cluster: Cluster) -> dict[str, str]:
+def stored_objects(cluster: Cluster) -> dict[str, str]:
     """Return all namespaces and nodes, and the config maps of the default namespace: name → UID and data."""
 
     async def ask() -> dict[str, str]:
@@ -102,24 +102,24 @@ def test_a_restore_brings_back_what_was_there_and_removes_what_came_later(cluste
                 await api.create(CONFIG_MAPS, config_map(name, "before"), namespace="default")
 
     asyncio.run(fill())
-    before = stored(cluster)
+    before = stored_objects(cluster)
     assert grove_conformance("cluster", "snapshot", "kept").returncode == 0
     change_everything(cluster)
-    assert stored(cluster) != before
+    assert stored_objects(cluster) != before
     done = grove_conformance("cluster", "restore", "kept")
     assert done.stdout == "cluster kept is as in its snapshot latest\n", done.stderr
-    assert stored(cluster) == before and cluster.monitor.healthy()
+    assert stored_objects(cluster) == before and cluster.monitor.healthy()
     asyncio.run(play_a_pod(cluster))
 
     # If a restore is killed while etcd is stopped, the next start completes or undoes it.
     change_everything(cluster)
-    after = stored(cluster)
+    after = stored_objects(cluster)
     command = [sys.executable, "-m", "conformance.cli", "cluster", "restore", "kept"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(lambda: "etcd" not in cluster.monitor.pids())
         process.send_signal(signal.SIGKILL)
     assert grove_conformance("cluster", "start", "kept").returncode == 0
-    assert stored(cluster) in (before, after) and cluster.monitor.healthy()
+    assert stored_objects(cluster) in (before, after) and cluster.monitor.healthy()
 
 
 @pytest.mark.cluster
@@ -152,7 +152,7 @@ def test_a_snapshot_holds_all_that_was_written_before_some_moment_and_nothing_el
         writer.join()
     with cluster.busy():
         snapshots.restore(cluster, "busy")
-    names = [name for name in stored(cluster) if name.startswith("write-")]
+    names = [name for name in stored_objects(cluster) if name.startswith("write-")]
     assert sorted(names) == sorted(f"write-{number}" for number in range(len(names)))
     assert before <= len(names) <= after + 1
     assert [snapshot.name for snapshot in snapshots.listed(cluster)][-1] == "busy"
@@ -206,7 +206,7 @@ def write(cluster: Cluster, content: str) -> None:
     (cluster.workspace / "etcd" / "member" / "db").write_text(content)
 
 
-def restored(cluster: Cluster) -> dict[str, str]:
+def restored_data(cluster: Cluster) -> dict[str, str]:
     """Restore each snapshot in turn, and return the data of each by name."""
     content = {}
     for snapshot in snapshots.listed(cluster):
@@ -231,7 +231,7 @@ def test_a_replacement_that_was_killed_leaves_one_whole_snapshot(
         with pytest.raises(Killed) if step != STEPS[-1] else nullcontext():
             snapshots.take(idle, "first", replace=True)
     assert [snapshot.name for snapshot in snapshots.listed(idle)] == ["first"]
-    assert restored(idle) == {"first": "old" if step < 5 else "new"}
+    assert restored_data(idle) == {"first": "old" if step < 5 else "new"}
     assert [path.name for path in (idle.directory / "snapshots").iterdir()] == ["first"], "the next command cleans up"
 
 
@@ -242,7 +242,7 @@ def test_a_first_snapshot_that_was_killed_is_whole_or_absent(
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_at(step, patch)
         snapshots.take(idle, "first")
-    assert restored(idle) == ({"first": "new"} if step > 2 else {})
+    assert restored_data(idle) == ({"first": "new"} if step > 2 else {})
 
 
 @pytest.mark.parametrize("step", range(4))
@@ -253,7 +253,7 @@ def test_a_snapshot_whose_removal_was_killed_is_whole_or_gone(
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_at(step, patch)
         snapshots.remove(idle, "first")
-    assert restored(idle) == ({"first": "new"} if step == 0 else {})
+    assert restored_data(idle) == ({"first": "new"} if step == 0 else {})
 
 
 def test_prune_leaves_a_cluster_whose_components_were_stopped_for_a_moment(state: StateRoot) -> None:

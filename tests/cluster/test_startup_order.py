@@ -60,8 +60,8 @@ async def see(client: Client, condition: Callable[[dict[str, dict[str, Any]]], o
     return matching
 
 
-def condition(one: dict[str, Any], kind: str) -> str:
-    return next((c["status"] for c in one["status"].get("conditions", []) if c["type"] == kind), "")
+def condition(one: dict[str, Any], condition_type: str) -> str:
+    return next((c["status"] for c in one["status"].get("conditions", []) if c["type"] == condition_type), "")
 
 
 def waits(one: dict[str, Any]) -> bool:
@@ -104,7 +104,7 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
     async def play() -> None:
         async with Client.from_kubeconfig(cluster.kubeconfig, user_agent="startup-test/1") as api:
             await nodes.create_nodes(api, nodes.manifests("tiny", 2))
-            begin = AuditLog.of(cluster).mark()
+            mark = AuditLog.of(cluster).mark()
             for number in range(2):
                 await api.create(PODS, pod(f"a-{number}", clique="p-0-a", hold=True))
             await api.create(PODS, pod("ab", clique="p-0-ab"))
@@ -150,7 +150,7 @@ def test_pods_wait_for_their_parents_and_go_on_though_the_process_was_killed(clu
             await api.create(PODS, pod("child-2", "--podcliques=p-0-a:2", clique="p-0-c"))
             await see(api, lambda pods: waits(pods["child-2"]))
             await empty(api)
-        counts = AuditLog.of(cluster).count(begin)
+        counts = AuditLog.of(cluster).count(mark)
         writes = sum(n for key, n in counts.items() if key.program == COMPONENT and key.code < 400)
         assert writes == 3, "one each for child, taken-for-one and crash"
 

@@ -38,17 +38,17 @@ def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
 
 def document(former_costs: shards.Costs, measured: Iterable[dict[str, list[float]]]) -> str:
     """Return the text of the file: the median for each measured scene, and the former cost for all other scenes."""
-    every: dict[str, list[float]] = defaultdict(list)
+    all_times: dict[str, list[float]] = defaultdict(list)
     for run in measured:
         for scene, times in run.items():
-            every[scene] += times
-    costs = dict(former_costs) | {scene: max(1, round(statistics.median(times))) for scene, times in every.items()}
-    listed: dict[str, dict[str, float]] = {}
+            all_times[scene] += times
+    costs = dict(former_costs) | {scene: max(1, round(statistics.median(times))) for scene, times in all_times.items()}
+    costs_by_file: dict[str, dict[str, float]] = {}
     for scene in sorted(costs):
         file, _, name = scene.partition("::")
-        listed.setdefault(file, {})[name] = costs[scene]
+        costs_by_file.setdefault(file, {})[name] = costs[scene]
     head = FILE.read_text("utf-8").partition("\nseconds:\n")[0] + "\n"
-    return head + yaml.safe_dump({"seconds": listed}, sort_keys=False, width=1000)
+    return head + yaml.safe_dump({"seconds": costs_by_file}, sort_keys=False, width=1000)
 
 
 def main(folders: list[str]) -> None:

@@ -154,7 +154,7 @@ class Faked:
         (place / "test_fake.py").write_text(head + textwrap.dedent(tests))
 
     def command(self, **changes: Any) -> list[str]:
-        given = {
+        options = {
             "run": "r1",
             "directory": str(self.folder / "run"),
             "implementation": "fake",
@@ -164,7 +164,7 @@ class Faked:
             "reproduce": "grove-conformance run",
             **changes,
         }
-        return [sys.executable, __file__, json.dumps(given)]
+        return [sys.executable, __file__, json.dumps(options)]
 
     def environment(self) -> dict[str, str]:
         return os.environ | {"GROVE_CONFORMANCE_STATE": str(self.folder / "state"), "PYTHONWARNINGS": "ignore"}
@@ -172,8 +172,8 @@ class Faked:
     def run(self, **changes: Any) -> Ran:
         """Execute a run in a separate process, forked from a process that has already imported its modules."""
         out, err = self.folder / "stdout", self.folder / "stderr"
-        given = self.command(**changes)[-1]
-        process = FORKSERVER.Process(target=_forked, args=(given, self.environment(), self.folder, out, err))
+        options = self.command(**changes)[-1]
+        process = FORKSERVER.Process(target=_forked, args=(options, self.environment(), self.folder, out, err))
         process.start()
         process.join(LONGEST)
         if process.is_alive():
@@ -183,7 +183,7 @@ class Faked:
         return Ran(process.exitcode, out.read_text(), err.read_text(), self.folder / "run")
 
 
-def _forked(given: str, environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
+def _forked(options: str, environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
     """Do what `python faked.py GIVEN` does, in a process that has already imported everything."""
     for number, path in ((1, out), (2, err)):
         with path.open("w") as file:
@@ -193,7 +193,7 @@ def _forked(given: str, environment: dict[str, str], folder: Path, out: Path, er
     os.chdir(folder)
     sys.path[0] = str(Path(__file__).parent)
     warnings.simplefilter("ignore")
-    exit_code(given)
+    exit_code(options)
 
 
 def main(text: str) -> int:
@@ -203,13 +203,13 @@ def main(text: str) -> int:
     from conformance.suite.outcomes import ledger
     from conformance.suite.settings import RunSettings
 
-    given = json.loads(text)
-    watchdog.LONGEST, watchdog.END_WITHIN = given.pop("limits", (watchdog.LONGEST, watchdog.END_WITHIN))
-    expected = tuple(ledger.ExpectedFailure(**e) for e in given.pop("expected", ()))
+    options = json.loads(text)
+    watchdog.LONGEST, watchdog.END_WITHIN = options.pop("limits", (watchdog.LONGEST, watchdog.END_WITHIN))
+    expected = tuple(ledger.ExpectedFailure(**e) for e in options.pop("expected", ()))
     for name in ("profiles", "ids", "skip", "only", "part", "pytest_options", "roles", "features"):
-        if name in given:
-            given[name] = tuple(given[name])
-    settings = RunSettings(expected={failure.id: failure.reason for failure in expected}, **given)
+        if name in options:
+            options[name] = tuple(options[name])
+    settings = RunSettings(expected={failure.id: failure.reason for failure in expected}, **options)
     implementation = ledger.Implementation(
         name="fake",
         version="1",
@@ -223,11 +223,11 @@ def main(text: str) -> int:
     return launch.run(settings, plan, implementation, suite=("0", "sha256:0"), environment={}, console=out, err=err)
 
 
-def exit_code(given: str) -> NoReturn:
+def exit_code(options: str) -> NoReturn:
     """Execute a run, and end this process with the exit code of the run."""
     from conformance.cli import run_whatever_is_read
 
-    sys.exit(run_whatever_is_read(lambda: main(given)))
+    sys.exit(run_whatever_is_read(lambda: main(options)))
 
 
 if __name__ == "__main__":

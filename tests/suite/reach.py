@@ -8,30 +8,32 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-ROOMS = ("conformance.tests.", "conformance.testing.")
+PACKAGES = ("conformance.tests.", "conformance.testing.")
 
 
 def names(scene: type) -> frozenset[tuple[str, ...]]:
     """Return the names that each reachable function uses, as one tuple per function."""
     visited: set[types.CodeType] = set()
     used: set[tuple[str, ...]] = set()
-    waiting: list[Any] = [member for kind in scene.__mro__ if _of_suite(kind) for member in vars(kind).values()]
-    while waiting:
-        for function in _functions(waiting.pop()):
-            for code in _codes(function.__code__):
+    queue: list[Any] = [
+        member for scene_class in scene.__mro__ if _of_suite(scene_class) for member in vars(scene_class).values()
+    ]
+    while queue:
+        for function in _functions(queue.pop()):
+            for code in _nested_code(function.__code__):
                 if code in visited:
                     continue
                 visited.add(code)
                 used.add(code.co_names)
-                waiting += _named(function, code)
+                queue += _referenced_values(function, code)
     return frozenset(used)
 
 
-def _named(function: types.FunctionType, code: types.CodeType) -> Iterator[Any]:
+def _referenced_values(function: types.FunctionType, code: types.CodeType) -> Iterator[Any]:
     """Yield the values to which the names of a function may refer: its globals, and the attributes of modules."""
     for name in code.co_names:
         value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType) and value.__name__.startswith(ROOMS):
+        if isinstance(value, types.ModuleType) and value.__name__.startswith(PACKAGES):
             yield from (getattr(value, other) for other in code.co_names if hasattr(value, other))
         elif value is not None:
             yield value
@@ -43,19 +45,19 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
     if isinstance(value, property | functools.cached_property):
         value = value.fget if isinstance(value, property) else value.func
     value = getattr(value, "__func__", getattr(value, "__wrapped__", value))
-    if isinstance(value, types.FunctionType) and value.__module__.startswith(ROOMS):
+    if isinstance(value, types.FunctionType) and value.__module__.startswith(PACKAGES):
         yield value
     elif isinstance(value, type) and _of_suite(value):
         for member in vars(value).values():
             yield from _functions(member)
 
 
-def _of_suite(kind: type) -> bool:
-    return kind.__module__.startswith(ROOMS)
+def _of_suite(checked_class: type) -> bool:
+    return checked_class.__module__.startswith(PACKAGES)
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def _nested_code(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            yield from _nested_code(constant)

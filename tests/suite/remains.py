@@ -10,12 +10,12 @@ import psutil
 
 def remains(state: Path) -> list[str]:
     """Return the processes with this state folder in their environment, and the folders of clusters in it."""
-    remaining = [str(path) for path in state.glob("*/clusters/*") if path.is_dir()]
+    leftovers = [str(path) for path in state.glob("*/clusters/*") if path.is_dir()]
     for process in psutil.process_iter():
         try:
             if process.pid == os.getpid() or process.environ().get("GROVE_CONFORMANCE_STATE") != str(state):
                 continue
-            remaining.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
+            leftovers.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
         except psutil.Error:  # the process has ended meanwhile
             continue
-    return remaining
+    return leftovers

@@ -51,7 +51,7 @@ def test_an_absent_object_blocks_and_the_others_are_judged(checks: Checks) -> No
 
 
 def test_of_a_set_without_objects_only_their_names_are_wrong() -> None:
-    by_id = dict(judged(SetWithoutObjects().play()))
+    by_id = dict(outcomes_by_requirement(SetWithoutObjects().play()))
     assert set(IDS) == set(by_id)
     # The set itself exists, but its objects and pods are missing, and it publishes no selector.
     failed = {id for id, outcomes in by_id.items() if "failed" in outcomes}
@@ -87,16 +87,16 @@ class SetWithoutObjects(ReadyDisaggregatedSet):
         return SceneRun("ready", self, story.history, steps, verdicts)
 
 
-def judged(played: SceneRun) -> Iterator[tuple[str, set[str]]]:
+def outcomes_by_requirement(scene_run: SceneRun) -> Iterator[tuple[str, set[str]]]:
     """Yield each requirement that tests of the scene judge, with the outcomes of its checks."""
     for module in (test_managed_objects, test_pods_of_a_set, test_gangs_of_a_set, test_ready_statuses):
         for test in vars(module).values():
             ids = [id for mark in getattr(test, "pytestmark", ()) if mark.name == MARK for id in mark.args]
             for id in ids:
                 checks = Checks("test", ids, lambda check: None)
-                ended = ""
+                end_outcome = ""
                 try:
-                    test(Recorded(played, played.scene, checks))
+                    test(Recorded(scene_run, scene_run.scene, checks))
                 except (Blocked, CheckFailed) as error:
-                    ended = "blocked" if isinstance(error, Blocked) else "failed"
-                yield id, {check.outcome for check in checks.recorded} | ({ended} - {""})
+                    end_outcome = "blocked" if isinstance(error, Blocked) else "failed"
+                yield id, {check.outcome for check in checks.recorded} | ({end_outcome} - {""})

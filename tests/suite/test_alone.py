@@ -63,21 +63,23 @@ def test_it_begins_when_the_other_workers_have_ended(faked: Faked, repeat: int) 
     ran = faked.run(workers=2, repeat=repeat)
     assert ran.exit == 0, ran.err
     ledger_events = events(ran)
-    played = [event for event in ledger_events if isinstance(event, ledger.ScenePlayed)]
-    assert len(played) == 3 * repeat
-    [worker] = {event.worker for event in played if "Load" in event.scene}
+    scene_events = [event for event in ledger_events if isinstance(event, ledger.ScenePlayed)]
+    assert len(scene_events) == 3 * repeat
+    [worker] = {event.worker for event in scene_events if "Load" in event.scene}
     loads = [event for event in ledger_events if isinstance(event, ledger.ScenePlayed) and "Load" in event.scene]
-    rest = [event.wall for event in ledger_events if isinstance(event, ledger.WorkerEnded) and event.worker != worker]
-    assert len(rest) == 1
-    assert max(rest) <= min(event.wall - event.seconds for event in loads)
+    end_times = [
+        event.wall for event in ledger_events if isinstance(event, ledger.WorkerEnded) and event.worker != worker
+    ]
+    assert len(end_times) == 1
+    assert max(end_times) <= min(event.wall - event.seconds for event in loads)
 
 
 def test_it_is_the_last_one_of_a_single_worker(faked: Faked) -> None:
     faked.write(SCENES, ids=4)
     ran = faked.run()
     assert ran.exit == 0, ran.err
-    played = [event.scene for event in events(ran) if isinstance(event, ledger.ScenePlayed)]
-    assert played == ["test_fake.py::Slow", "test_fake.py::Quick", "test_fake.py::Load"]
+    scenes = [event.scene for event in events(ran) if isinstance(event, ledger.ScenePlayed)]
+    assert scenes == ["test_fake.py::Slow", "test_fake.py::Quick", "test_fake.py::Load"]
 
 
 def test_markers_are_in_the_report_on_the_page_and_in_allure(faked: Faked) -> None:
@@ -110,9 +112,9 @@ class Line:
 
 
 def test_a_worker_is_alone_when_the_others_say_that_they_end_or_are_gone(tmp_path: Path) -> None:
-    with book.Book(tmp_path) as written:
+    with book.Book(tmp_path) as run_book:
         workers, lines = (
-            Workers(RunSettings(run="r", directory="", implementation="x"), written, lambda collected: None),
+            Workers(RunSettings(run="r", directory="", implementation="x"), run_book, lambda collected: None),
             {},
         )
         for name in ("gw0", "gw1", "gw2"):

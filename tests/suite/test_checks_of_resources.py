@@ -70,8 +70,8 @@ def test_only_scaling_groups_without_an_annotation_must_have_that_of_the_set(gro
     for domain in domains:
         story.record("computedomains", domain, {})
     for name in ("p-0-sg", "p-0-plain", "p-1-sg", "p-1-plain"):
-        given = {labels.MNNVL: "none" if name.endswith("sg") else "wide"} if name != group else {}
-        story.record("podcliquescalinggroups", name, {"metadata": {"annotations": given}})
+        annotations = {labels.MNNVL: "none" if name.endswith("sg") else "wide"} if name != group else {}
+        story.record("podcliquescalinggroups", name, {"metadata": {"annotations": annotations}})
     scene = {"workload": workload, "expected": expected(workload), "domains": domains}
     test = test_compute_domains.test_the_nearest_annotation_says_the_group
     assert len(failures(test, story, steps(story, "nothing moves"), **scene)) == count

@@ -17,13 +17,13 @@ from conformance.testing.composition import (
 )
 from tests.history.story import Story
 
-WANTED = expected(dict(load("disaggregated", {})))
+EXPECTED = expected(dict(load("disaggregated", {})))
 
 
 def view(names: dict[str, str], *, without: str = "") -> View:
     """Return a view of the gangs in `names`, under their new names, and without the PodGroup of one clique."""
     story = Story()
-    for gang in WANTED.gangs.values():
+    for gang in EXPECTED.gangs.values():
         if gang.name in names:
             cliques = sorted(gang.minimums.keys() - {without}, reverse=True)
             groups = [{"name": clique, "minReplicas": 0} for clique in cliques]
@@ -35,39 +35,39 @@ def view(names: dict[str, str], *, without: str = "") -> View:
 
 
 def test_gangs_are_found_by_the_cliques_that_they_hold() -> None:
-    names = {name: f"other-{number}" for number, name in enumerate(WANTED.gangs)}
-    actual = by_composition(WANTED, view(names))
+    names = {name: f"other-{number}" for number, name in enumerate(EXPECTED.gangs)}
+    actual = by_composition(EXPECTED, view(names))
     assert {gang.name for gang in actual.gangs.values()} == set(names.values())
     for old, new in names.items():
-        was, now = WANTED.gangs[old], actual.gangs[new]
+        was, now = EXPECTED.gangs[old], actual.gangs[new]
         assert (now.minimums, now.owner, now.labels) == (was.minimums, was.owner, was.labels)
 
 
 def test_a_gang_that_is_not_there_keeps_its_name() -> None:
-    first, *rest = WANTED.gangs
-    actual = by_composition(WANTED, view({first: "other"}))
+    first, *rest = EXPECTED.gangs
+    actual = by_composition(EXPECTED, view({first: "other"}))
     assert set(actual.gangs) == {"other", *rest}
 
 
 def test_a_gang_that_lacks_a_clique_is_found_by_the_others() -> None:
-    first, *rest = WANTED.gangs
-    lost = min(WANTED.gangs[first].minimums)
+    first, *rest = EXPECTED.gangs
+    lost = min(EXPECTED.gangs[first].minimums)
     names = {first: "other", **{gang: gang for gang in rest}}
-    assert set(by_composition(WANTED, view(names, without=lost)).gangs) == {"other", *rest}
+    assert set(by_composition(EXPECTED, view(names, without=lost)).gangs) == {"other", *rest}
 
 
 def test_one_gang_does_not_count_for_two() -> None:
     story = Story()
-    every = [{"name": clique, "minReplicas": 0} for clique in WANTED.cliques]
+    every = [{"name": clique, "minReplicas": 0} for clique in EXPECTED.cliques]
     story.record("podgangs", "all", {"metadata": {}, "spec": {"podgroups": every}})
-    actual = by_composition(WANTED, story.history.view())
-    assert len(actual.gangs) == len(WANTED.gangs) > 1 and "all" in actual.gangs
+    actual = by_composition(EXPECTED, story.history.view())
+    assert len(actual.gangs) == len(EXPECTED.gangs) > 1 and "all" in actual.gangs
 
 
 def test_cliques_name_the_gangs_that_hold_them() -> None:
-    names = {name: f"other-{number}" for number, name in enumerate(WANTED.gangs)}
-    actual = by_composition(WANTED, view(names)).cliques
-    for clique in WANTED.cliques.values():
+    names = {name: f"other-{number}" for number, name in enumerate(EXPECTED.gangs)}
+    actual = by_composition(EXPECTED, view(names)).cliques
+    for clique in EXPECTED.cliques.values():
         now = actual[clique.name]
         assert now.gang == now.labels[labels.GANG] == names[clique.gang]
         assert now.base_gang == now.labels.get(labels.BASE_GANG, "") == names.get(clique.base_gang, "")
@@ -79,9 +79,9 @@ def test_cliques_name_the_gangs_that_hold_them() -> None:
 
 
 def test_a_gang_is_found_by_a_clique() -> None:
-    first, *rest = WANTED.gangs
+    first, *rest = EXPECTED.gangs
     current = view({first: "other"})
-    held_cliques, loose = sorted(WANTED.gangs[first].minimums), sorted(WANTED.gangs[rest[0]].minimums)
+    held_cliques, loose = sorted(EXPECTED.gangs[first].minimums), sorted(EXPECTED.gangs[rest[0]].minimums)
     assert (
         name(gang_of(current, held_cliques[0])) == "other"
         and cliques_of(gang_of(current, held_cliques[0])) == held_cliques

@@ -87,8 +87,8 @@ class Session:
         worker.shutting_down = True
         self.event("errordown", worker, error="Not properly terminated")
 
-    def event(self, name: str, worker: Worker, **given: Any) -> None:
-        self.session.queue.put((name, {"node": worker, **given}))
+    def event(self, name: str, worker: Worker, **arguments: Any) -> None:
+        self.session.queue.put((name, {"node": worker, **arguments}))
         self.session.loop_once()
 
 

@@ -12,7 +12,7 @@ from reach import names
 import conformance.tests
 from conformance.suite.scenes.scene import Exclusive, Scene
 
-CONTROL = {
+CONTROL_METHODS = {
     *("kill", "pause", "stop", "restart"),
     *("elect", "second_operator", "hand_over", "downgrade", "upgrade", "without_hooks"),
 }
@@ -26,27 +26,27 @@ def scenes() -> list[type[Scene]]:
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         importlib.import_module(".".join(["conformance.tests", *(part for part in parts if part != "__init__")]))
-    return sorted(_below(Scene), key=lambda scene: (scene.__module__, scene.__name__))
+    return sorted(_subclasses(Scene), key=lambda scene: (scene.__module__, scene.__name__))
 
 
-def _below(kind: type[Scene]) -> Iterator[type[Scene]]:
-    for subclass in kind.__subclasses__():
-        yield from _below(subclass)
+def _subclasses(parent_class: type[Scene]) -> Iterator[type[Scene]]:
+    for subclass in parent_class.__subclasses__():
+        yield from _subclasses(subclass)
         if subclass.__module__.startswith("conformance.tests."):
             yield subclass
 
 
-def of_code(scene: type[Scene]) -> Exclusive | None:
+def changes_in_code(scene: type[Scene]) -> Exclusive | None:
     """Return what the code of a scene may change for other scenes; None if it changes nothing."""
     used = [set(function_names) for function_names in names(scene)]
-    if any("roles" in function_names and function_names & CONTROL for function_names in used):
+    if any("roles" in function_names and function_names & CONTROL_METHODS for function_names in used):
         return Exclusive.ROLES
     return Exclusive.NODES if any("fail_node" in function_names for function_names in used) else None
 
 
 def test_a_scene_says_what_it_changes_for_others() -> None:
     all_scenes = [scene for scene in scenes() if scene.exclusive is not Exclusive.CLASSES]  # no call shows those
-    assert {scene: scene.exclusive for scene in all_scenes} == {scene: of_code(scene) for scene in all_scenes}
+    assert {scene: scene.exclusive for scene in all_scenes} == {scene: changes_in_code(scene) for scene in all_scenes}
 
 
 def test_most_scenes_change_nothing_for_others() -> None:

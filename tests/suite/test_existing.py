@@ -38,7 +38,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
             existing.admit(bare_cluster.kubeconfig)
         api.patch("namespaces", None, "kube-system", {"metadata": {"labels": {existing.DISPOSABLE: "true"}}})
         existing.admit(bare_cluster.kubeconfig)
-        begin = time.monotonic()
+        start = time.monotonic()
         terms = OccupationTerms("r1", ("--context", "theirs"))
         with (
             pytest.raises(
@@ -47,7 +47,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
             occupied(bare_cluster.kubeconfig, terms),
         ):
             pytest.fail("nothing plays the nodes")
-        assert time.monotonic() - begin < 15 * pace.factor()
+        assert time.monotonic() - start < 15 * pace.factor()
     finally:
         kwok.resume()
     assert [name for name in api.names("nodes") if "preflight" in name] == []

@@ -7,7 +7,7 @@ from faked import Faked, Ran
 
 from conformance.suite.outcomes import book, ledger
 
-HOSTILE = """
+HOSTILE_TESTS = """
     import shutil
     from pathlib import Path
 
@@ -21,11 +21,11 @@ HOSTILE = """
     def test_two(case):
         case.holds("AA-002", "y", True, "seen")
 """
-CHANGED = "another program has changed the ledger "
+CHANGED_LEDGER = "another program has changed the ledger "
 
 
-def attacked(faked: Faked, attack: str, *, passes: bool = True, **changes: object) -> Ran:
-    faked.write(HOSTILE.replace("{attack}", attack.strip()).replace("PASSES", str(passes)), ids=2)
+def run_attack(faked: Faked, attack: str, *, passes: bool = True, **changes: object) -> Ran:
+    faked.write(HOSTILE_TESTS.replace("{attack}", attack.strip()).replace("PASSES", str(passes)), ids=2)
     return faked.run(**changes)
 
 
@@ -53,7 +53,7 @@ def test_a_failure_stays_when_its_ledger_is_rewritten(faked: Faked, workers: int
     ran = faked.run(workers=workers)
     assert ran.outcomes == {"AA-001": "failed", "AA-002": "passed"}
     assert ran.exit in (1, 3), ran.err
-    assert CHANGED in ran.out
+    assert CHANGED_LEDGER in ran.out
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_a_failure_stays_when_its_ledger_is_rewritten(faked: Faked, workers: int
     ],
 )
 def test_what_the_ledger_has_become_is_told_beside_what_was_judged(faked: Faked, attack: str) -> None:
-    ran = attacked(faked, f'[path] = (folder / "ledger").glob("*.jsonl"); {attack}', workers=1)
+    ran = run_attack(faked, f'[path] = (folder / "ledger").glob("*.jsonl"); {attack}', workers=1)
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
     assert ran.exit == 3
-    assert CHANGED in ran.out
+    assert CHANGED_LEDGER in ran.out
     assert "Traceback" not in ran.err and len(ran.err.splitlines()) < 10
 
 
@@ -83,22 +83,22 @@ def test_other_files_in_the_folder_of_a_run_do_not_count(faked: Faked) -> None:
         os.mkfifo(folder / "junit.xml")
         (folder / "run.json").write_text("junk")
     """
-    ran = attacked(faked, attack, workers=1)
+    ran = run_attack(faked, attack, workers=1)
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}, ran.err
     assert ran.exit == 0
     assert (ran.folder / "junit.xml").read_text().count("<testcase") == 2
 
 
 def test_a_folder_of_a_run_that_is_gone_is_made_again(faked: Faked) -> None:
-    ran = attacked(faked, "shutil.rmtree(folder)", workers=1)
+    ran = run_attack(faked, "shutil.rmtree(folder)", workers=1)
     assert ran.exit == 3
     assert (ran.folder / "report.yaml").exists() and (ran.folder / "report.txt").exists()
-    assert CHANGED in ran.out
+    assert CHANGED_LEDGER in ran.out
     assert "Traceback" not in ran.err
 
 
 def test_a_report_that_cannot_be_written_is_told_in_a_line(faked: Faked) -> None:
-    ran = attacked(faked, '(folder / "report.yaml" / "x").mkdir(parents=True)', workers=1)
+    ran = run_attack(faked, '(folder / "report.yaml" / "x").mkdir(parents=True)', workers=1)
     assert ran.exit == 3
     [line] = [line for line in ran.err.splitlines() if "report.yaml" in line]
     assert "cannot be written: Is a directory" in line and "remove what is in its place" in line
@@ -111,7 +111,7 @@ def test_a_worker_that_replaces_a_killed_one_has_the_settings_of_the_run(faked: 
         path.write_text(path.read_text().replace('"ids": [', '"ids": ["AA-001"').replace('"AA-002"', '""'))
         os.kill(os.getpid(), signal.SIGKILL)
     """
-    ran = attacked(faked, attack, workers=1)
+    ran = run_attack(faked, attack, workers=1)
     assert ran.exit == 3
     assert ran.outcomes == {"AA-001": "harness-error", "AA-002": "passed"}
 
@@ -119,8 +119,8 @@ def test_a_worker_that_replaces_a_killed_one_has_the_settings_of_the_run(faked: 
 def test_junk_in_the_ledger_of_an_earlier_run_is_named(faked: Faked) -> None:
     from conformance.errors import UsageError
 
-    with book.Book(faked.folder) as written:
-        written.write(ledger.WorkerEnded(worker="gw0"))
+    with book.Book(faked.folder) as run_book:
+        run_book.write(ledger.WorkerEnded(worker="gw0"))
     with (faked.folder / book.FILE).open("a") as file:
         file.write("junk\n")
     with pytest.raises(UsageError, match=r"run\.jsonl:2: is no event"):
@@ -128,21 +128,21 @@ def test_junk_in_the_ledger_of_an_earlier_run_is_named(faked: Faked) -> None:
 
 
 def test_what_a_worker_sends_and_is_no_event_is_a_harness_fault(faked: Faked) -> None:
-    with book.Book(faked.folder) as written:
-        written.take(b"junk")
-        [fault] = written.events()
+    with book.Book(faked.folder) as run_book:
+        run_book.take(b"junk")
+        [fault] = run_book.events()
     assert isinstance(fault, ledger.HarnessFault) and "a worker sent something other than an event" in fault.what
 
 
 def test_a_full_disk_is_told_once(faked: Faked) -> None:
-    written = book.Book(faked.folder)
-    written._file.close()
-    written._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123
+    run_book = book.Book(faked.folder)
+    run_book._file.close()
+    run_book._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123
     for number in range(3):
-        written.write(ledger.WorkerEnded(worker=f"gw{number}"))
-    written.close()
-    *ended, fault = written.events()
-    assert len(ended) == 3
+        run_book.write(ledger.WorkerEnded(worker=f"gw{number}"))
+    run_book.close()
+    *worker_ends, fault = run_book.events()
+    assert len(worker_ends) == 3
     assert (
         isinstance(fault, ledger.HarnessFault) and "cannot be written: No space left on device: make room" in fault.what
     )

@@ -7,31 +7,31 @@ import xml.etree.ElementTree as ET
 from faked import Faked, Ran
 from test_scenes import SCENE
 
-CLOSING = 'self.mark.write_text("")'
-PASSING = """
+CLOSE_LINE = 'self.mark.write_text("")'
+PASSING_TEST = """
     @requirements("AA-001")
     def test_one(case):
         case.expect("AA-001", "x", 1, 1)
 """
-FAILING = PASSING.replace("1, 1)", "1, 2)")
+FAILING_TEST = PASSING_TEST.replace("1, 1)", "1, 2)")
 
 
 def cases(ran: Ran) -> dict[str, list[str]]:
     """Return the elements of each JUnit test case, by the id of its requirement if there is one."""
-    listed = ET.parse(ran.folder / "junit.xml").iter("testcase")
-    by_name = {str(case.get("name")).partition(" It does")[0]: case for case in listed}
+    elements = ET.parse(ran.folder / "junit.xml").iter("testcase")
+    by_name = {str(case.get("name")).partition(" It does")[0]: case for case in elements}
     return {name: [part.tag for part in case if part.tag != "properties"] for name, case in by_name.items()}
 
 
 def closing_badly(faked: Faked, tests: str) -> Ran:
     faked.write(tests, ids=1)
     conftest = faked.folder / "tests" / "conftest.py"
-    conftest.write_text(conftest.read_text().replace(CLOSING, 'raise HarnessError("process 7 does not end")'))
+    conftest.write_text(conftest.read_text().replace(CLOSE_LINE, 'raise HarnessError("process 7 does not end")'))
     return faked.run(workers=1)
 
 
 def test_clearing_up_that_fails_after_everything_has_passed_takes_no_verdict(faked: Faked) -> None:
-    ran = closing_badly(faked, PASSING)
+    ran = closing_badly(faked, PASSING_TEST)
     fault = "clearing up failed: process 7 does not end"
     assert (ran.exit, ran.report["verdict"]["result"]) == (0, "conformant"), ran.err
     assert ran.report["verdict"]["harnessErrors"] == [fault]
@@ -40,7 +40,7 @@ def test_clearing_up_that_fails_after_everything_has_passed_takes_no_verdict(fak
 
 
 def test_clearing_up_that_fails_after_a_failure_does_not_hide_it(faked: Faked) -> None:
-    ran = closing_badly(faked, FAILING)
+    ran = closing_badly(faked, FAILING_TEST)
     assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed"})
     assert "is NOT conformant; there were harness errors besides" in ran.out
     assert cases(ran) == {"AA-001": ["failure"], "harness error": ["error"]}
@@ -54,7 +54,7 @@ def test_a_failure_stays_beside_an_error_of_another_test(faked: Faked) -> None:
     def test_two(case):
         raise HarnessError("etcd died")
     """
-    faked.write(FAILING + error)
+    faked.write(FAILING_TEST + error)
     ran = faked.run()
     assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed", "AA-002": "harness-error"})
     assert ran.report["verdict"]["harnessErrors"] == ["etcd died"]
@@ -63,7 +63,7 @@ def test_a_failure_stays_beside_an_error_of_another_test(faked: Faked) -> None:
 
 
 def test_a_failure_stays_when_the_worker_is_killed(faked: Faked) -> None:
-    faked.write(FAILING + "        os.kill(os.getpid(), signal.SIGKILL)\n", ids=1)
+    faked.write(FAILING_TEST + "        os.kill(os.getpid(), signal.SIGKILL)\n", ids=1)
     ran = faked.run(workers=1)
     assert (ran.exit, ran.outcomes) == (1, {"AA-001": "failed"})
     assert "harness error: worker gw0 died during test_fake.py::test_one" in ran.out

@@ -11,7 +11,7 @@ from real import Real
 
 pytestmark = pytest.mark.cluster
 
-FAILING = """
+FAILING_TESTS = """
     @requirements("AA-001")
     def test_one(case):
         case.nodes("dgx-h100", 1)
@@ -24,7 +24,7 @@ FAILING = """
 
 
 def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> None:
-    real.write(FAILING)
+    real.write(FAILING_TESTS)
     ran = real.run(keep_cluster=True)
     assert ran.exit == 1, ran.err
     assert ran.outcomes == {"AA-001": "failed", "AA-002": "not-run"}, "the run ends with the failure"
@@ -43,7 +43,7 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real: Real) -> No
 
 
 def test_a_run_that_passes_keeps_nothing(real: Real) -> None:
-    real.write(FAILING.replace("lambda view: None", "lambda view: True"))
+    real.write(FAILING_TESTS.replace("lambda view: None", "lambda view: True"))
     ran = real.run(keep_cluster=True)
     assert ran.exit == 0, ran.out + ran.err
     assert "was kept" not in ran.err and real.remains() == []

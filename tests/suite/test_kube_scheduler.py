@@ -11,7 +11,7 @@ import yaml
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
-TORN = {
+TORN_STATES = {
     "SCHED-007": "bound: 1 pods of serve-0-prefill (since #",
     "SCHED-008": "bound: 1 pods of serve-0-",  # it is random which pod is bound first
 }
@@ -20,7 +20,7 @@ TORN = {
 
 def test_it_tears_services_apart(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "conformance", "run", "--implementation=kube-scheduler", "--workers=1"]
-    command += [*(f"--id={id}" for id in TORN), "--time-scale=0.5", f"--report-dir={tmp_path}"]
+    command += [*(f"--id={id}" for id in TORN_STATES), "--time-scale=0.5", f"--report-dir={tmp_path}"]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "judged: the gang scheduler alone" in ran.stdout
@@ -30,8 +30,8 @@ def test_it_tears_services_apart(tmp_path: Path) -> None:
     assert verdict["result"] == "not-conformant"
     assert verdict["implementation"]["roles"] == ["gang-scheduler"]
     failures = {r["id"]: r["failures"] for r in verdict["requirements"] if r["outcome"] == "failed"}
-    assert set(failures) >= set(TORN)
-    for id, beginning in TORN.items():
+    assert set(failures) >= set(TORN_STATES)
+    for id, beginning in TORN_STATES.items():
         [failure] = failures[id]
         assert failure["expected"] == "holds at every moment" and failure["seen"].startswith(beginning)
         assert_bundle(path.parent / failure["bundle"], id, failure["test"], (path.parent / "report.txt").read_text())

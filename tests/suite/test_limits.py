@@ -29,6 +29,6 @@ def test_waits_of_one_limit_are_shown_together() -> None:
 
 @pytest.mark.parametrize("profile", ["core", "gang", "startup", "scaling", "termination", "update"])
 def test_each_must_whose_scene_waits_names_its_limits(profile: str) -> None:
-    listed = [entry for entry in requirement.load().requirements.values() if entry.profile == profile]
-    must = [entry.id for entry in listed if entry.level is Level.MUST and entry.id in declarations.tests()]
+    entries = [entry for entry in requirement.load().requirements.values() if entry.profile == profile]
+    must = [entry.id for entry in entries if entry.level is Level.MUST and entry.id in declarations.tests()]
     assert must and [id for id in must if not limits.of_requirement(id)] == []

@@ -40,7 +40,7 @@ def policy(resource: str) -> dict[str, Any]:
     return {**head, "metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [rule]}}}
 
 
-def written(obj: dict[str, Any], writer: tuple[str, str] = REAPER, verb: str = "create", **fields: Any) -> str:
+def audit_line(obj: dict[str, Any], writer: tuple[str, str] = REAPER, verb: str = "create", **fields: Any) -> str:
     event = json.loads(line(writer, verb, PLURALS[obj["kind"]], "p"))
     return json.dumps(event | {"responseObject": obj} | fields) + "\n"
 
@@ -59,7 +59,7 @@ def descriptor(folder: Path, part: str = "", obj: dict[str, Any] | None = None) 
     return loading.load(str(path), {})
 
 
-def reported(folder: Path, *lines: str, judged: Descriptor | None = None) -> str:
+def violation(folder: Path, *lines: str, judged: Descriptor | None = None) -> str:
     (folder / "audit.log").write_text("".join(lines))
     return mutators(folder, judged).violation()
 
@@ -71,23 +71,26 @@ def mutators(folder: Path, judged: Descriptor | None = None) -> Mutators:
 
 def test_a_policy_on_nodes_is_named_with_its_user(tmp_path: Path) -> None:
     sentence = "the MutatingAdmissionPolicy p changes nodes/status: the user operator has written it"
-    assert reported(tmp_path, written(policy("nodes/status"))) == sentence
-    assert reported(tmp_path, written(policy("pods"), verb="patch"), written(policy("pods/status"), verb="patch")) != ""
+    assert violation(tmp_path, audit_line(policy("nodes/status"))) == sentence
+    assert (
+        violation(tmp_path, audit_line(policy("pods"), verb="patch"), audit_line(policy("pods/status"), verb="patch"))
+        != ""
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        written(policy("nodes"), SUITE),
-        written(policy("pods")),
-        written(policy("nodes"), responseStatus={"code": 403}),
-        written(policy("nodes"), requestURI="/apis/x?dryRun=All"),
-        written(policy("nodes"), verb="get"),
+        audit_line(policy("nodes"), SUITE),
+        audit_line(policy("pods")),
+        audit_line(policy("nodes"), responseStatus={"code": 403}),
+        audit_line(policy("nodes"), requestURI="/apis/x?dryRun=All"),
+        audit_line(policy("nodes"), verb="get"),
     ],
     ids=["of the suite", "on pods", "refused", "a dry run", "a read"],
 )
 def test_what_changes_nothing_of_others_is_not_named(tmp_path: Path, text: str) -> None:
-    assert reported(tmp_path, text) == ""
+    assert violation(tmp_path, text) == ""
 
 
 def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
@@ -96,7 +99,7 @@ def test_a_policy_that_is_gone_again_stays_named(tmp_path: Path) -> None:
     looking = mutators(tmp_path)
     assert looking.violation() == ""
     with path.open("a") as log:
-        log.write(written(policy("nodes")) + line(REAPER, "delete", PLURALS["MutatingAdmissionPolicy"], "p"))
+        log.write(audit_line(policy("nodes")) + line(REAPER, "delete", PLURALS["MutatingAdmissionPolicy"], "p"))
     first = looking.violation()
     assert first and looking.violation() == first
 
@@ -109,21 +112,21 @@ def test_a_write_that_is_kept_out_of_the_audit_log_is_named(tmp_path: Path) -> N
 
 
 def test_a_declared_policy_may_change_no_more_than_another(tmp_path: Path) -> None:
-    assert reported(tmp_path, judged=descriptor(tmp_path, "objects", policy("pods"))) == ""
-    sentence = reported(tmp_path, judged=descriptor(tmp_path, "objects", policy("nodes")))
+    assert violation(tmp_path, judged=descriptor(tmp_path, "objects", policy("pods"))) == ""
+    sentence = violation(tmp_path, judged=descriptor(tmp_path, "objects", policy("nodes")))
     assert sentence == "the MutatingAdmissionPolicy p changes nodes"
 
 
 def test_only_a_declared_crd_converts(tmp_path: Path) -> None:
-    assert "converts podcliques.grove.io by a webhook" in reported(tmp_path, written(CRD, verb="patch"))
-    assert reported(tmp_path, written(CRD, verb="patch"), judged=descriptor(tmp_path, "crds", CRD)) == ""
+    assert "converts podcliques.grove.io by a webhook" in violation(tmp_path, audit_line(CRD, verb="patch"))
+    assert violation(tmp_path, audit_line(CRD, verb="patch"), judged=descriptor(tmp_path, "crds", CRD)) == ""
 
 
 def test_the_reference_is_not_accused(tmp_path: Path) -> None:
-    assert reported(tmp_path, judged=loading.load("reference", {})) == ""
+    assert violation(tmp_path, judged=loading.load("reference", {})) == ""
 
 
 def test_the_operator_that_writes_its_certificate_into_its_webhooks_is_not_accused(tmp_path: Path) -> None:
     text = (PROJECT / "fixtures/implementations/grove-operator/webhooks.yaml").read_text()
     hook = next(document for document in yaml.safe_load_all(text) if document["kind"] == "MutatingWebhookConfiguration")
-    assert reported(tmp_path, written(hook, verb="update")) == ""
+    assert violation(tmp_path, audit_line(hook, verb="update")) == ""

@@ -14,11 +14,11 @@ from conformance.history.view import View
 from conformance.tests.workload_api import objects_of_gangs as objects
 from tests.history.story import Story
 
-WANTED = expected(dict(load("components", {})))
-[GANG] = WANTED.base_gangs
+EXPECTED = expected(dict(load("components", {})))
+[GANG] = EXPECTED.base_gangs
 CLIQUES = sorted(GANG.minimums)
 LEAVES = [f"leaf-of-{clique}" for clique in CLIQUES]
-OF_GANG, OF_SET, NOBODY = "PodGang", "PodCliqueSet", ""
+GANG_KIND, SET_KIND, NO_CONTROLLER = "PodGang", "PodCliqueSet", ""
 
 
 def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
@@ -29,8 +29,8 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
     """
     story = Story()
     groups = [{"name": clique, "minReplicas": 1} for clique in CLIQUES]
-    owners = {OF_SET: story.owned("podcliquesets", "of-gangs", None).uid}
-    owners[OF_GANG] = story.record("podgangs", GANG.name, {"spec": {"podgroups": groups}}).uid
+    owners = {SET_KIND: story.owned("podcliquesets", "of-gangs", None).uid}
+    owners[GANG_KIND] = story.record("podgangs", GANG.name, {"spec": {"podgroups": groups}}).uid
 
     def create(resource: str, object_name: str, spec: dict[str, Any]) -> None:
         kind = "" if object_name.startswith("other") else controllers[resource]
@@ -53,9 +53,9 @@ def _view(controllers: dict[str, str], *, grouped: bool = True) -> View:
     "controllers",
     [
         {"workloads": of_workload, "compositepodgroups": of_composite, "podgroups": of_leaf}
-        for of_workload in (OF_GANG, OF_SET)
-        for of_composite in (OF_GANG, NOBODY)
-        for of_leaf in (OF_GANG, OF_SET)
+        for of_workload in (GANG_KIND, SET_KIND)
+        for of_composite in (GANG_KIND, NO_CONTROLLER)
+        for of_leaf in (GANG_KIND, SET_KIND)
     ],
 )
 def test_objects_are_known_whoever_controls_them(controllers: dict[str, str]) -> None:
@@ -64,16 +64,16 @@ def test_objects_are_known_whoever_controls_them(controllers: dict[str, str]) ->
     assert [name(item) for item in gang_objects.workloads] == ["workload"]
     assert [name(item) for item in gang_objects.roots] == ["root"]
     assert sorted(map(name, gang_objects.leaves)) == LEAVES
-    assert objects.tree_in_place(WANTED, GANG)(view) is True
+    assert objects.tree_in_place(EXPECTED, GANG)(view) is True
 
 
 def test_pods_that_name_no_group_do_not_hide_the_tree_of_the_gang() -> None:
     kinds = ("workloads", "compositepodgroups", "podgroups")
-    view = _view(dict.fromkeys(kinds, OF_GANG), grouped=False)
-    assert objects.tree_in_place(WANTED, GANG)(view) is True
+    view = _view(dict.fromkeys(kinds, GANG_KIND), grouped=False)
+    assert objects.tree_in_place(EXPECTED, GANG)(view) is True
 
 
 def test_groups_that_nothing_connects_with_the_gang_are_none_of_its_own() -> None:
     kinds = ("workloads", "compositepodgroups", "podgroups")
-    view = _view(dict.fromkeys(kinds, OF_SET), grouped=False)
+    view = _view(dict.fromkeys(kinds, SET_KIND), grouped=False)
     assert objects.of_gang(view, GANG) == objects.OfGang([], [], [])

@@ -30,8 +30,8 @@ from tests.cluster.foreign import foreign_cluster
 
 pytestmark = pytest.mark.cluster
 T = TypeVar("T")
-CHOSEN = ("--context", "theirs")
-QUICK = Terms(lease=2, deadline=1.5, retry=0.2)
+OPTIONS = ("--context", "theirs")
+SHORT_TERMS = Terms(lease=2, deadline=1.5, retry=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def foreign(folder: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim.ClusterClaim.__init__, "__defaults__", (QUICK,))
+    monkeypatch.setattr(claim.ClusterClaim.__init__, "__defaults__", (SHORT_TERMS,))
 
 
 def run_on(cluster: Cluster, action: Callable[[Client], Awaitable[T]]) -> T:
@@ -67,17 +67,17 @@ def specs(cluster: Cluster) -> dict[str, Any]:
 
 def remains(cluster: Cluster) -> list[str]:
     """Return the objects that runs have left on a cluster, including their Lease."""
-    remaining = [f"{item.resource} {item.name}" for item in run_on(cluster, leftovers.find)]
+    leftover_names = [f"{item.resource} {item.name}" for item in run_on(cluster, leftovers.find)]
     leases = run_on(cluster, lambda client: client.list(LEASES, claim.NAMESPACE))
-    return remaining + [item["metadata"]["name"] for item in leases if item["metadata"]["name"] == claim.NAME]
+    return leftover_names + [item["metadata"]["name"] for item in leases if item["metadata"]["name"] == claim.NAME]
 
 
 def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(foreign: Cluster) -> None:
     before = specs(foreign)
     assert set(before) == {"node-initialize", "pod-ready", "pod-delete"}
-    with occupied(foreign.kubeconfig, OccupationTerms("r1", CHOSEN)) as plain:
+    with occupied(foreign.kubeconfig, OccupationTerms("r1", OPTIONS)) as plain:
         assert set(plain.unplayed) == set(abilities.Ability)
-    with occupied(foreign.kubeconfig, OccupationTerms("r2", CHOSEN, install_stages=True)) as session:
+    with occupied(foreign.kubeconfig, OccupationTerms("r2", OPTIONS, install_stages=True)) as session:
         assert session.unplayed == {}
         assert session.lines == ["replaces the 3 Stages of its KWOK by ours; puts these back at the end"]
         assert "pod-starts" in specs(foreign)
@@ -89,10 +89,10 @@ def test_a_kwok_with_our_stages_plays_everything_and_gets_its_own_back(foreign: 
 
 def test_stages_that_are_to_stay_outlive_the_run_until_somebody_cleans_up(foreign: Cluster) -> None:
     before = specs(foreign)
-    with occupied(foreign.kubeconfig, OccupationTerms("r3", CHOSEN, install_stages=True, keep_stages=True)):
+    with occupied(foreign.kubeconfig, OccupationTerms("r3", OPTIONS, install_stages=True, keep_stages=True)):
         pass
     assert "pod-starts" in specs(foreign)
-    with occupied(foreign.kubeconfig, OccupationTerms("r4", CHOSEN)) as session:  # no trace of a killed run
+    with occupied(foreign.kubeconfig, OccupationTerms("r4", OPTIONS)) as session:  # no trace of a killed run
         assert abilities.Ability.BEHAVIORS not in session.unplayed
     assert "pod-starts" in specs(foreign)
     occupation.clean(foreign.kubeconfig)
@@ -144,7 +144,7 @@ def test_what_a_killed_run_has_left_is_named_and_removed(foreign: Cluster) -> No
         r"^--context theirs: a run that was killed has left 1 namespaces, 1 nodes, of the run r6 — "
         r"grove-conformance cluster clean --context theirs$"
     )
-    with pytest.raises(UsageError, match=message), occupied(foreign.kubeconfig, OccupationTerms("r7", CHOSEN)):
+    with pytest.raises(UsageError, match=message), occupied(foreign.kubeconfig, OccupationTerms("r7", OPTIONS)):
         pytest.fail("it would be taken for what was there before")
     assert occupation.clean(foreign.kubeconfig, "another") == []
     assert {item.name for item in occupation.clean(foreign.kubeconfig)} == {"left-behind", "left-single-0"}
@@ -172,10 +172,10 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(foreign: Cluster) -> N
     )
     with (
         pytest.raises(UsageError, match=message),
-        occupied(foreign.kubeconfig, OccupationTerms("r10", CHOSEN, scheduler="default-scheduler")),
+        occupied(foreign.kubeconfig, OccupationTerms("r10", OPTIONS, scheduler="default-scheduler")),
     ):
         pytest.fail("its bindings would be judged")
-    with occupied(foreign.kubeconfig, OccupationTerms("r11", CHOSEN, scheduler="nobody-serves-this")):
+    with occupied(foreign.kubeconfig, OccupationTerms("r11", OPTIONS, scheduler="nobody-serves-this")):
         pass
     assert remains(foreign) == []
 
@@ -188,7 +188,7 @@ def test_a_scheduler_that_serves_the_judged_name_is_named(foreign: Cluster) -> N
             r"^--install-stages: needs a cluster that you name — add --context",
         ),
         (
-            OccupationTerms("r13", CHOSEN, install_stages=True),
+            OccupationTerms("r13", OPTIONS, install_stages=True),
             r"^--install-stages: its KWOK plays 1 pods of others, .* the first: default/theirs — delete them",
         ),
     ],
@@ -222,13 +222,13 @@ def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> 
     with (
         foreign_cluster(tmp_path, by_api=False) as cluster,
         pytest.raises(UsageError, match=message),
-        occupied(cluster.kubeconfig, OccupationTerms("r14", CHOSEN, install_stages=True)),
+        occupied(cluster.kubeconfig, OccupationTerms("r14", OPTIONS, install_stages=True)),
     ):
         pytest.fail("KWOK would go on with its own")
 
 
 def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(foreign: Cluster) -> None:
-    on = Chosen(foreign.kubeconfig, CHOSEN)
+    on = Chosen(foreign.kubeconfig, OPTIONS)
     outcome = trial.attempt(loading.load("reference"), None, 60, lambda subject, step: None, on=on)
     assert outcome.complete, outcome
     assert remains(foreign) == []

@@ -33,8 +33,8 @@ def failed(status: Callable[[HealthCase], dict[str, Any]]) -> set[str]:
     scene.cliques = expected(test_pod_health._workload(ENV, scene.cases)).cliques
     for clique in scene.cliques.values():
         case = scene.cases[clique.template.name]
-        right = {"scheduledReplicas": len(case.pods), "readyReplicas": case.ready, "breached": case.breached}
-        reported = right | status(case)
+        correct_status = {"scheduledReplicas": len(case.pods), "readyReplicas": case.ready, "breached": case.breached}
+        reported = correct_status | status(case)
         conditions = [
             {"type": "PodCliqueScheduled", "status": "True"},
             {"type": "MinAvailableBreached", "status": str(reported.pop("breached"))},

@@ -10,28 +10,28 @@ import pytest
 from conformance.suite.scenes import pod_statuses
 from tests.history.story import Story
 
-NOW = "2026-01-01T00:00:00"
+TIME = "2026-01-01T00:00:00"
 MAIN = {"name": "main", "ready": True, "started": True, "restartCount": 0, "image": "x"}
-RUNNING = {**MAIN, "state": {"running": {"startedAt": f"{NOW}.5Z"}, "waiting": None, "terminated": None}}
+RUNNING = {**MAIN, "state": {"running": {"startedAt": f"{TIME}.5Z"}, "waiting": None, "terminated": None}}
 
 
 def conditions(**statuses: str) -> list[dict[str, str]]:
-    return [{"type": kind, "status": status} for kind, status in statuses.items()]
+    return [{"type": condition_type, "status": status} for condition_type, status in statuses.items()]
 
 
-SENT = {
+SENT_STATUS = {
     "phase": "Running",
-    "startTime": f"{NOW}.25Z",
+    "startTime": f"{TIME}.25Z",
     "conditions": conditions(Ready="True"),
     "containerStatuses": [RUNNING],
 }
-STORED = {
-    **SENT,
-    "startTime": f"{NOW}Z",
+STORED_STATUS = {
+    **SENT_STATUS,
+    "startTime": f"{TIME}Z",
     "conditions": conditions(PodScheduled="True", Ready="True"),
-    "containerStatuses": [{**MAIN, "imageID": "", "state": {"running": {"startedAt": f"{NOW}Z"}}}],
+    "containerStatuses": [{**MAIN, "imageID": "", "state": {"running": {"startedAt": f"{TIME}Z"}}}],
 }
-SLOW = {"phase": "Pending", "conditions": conditions(Ready="False")}
+PENDING_STATUS = {"phase": "Pending", "conditions": conditions(Ready="False")}
 
 
 def altered(sent: dict[str, Any], stored: dict[str, Any], *later: dict[str, Any]) -> list[str]:
@@ -44,25 +44,29 @@ def altered(sent: dict[str, Any], stored: dict[str, Any], *later: dict[str, Any]
 
 
 def test_what_is_stored_as_it_was_sent_is_the_kubelets() -> None:
-    assert altered(SENT, STORED) == []
+    assert altered(SENT_STATUS, STORED_STATUS) == []
     assert altered({"conditions": [{"type": "x", "$patch": "delete"}]}, {"phase": "Pending"}) == []
     assert altered({"conditions": conditions(PodScheduled="False")}, {"phase": "Pending"}) == []
     assert altered({"conditions": [{"type": "Ready", "reason": "x"}]}, {"phase": "Pending"}) == []
-    assert altered({}, STORED, SENT) == []  # the first request changed nothing
-    assert altered({**SENT, "startTime": "2026-01-01T14:00:00.123456789+14:00"}, STORED) == []
+    assert altered({}, STORED_STATUS, SENT_STATUS) == []  # the first request changed nothing
+    assert altered({**SENT_STATUS, "startTime": "2026-01-01T14:00:00.123456789+14:00"}, STORED_STATUS) == []
 
 
 @pytest.mark.parametrize(
     ("sent", "stored", "parts"),
     [
-        (SLOW, {**SLOW, "conditions": conditions(Ready="True")}, ["Ready"]),
-        (SENT, {**STORED, "conditions": conditions(Ready="False")}, ["Ready"]),
+        (PENDING_STATUS, {**PENDING_STATUS, "conditions": conditions(Ready="True")}, ["Ready"]),
+        (SENT_STATUS, {**STORED_STATUS, "conditions": conditions(Ready="False")}, ["Ready"]),
         ({"conditions": conditions(PodScheduled="True")}, {"phase": "Running"}, ["phase"]),
-        (SENT, {**STORED, "podIP": "10.0.0.9"}, ["podIP"]),
-        (SENT, {**STORED, "startTime": "2025-01-01T00:00:00Z"}, ["startTime"]),
-        (SENT, {**STORED, "containerStatuses": [{**RUNNING, "restartCount": 3}]}, ["containerStatuses"]),
-        (SENT, {**STORED, "containerStatuses": [{**RUNNING, "state": {"terminated": {}}}]}, ["containerStatuses"]),
-        (SENT, {**STORED, "containerStatuses": []}, ["containerStatuses"]),
+        (SENT_STATUS, {**STORED_STATUS, "podIP": "10.0.0.9"}, ["podIP"]),
+        (SENT_STATUS, {**STORED_STATUS, "startTime": "2025-01-01T00:00:00Z"}, ["startTime"]),
+        (SENT_STATUS, {**STORED_STATUS, "containerStatuses": [{**RUNNING, "restartCount": 3}]}, ["containerStatuses"]),
+        (
+            SENT_STATUS,
+            {**STORED_STATUS, "containerStatuses": [{**RUNNING, "state": {"terminated": {}}}]},
+            ["containerStatuses"],
+        ),
+        (SENT_STATUS, {**STORED_STATUS, "containerStatuses": []}, ["containerStatuses"]),
     ],
 )
 def test_what_is_stored_otherwise_is_named(sent: dict[str, Any], stored: dict[str, Any], parts: list[str]) -> None:
@@ -71,7 +75,7 @@ def test_what_is_stored_otherwise_is_named(sent: dict[str, Any], stored: dict[st
 
 def test_a_state_without_a_request_that_is_known_says_nothing() -> None:
     story = Story()
-    version = story.record("pods", "a", {"status": STORED}, listed=True).version
+    version = story.record("pods", "a", {"status": STORED_STATUS}, listed=True).version
     assert list(pod_statuses.altered(story.history, {})) == []
-    body = json.dumps({"status": SLOW}).encode()
+    body = json.dumps({"status": PENDING_STATUS}).encode()
     assert list(pod_statuses.altered(story.history, {version: [body]})) == []  # a list may hide the change

@@ -21,7 +21,7 @@ from conformance.suite.settings import RunSettings
 from tests.suite.remains import remains
 
 EXAMPLE = PROJECT / "docs" / "examples" / "pytest" / "test_lost_node.py"
-JUDGE = ("--pyargs", "conformance.tests", "--grove-implementation", "reference")
+JUDGE_OPTIONS = ("--pyargs", "conformance.tests", "--grove-implementation", "reference")
 
 
 PYTEST = (sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", "-p", "no:asyncio")
@@ -72,7 +72,7 @@ def test_a_folder_of_the_users_with_the_name_of_our_package_hides_nothing(tmp_pa
     (tmp_path / "conformance" / "__init__.py").write_text("MINE = True\n")
     (tmp_path / "test_mine.py").write_text("from conformance import MINE\ndef test_mine(): assert MINE\n")
     assert "1 passed" in session(tmp_path, "test_mine.py").stdout
-    done = session(tmp_path, *JUDGE, "--grove-id", "CORE-001", "--collect-only", "-q")
+    done = session(tmp_path, *JUDGE_OPTIONS, "--grove-id", "CORE-001", "--collect-only", "-q")
     assert "core/test_managed_objects.py::test_exactly_the_expected_objects_exist" in done.stdout, done.stderr
 
 
@@ -107,10 +107,10 @@ def test_an_unknown_implementation_of_the_fixture_is_told_once_with_its_option(t
             "conformance.tests judge an implementation: give --grove-implementation NAME",
         ),
         (("--pyargs", "conformance.tests", "--grove-implementation", "referenc"), 'did you mean "reference"?'),
-        ((*JUDGE, "--grove-id", "CORE-999"), "unknown requirement 'CORE-999'"),
-        ((*JUDGE, "--grove-set", "mutant"), "--grove-set: 'mutant' is not NAME=VALUE"),
-        ((*JUDGE, "--grove-skip", "CORE-999"), "unknown requirement 'CORE-999'"),
-        ((*JUDGE, "--grove-shard", "3/2"), "--grove-shard: '3/2' is not a shard"),
+        ((*JUDGE_OPTIONS, "--grove-id", "CORE-999"), "unknown requirement 'CORE-999'"),
+        ((*JUDGE_OPTIONS, "--grove-set", "mutant"), "--grove-set: 'mutant' is not NAME=VALUE"),
+        ((*JUDGE_OPTIONS, "--grove-skip", "CORE-999"), "unknown requirement 'CORE-999'"),
+        ((*JUDGE_OPTIONS, "--grove-shard", "3/2"), "--grove-shard: '3/2' is not a shard"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -121,7 +121,9 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words
 
 
 def test_tests_are_selected_by_pytests_options_and_by_ours(tmp_path: Path) -> None:
-    done = session(tmp_path, *JUDGE, "--grove-profile", "core", "-k", "managed or quota", "--collect-only", "-q")
+    done = session(
+        tmp_path, *JUDGE_OPTIONS, "--grove-profile", "core", "-k", "managed or quota", "--collect-only", "-q"
+    )
     tests = [line for line in done.stdout.splitlines() if "::" in line]
     assert tests and all(line.startswith(("core/test_managed_objects", "core/test_pods_over_quota")) for line in tests)
     assert not (tmp_path / "reports").exists(), "nothing was run"
@@ -129,7 +131,7 @@ def test_tests_are_selected_by_pytests_options_and_by_ours(tmp_path: Path) -> No
 
 def collected(folder: Path, *arguments: str) -> list[str]:
     """Return the tests of the profile startup that a session with these arguments would run."""
-    judge = ("--pyargs", "conformance.tests.startup", *JUDGE[2:], "--grove-profile", "startup")
+    judge = ("--pyargs", "conformance.tests.startup", *JUDGE_OPTIONS[2:], "--grove-profile", "startup")
     done = session(folder, *judge, "--collect-only", "-q", *arguments)
     return [f"startup/{line}" for line in done.stdout.splitlines() if "::" in line]
 
@@ -146,7 +148,15 @@ def test_shards_and_skipped_requirements_are_those_of_a_run(tmp_path: Path) -> N
 
 
 def test_more_shards_than_scenes_are_refused(tmp_path: Path) -> None:
-    judge = ("--pyargs", "conformance.tests.nodes", *JUDGE[2:], "--grove-profile", "nodes", "--grove-shard", "1/99")
+    judge = (
+        "--pyargs",
+        "conformance.tests.nodes",
+        *JUDGE_OPTIONS[2:],
+        "--grove-profile",
+        "nodes",
+        "--grove-shard",
+        "1/99",
+    )
     done = session(tmp_path, *judge)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert re.search(r"ERROR: --grove-shard 1/99: only \d scenes are selected", done.stderr)
@@ -163,7 +173,15 @@ def test_a_path_names_conformance_tests_as_well(tmp_path: Path) -> None:
 @pytest.mark.cluster
 def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
     """A worker runs the tests up to the first failure, and --lf selects only the failed test."""
-    judge = (*JUDGE, "--grove-set", "mutant=part-of-missing", "--grove-id", "CORE-001", "--grove-id", "CORE-002")
+    judge = (
+        *JUDGE_OPTIONS,
+        "--grove-set",
+        "mutant=part-of-missing",
+        "--grove-id",
+        "CORE-001",
+        "--grove-id",
+        "CORE-002",
+    )
     done = session(tmp_path, *judge, "-k", "managed", "-n", "1", "-x", "--junitxml", "junit.xml")
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     (folder,) = (tmp_path / "reports").iterdir()
@@ -184,7 +202,7 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.thorough), "2"])
 def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Path, workers: str) -> None:
     """A terminal sends SIGINT to all processes of the session, also while a test plays its scene."""
-    command = [*PYTEST, *JUDGE, "--grove-profile", "core", "-n", workers, "-v"]
+    command = [*PYTEST, *JUDGE_OPTIONS, "--grove-profile", "core", "-n", workers, "-v"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -201,7 +219,7 @@ def test_ctrl_c_leaves_a_verdict_of_what_was_done_and_nothing_else(tmp_path: Pat
     assert remains(tmp_path / "state") == []
 
 
-NODES = """
+NODE_TESTS = """
 import os, subprocess
 from kubernetes.client import CoreV1Api
 
@@ -231,13 +249,13 @@ def test_a_wait_in_vain_says_what_was_seen_last() -> None:
 @pytest.mark.cluster
 def test_other_peoples_tests_get_a_cluster(tmp_path: Path) -> None:
     (tmp_path / EXAMPLE.name).write_text(EXAMPLE.read_text())
-    (tmp_path / "test_nodes.py").write_text(NODES)
+    (tmp_path / "test_nodes.py").write_text(NODE_TESTS)
     done = session(tmp_path)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
     assert remains(tmp_path / "state") == []
 
 
-SHARED = """
+SHARED_TESTS = """
 import pytest
 from kubernetes.client import CoreV1Api
 
@@ -283,7 +301,7 @@ def test_no_node_is_left(grove_cluster, lasting):
     core = CoreV1Api(grove_cluster.client)
     assert not core.list_pod_for_all_namespaces(field_selector="spec.nodeName=tiny-0").items
 """
-MISUSE = """
+MISUSE_TESTS = """
 import pytest
 
 CALLS = {
@@ -301,7 +319,7 @@ def test_misuse(grove_cluster, message):
     grove_cluster.add_nodes("dgx-h100:1")
     CALLS[message](grove_cluster)
 """
-KEPT = """
+FAILING_TESTS = """
 def test_it_fails(grove_cluster, grove_namespace):
     grove_cluster.add_nodes("tiny:1")
     assert not grove_namespace
@@ -312,7 +330,7 @@ def test_it_is_not_run(grove_cluster):
 """
 
 
-CHOSEN = """
+IMPLEMENTATION_TESTS = """
 import pytest
 
 @pytest.fixture(scope="session")
@@ -324,8 +342,8 @@ def test_mine(grove_cluster): pass
 
 @pytest.mark.cluster
 def test_another_implementation_than_the_cluster_runs_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "test_one.py").write_text(CHOSEN.format(""))
-    (tmp_path / "test_two.py").write_text(CHOSEN.format("reference"))
+    (tmp_path / "test_one.py").write_text(IMPLEMENTATION_TESTS.format(""))
+    (tmp_path / "test_two.py").write_text(IMPLEMENTATION_TESTS.format("reference"))
     done = session(tmp_path)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "runs no implementation, and the fixture grove_implementation says reference for this test" in done.stdout
@@ -333,7 +351,7 @@ def test_another_implementation_than_the_cluster_runs_is_refused(tmp_path: Path)
 
 @pytest.mark.cluster
 def test_nodes_end_with_the_test_or_fixture_that_adds_them(tmp_path: Path) -> None:
-    (tmp_path / "test_shared.py").write_text(SHARED)
+    (tmp_path / "test_shared.py").write_text(SHARED_TESTS)
     done = session(tmp_path)
     assert "4 passed" in done.stdout, done.stdout + done.stderr
     assert not (tmp_path / "reports").exists()
@@ -341,10 +359,10 @@ def test_nodes_end_with_the_test_or_fixture_that_adds_them(tmp_path: Path) -> No
 
 @pytest.mark.cluster
 def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(tmp_path: Path) -> None:
-    (tmp_path / "test_misuse.py").write_text(MISUSE)
+    (tmp_path / "test_misuse.py").write_text(MISUSE_TESTS)
     done = session(tmp_path, "-n", "1")
     assert "6 failed" in done.stdout, done.stdout + done.stderr
-    for line in re.findall(r'"(.*)": lambda', MISUSE):
+    for line in re.findall(r'"(.*)": lambda', MISUSE_TESTS):
         assert f": {line}" in done.stdout
     for part in re.split(r"^_+ test_misuse\[.*$", done.stdout, flags=re.MULTILINE)[1:]:
         frames = re.findall(r"^\S*\.py:\d+: .*$", part.partition("short test summary")[0], re.MULTILINE)
@@ -359,7 +377,7 @@ def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(tmp_path: Path) -> 
 @pytest.mark.cluster
 @pytest.mark.parametrize("options", [(), pytest.param(("-n", "1"), marks=pytest.mark.thorough)])
 def test_the_cluster_of_the_first_failure_is_kept(tmp_path: Path, options: tuple[str, ...]) -> None:
-    (tmp_path / "test_kept.py").write_text(KEPT)
+    (tmp_path / "test_kept.py").write_text(FAILING_TESTS)
     done = session(tmp_path, "--grove-keep-cluster", *options)
     assert "1 failed in" in done.stdout and "was kept (--grove-keep-cluster)" in done.stdout, done.stdout + done.stderr
     kubeconfig, name = re.findall(

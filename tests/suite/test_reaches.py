@@ -87,18 +87,18 @@ class OnlySteps(Checks):
         return True
 
 
-def every() -> Iterator[Test]:
+def all_tests() -> Iterator[Test]:
     """Yield every conformance test that judges a scene."""
     for path in sorted(TESTS.rglob("test_*.py")):
         module = importlib.import_module(f"{PACKAGE}." + ".".join(path.relative_to(TESTS).with_suffix("").parts))
         for function in vars(module).values():
             if inspect.isfunction(function) and function.__name__.startswith("test_") and scenes_of(function):
-                yield from of_function(function, path)
+                yield from function_tests(function, path)
 
 
-def of_function(function: Callable[..., None], path: Path) -> Iterator[Test]:
+def function_tests(function: Callable[..., None], path: Path) -> Iterator[Test]:
     marks: list[pytest.Mark] = getattr(function, "pytestmark", [])
-    sets = [list(given(mark)) for mark in marks if mark.name == "parametrize"]
+    sets = [list(parametrized_values(mark)) for mark in marks if mark.name == "parametrize"]
     for scene, values in itertools.product(scenes_of(function), itertools.product(*sets)):
         arguments = {name: value for parameters, _ in values for name, value in parameters.items()}
         [mark] = [
@@ -110,7 +110,7 @@ def of_function(function: Callable[..., None], path: Path) -> Iterator[Test]:
         yield Test(name, function, scene, mark.args[0], reaches, arguments)
 
 
-def given(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]]]:
+def parametrized_values(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]]]:
     """Yield the values of a parametrization, each with the marks that it adds."""
     names, values = mark.args[:2]
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
@@ -120,7 +120,7 @@ def given(mark: pytest.Mark) -> Iterator[tuple[dict[str, Any], list[pytest.Mark]
         yield dict(zip(names, raw, strict=True)), marks
 
 
-def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) -> tuple[set[str], Exception | None]:
+def judge(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) -> tuple[set[str], Exception | None]:
     """Run a test; return the names of its failed checks, and the exception that ended it. A few tests need objects;
     they run until an object is missing."""
     checks = OnlySteps(test.name, [test.id], lambda check: None)
@@ -139,32 +139,32 @@ def judged(test: Test, steps: dict[str, Step], ended: SceneEnded | None = None) 
     return set(), None
 
 
-ALL = [test for test in every() if "invariant" not in test.arguments]
+ALL_TESTS = [test for test in all_tests() if "invariant" not in test.arguments]
 
 
 @cache
 def steps_of(test: Test) -> list[str]:
     """Return the steps that a test asks for, and those that its requirement is about."""
     steps = Steps()
-    assert judged(test, steps) == (set(), None), test
+    assert judge(test, steps) == (set(), None), test
     return list(dict.fromkeys([*steps, *test.reaches]))
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["the scene ends", "the scene goes on"])
 def test_only_a_step_that_the_requirement_is_about_fails_it(goes_on: bool) -> None:
     wrong = []
-    for case, step in [(test, step) for test in ALL for step in steps_of(test)]:
+    for case, step in [(test, step) for test in ALL_TESTS for step in steps_of(test)]:
         ended = None if goes_on else SceneEnded(step, "not seen within 1 s", 1.0)
-        failed, problem = judged(case, Steps(unmet=step) if goes_on else Steps(missing=step), ended)
+        failed, problem = judge(case, Steps(unmet=step) if goes_on else Steps(missing=step), ended)
         blocked = isinstance(problem, Blocked) and problem.cause == "implementation"
         right = failed == {step} if step in case.reaches else not failed and (blocked or goes_on)
         wrong += [] if right else [f"{case}: {step}: failed {failed}, {problem!r}"]
-    assert wrong == [] and len(ALL) > 400
+    assert wrong == [] and len(ALL_TESTS) > 400
 
 
 def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> None:
     ended = SceneEnded("an earlier step", "not seen within 1 s", 1.0)
-    results = {str(test): judged(test, {}, ended) for test in ALL if steps_of(test)}
+    results = {str(test): judge(test, {}, ended) for test in ALL_TESTS if steps_of(test)}
     wrong = {test: result for test, result in results.items() if result[0] or not isinstance(result[1], Blocked)}
     assert wrong == {} and len(results) > 400
 
@@ -174,7 +174,7 @@ def test_a_scene_that_ended_before_blocks_every_test_that_asks_for_a_step() -> N
 
 def test_every_step_is_one_of_the_scene() -> None:
     """Otherwise, only a run would reveal a step name that no scene of the test's modules uses."""
-    unknown = {(str(test), step) for test in ALL for step in steps_of(test) if not is_nameable(step, test.scene)}
+    unknown = {(str(test), step) for test in ALL_TESTS for step in steps_of(test) if not is_nameable(step, test.scene)}
     assert unknown == set()
 
 

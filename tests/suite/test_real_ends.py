@@ -12,7 +12,7 @@ from real import WAITING, Real, wait_for
 
 pytestmark = pytest.mark.cluster
 
-AFTERWARDS = """
+LATER_TEST = """
     @requirements("AA-003")
     def test_two_more(case):
         case.nodes("dgx-h100", 1)
@@ -64,7 +64,7 @@ def test_a_killed_api_server_is_not_the_implementations_fault(real: Real) -> Non
 @pytest.mark.parametrize("name", [pytest.param("kwok", marks=pytest.mark.thorough), "etcd"])
 def test_a_hang_that_passes_is_not_the_implementations_fault(real: Real, name: str) -> None:
     """The affected wait ends at once and without a verdict. The next test starts when the hang is over."""
-    real.write(WAITING + AFTERWARDS, ids=3)
+    real.write(WAITING + LATER_TEST, ids=3)
     real.start(workers=1)
     hung = real.component(name)
     hung.suspend()
@@ -79,7 +79,7 @@ def test_a_hang_that_passes_is_not_the_implementations_fault(real: Real, name: s
 
 
 def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real: Real) -> None:
-    real.write(WAITING + AFTERWARDS, ids=3)
+    real.write(WAITING + LATER_TEST, ids=3)
     real.start(workers=1)
     worker = psutil.Process(real.worker())
     worker.suspend()
@@ -92,7 +92,7 @@ def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real
     assert real.remains() == []
 
 
-BREAKING = """
+BREAKING_TESTS = """
     import psutil
     import pytest
 
@@ -123,7 +123,7 @@ BREAKING = """
 
 
 def test_a_broken_cluster_is_replaced_and_the_second_one_is_not(real: Real) -> None:
-    real.write(BREAKING, ids=4)
+    real.write(BREAKING_TESTS, ids=4)
     ran = real.run()
     assert ran.exit == 3, ran.out + ran.err
     harness = dict.fromkeys(("AA-001", "AA-003", "AA-004"), "harness-error")

@@ -23,10 +23,10 @@ processes:
   operator: {operator}
   gang-scheduler: {scheduler}
 """
-IDLE = """{argv: ["${python}", "-uc", "import signal; print('ready'); signal.pause()"], ready: {log: ready}}"""
+IDLE_PROCESS = """{argv: ["${python}", "-uc", "import signal; print('ready'); signal.pause()"], ready: {log: ready}}"""
 
 
-def described(folder: Path, name: str, operator: str, scheduler: str) -> str:
+def write_descriptor(folder: Path, name: str, operator: str, scheduler: str) -> str:
     """Write a descriptor with these two processes and return its path."""
     path = folder / f"{name}.yaml"
     path.write_text(DESCRIPTOR.format(name=name, operator=operator, scheduler=scheduler))
@@ -53,7 +53,7 @@ while True:
 """
     )
     operator = f'{{argv: ["${{python}}", "{tmp_path}/reaper.py", "${{kubeconfig}}"], ready: {{log: ready}}}}'
-    descriptor = described(tmp_path, "reaper", operator, IDLE)
+    descriptor = write_descriptor(tmp_path, "reaper", operator, IDLE_PROCESS)
     real.write(
         """
         @requirements("AA-001")
@@ -73,7 +73,7 @@ while True:
 def test_an_implementation_that_exits_at_once(real: Real, tmp_path: Path) -> None:
     argv = """["${python}", "-c", "print('no such flag'); raise SystemExit(3)"]"""
     process = f'{{argv: {argv}, ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}}}'
-    descriptor = described(tmp_path, "crasher", process, process)
+    descriptor = write_descriptor(tmp_path, "crasher", process, process)
     ran = real.run(120, implementation=descriptor, workers=1)
     assert ran.exit == 1, ran.err
     assert set(ran.outcomes.values()) == {"blocked"}
@@ -107,7 +107,7 @@ os._exit(7)
         f'{{argv: ["${{python}}", "{tmp_path}/fragile.py", "${{port.health}}", "{end}"], ready: {ready}}}'
         for end in (deadly, tmp_path / "never")
     )
-    descriptor = described(tmp_path, "fragile", *processes)
+    descriptor = write_descriptor(tmp_path, "fragile", *processes)
     real.faked.write(
         f"""
         DEADLY = {str(deadly)!r}

@@ -16,7 +16,7 @@ from conformance.suite.settings import RunSettings
 IMPLEMENTATION = ledger.Implementation(name="mine", version="1", roles=("operator",), features=(), digest="")
 
 
-def started(*tests: str) -> ledger.RunStarted:
+def run_started(*tests: str) -> ledger.RunStarted:
     plan = tuple(ledger.PlannedTest(test, ("CORE-001",)) for test in tests)
     return ledger.RunStarted(
         run="r1",
@@ -32,31 +32,31 @@ def started(*tests: str) -> ledger.RunStarted:
     )
 
 
-def ended(test: str, outcome: Any, **fields: Any) -> ledger.TestFinished:
+def finished_test(test: str, outcome: Any, **fields: Any) -> ledger.TestFinished:
     return ledger.TestFinished(test=test, outcome=outcome, worker="gw0", **fields)
 
 
-def failed(test: str, id: str = "CORE-001") -> ledger.Check:
+def failed_check(test: str, id: str = "CORE-001") -> ledger.Check:
     return ledger.Check(test=test, id=id, what="it holds", outcome="failed")
 
 
 @pytest.mark.parametrize(
     ("events", "repeated"),
     [
-        ([ended("t", "passed")], False),
-        ([failed("t"), ended("t", "failed")], True),
-        ([failed("t", "CORE-002"), ended("t", "failed")], False),
-        ([failed("t", "CORE-002"), failed("t"), ended("t", "failed")], True),
-        ([ended("t", "known-limit")], False),
-        ([ended("t", "blocked", cause="implementation")], True),
-        ([ended("t", "blocked", cause="circumstances")], False),
-        ([ended("t", "harness-error")], True),
-        ([ended("t", "interrupted")], True),
+        ([finished_test("t", "passed")], False),
+        ([failed_check("t"), finished_test("t", "failed")], True),
+        ([failed_check("t", "CORE-002"), finished_test("t", "failed")], False),
+        ([failed_check("t", "CORE-002"), failed_check("t"), finished_test("t", "failed")], True),
+        ([finished_test("t", "known-limit")], False),
+        ([finished_test("t", "blocked", cause="implementation")], True),
+        ([finished_test("t", "blocked", cause="circumstances")], False),
+        ([finished_test("t", "harness-error")], True),
+        ([finished_test("t", "interrupted")], True),
         ([], True),
     ],
 )
 def test_what_did_not_pass_is_run_again_unless_that_was_expected(events: list[ledger.AnyEvent], repeated: bool) -> None:
-    assert rerun.unpassed([started("t"), *events], frozenset({"CORE-002"})) == (("t",) if repeated else ())
+    assert rerun.unpassed([run_started("t"), *events], frozenset({"CORE-002"})) == (("t",) if repeated else ())
 
 
 @pytest.fixture
@@ -74,9 +74,13 @@ def earlier(tmp_path: Path) -> Path:
     )
     settings.save()
     with Book(settings.ledger) as book:
-        for event in (started("a.py::t", "a.py::u", "a.py::v"), ended("a.py::t", "passed"), failed("a.py::u")):
+        for event in (
+            run_started("a.py::t", "a.py::u", "a.py::v"),
+            finished_test("a.py::t", "passed"),
+            failed_check("a.py::u"),
+        ):
             book.write(event)
-        book.write(ended("a.py::u", "failed"))
+        book.write(finished_test("a.py::u", "failed"))
     with (settings.ledger / "run.jsonl").open("a") as file:
         file.write('{"event":"test-fini')
     return folder

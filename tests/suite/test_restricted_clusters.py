@@ -24,10 +24,10 @@ from kube.errors import ApiError
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
 FOLDER = Path(__file__).parent
 FEW_IDS = ("--id", "CORE-001", "--id", "CORE-022", "--id", "START-001")
-WHOLE = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
+SELECTION = ("--profile", "core") if os.environ.get("THOROUGH") else FEW_IDS
 """The selection: a whole profile, or requirements about a ready set, a lost pod and waiting init containers."""
 LIMITS = {"defaultRequest": {"cpu": "10m", "memory": "16Mi"}}
-ENOUGH, TOO_FEW = "500", "3"
+ENOUGH_PODS, TOO_FEW_PODS = "500", "3"
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +107,15 @@ def run(cluster: Cluster, folder: Path, *arguments: str) -> tuple[subprocess.Com
 
 def test_the_reference_conforms_in_restricted_namespaces(cluster: Cluster, api: Api, tmp_path: Path) -> None:
     with restricted(api):
-        done, report = run(cluster, tmp_path, *WHOLE)
+        done, report = run(cluster, tmp_path, *SELECTION)
     outcomes = {entry["outcome"] for entry in report["verdict"]["requirements"] if entry["tests"]}
     assert (done.returncode, outcomes) == (0, {"passed"}), done.stdout + done.stderr
 
 
 @pytest.mark.thorough
 def test_the_reference_conforms_within_a_quota_and_limits(cluster: Cluster, api: Api, tmp_path: Path) -> None:
-    with limited(api, ENOUGH):
-        done, report = run(cluster, tmp_path, *WHOLE)
+    with limited(api, ENOUGH_PODS):
+        done, report = run(cluster, tmp_path, *SELECTION)
     outcomes = {entry["outcome"] for entry in report["verdict"]["requirements"] if entry["tests"]}
     assert outcomes <= {"passed", "blocked"} and done.returncode in (0, 6), done.stdout + done.stderr
 
@@ -125,7 +125,7 @@ def test_a_quota_of_the_cluster_blocks_in_the_words_of_the_api_server(
     cluster: Cluster, api: Api, tmp_path: Path
 ) -> None:
     """The scene of CORE-031 creates its own quota, and is judged by it unless the quota of the cluster is lower."""
-    with limited(api, TOO_FEW):
+    with limited(api, TOO_FEW_PODS):
         done, report = run(cluster, tmp_path, "--id", "CORE-001")
     [entry] = [entry for entry in report["verdict"]["requirements"] if entry["id"] == "CORE-001"]
     assert (done.returncode, entry["outcome"]) == (6, "blocked"), done.stdout

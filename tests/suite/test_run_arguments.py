@@ -110,7 +110,7 @@ def test_a_wrong_argument_gets_one_line(
 
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
-ELSEWHERE = """\
+REMOTE_WEBHOOK = """\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: a}
@@ -124,9 +124,9 @@ webhooks: [{name: a.example, clientConfig: {url: "https://elsewhere:${port.webho
         ("crds", POD, "file.yaml: holds an object of kind 'Pod' — only CustomResourceDefinition"),
         ("crds", "a: [", "file.yaml:2: is not YAML"),
         ("webhooks", POD, "file.yaml: holds an object of kind 'Pod' — only MutatingWebhookConfiguration"),
-        ("webhooks", ELSEWHERE, "file.yaml: the webhook a.example of a is not on loopback"),
+        ("webhooks", REMOTE_WEBHOOK, "file.yaml: the webhook a.example of a is not on loopback"),
         ("webhooks", "x: ${prt.webhook}", "file.yaml: ${prt.webhook} is not kn"),
-        ("objects", ELSEWHERE, "file.yaml: the ValidatingWebhookConfiguration a is not for install.objects"),
+        ("objects", REMOTE_WEBHOOK, "file.yaml: the ValidatingWebhookConfiguration a is not for install.objects"),
     ],
 )
 def test_a_file_that_cannot_be_installed_is_a_mistake_of_the_user(
@@ -182,9 +182,9 @@ def test_the_command_that_reproduces_says_what_was_taken_over_from() -> None:
         seed=7,
     )
     command = reproduction.command(settings)
-    given = shlex.split(command)
-    assert given[given.index("--from") :][:4] == ["--from", "old one.yaml", "--from-set", "hashes=canonical"]
-    assert given[given.index("--set") + 1] == "binary=a b"
+    arguments = shlex.split(command)
+    assert arguments[arguments.index("--from") :][:4] == ["--from", "old one.yaml", "--from-set", "hashes=canonical"]
+    assert arguments[arguments.index("--set") + 1] == "binary=a b"
     assert "--from" not in reproduction.command(msgspec.structs.replace(settings, earlier="", earlier_parameters={}))
 
 

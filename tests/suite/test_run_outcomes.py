@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from faked import LONGEST, Faked, Ran
 
-PASSING = """
+PASSING_TESTS = """
     @requirements("AA-001")
     def test_one(case):
         case.expect("AA-001", "x", 1, 1)
@@ -25,7 +25,7 @@ PASSING = """
 
 
 def test_a_run_in_which_everything_passes_is_conformant(faked: Faked) -> None:
-    faked.write(PASSING)
+    faked.write(PASSING_TESTS)
     ran = faked.run()
     assert ran.exit == 0, ran.err
     assert ran.report["verdict"]["result"] == "conformant"
@@ -35,7 +35,7 @@ def test_a_run_in_which_everything_passes_is_conformant(faked: Faked) -> None:
 
 
 def test_workers_ledgers_are_one_report(faked: Faked) -> None:
-    faked.write(PASSING)
+    faked.write(PASSING_TESTS)
     ran = faked.run(workers=2)
     assert ran.exit == 0, ran.err
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "passed"}
@@ -48,7 +48,7 @@ def test_workers_ledgers_are_one_report(faked: Faked) -> None:
 
 
 def test_programs_read_the_report_from_standard_output(faked: Faked) -> None:
-    faked.write(FAILING)
+    faked.write(FAILING_TESTS)
     ran = faked.run(as_json=True)
     assert ran.exit == 1
     assert json.loads(ran.out) == ran.report
@@ -175,7 +175,9 @@ def test_an_unknown_id_in_a_test_is_refused_with_a_suggestion(faked: Faked) -> N
 
 
 def test_an_implementation_that_cannot_start_blocks_everything_and_is_told_once(faked: Faked) -> None:
-    faked.write(PASSING, opening='raise Blocked("fake cannot be started: it exited with code 3", "implementation")')
+    faked.write(
+        PASSING_TESTS, opening='raise Blocked("fake cannot be started: it exited with code 3", "implementation")'
+    )
     ran = faked.run(workers=2)
     assert ran.exit == 1, ran.err
     assert set(ran.outcomes.values()) == {"blocked"}
@@ -184,7 +186,7 @@ def test_an_implementation_that_cannot_start_blocks_everything_and_is_told_once(
 
 
 def test_a_cluster_that_cannot_start_is_a_harness_error(faked: Faked) -> None:
-    faked.write(PASSING, opening='raise HarnessError("the cluster is not well: etcd died")')
+    faked.write(PASSING_TESTS, opening='raise HarnessError("the cluster is not well: etcd died")')
     ran = faked.run(workers=2)
     assert ran.exit == 3, ran.err
     assert set(ran.outcomes.values()) == {"harness-error"}
@@ -192,7 +194,7 @@ def test_a_cluster_that_cannot_start_is_a_harness_error(faked: Faked) -> None:
 
 
 def test_a_run_without_tests_says_so(faked: Faked) -> None:
-    faked.write(PASSING)
+    faked.write(PASSING_TESTS)
     ran = faked.run(profiles=["gang"])
     assert ran.exit == 5
     assert "nothing to run" in ran.err
@@ -200,7 +202,7 @@ def test_a_run_without_tests_says_so(faked: Faked) -> None:
 
 
 def test_selection_by_id_that_passes_is_partial_and_a_success(faked: Faked) -> None:
-    faked.write(PASSING)
+    faked.write(PASSING_TESTS)
     ran = faked.run(ids=["AA-002"])
     assert ran.exit == 0
     assert (ran.report["verdict"]["result"], ran.report["verdict"]["exitCode"]) == ("partial", 0)
@@ -233,13 +235,13 @@ def test_a_test_that_is_named_runs_alone(faked: Faked) -> None:
 
 
 def test_a_role_that_is_not_played_is_not_claimed(faked: Faked) -> None:
-    faked.write(PASSING)
+    faked.write(PASSING_TESTS)
     ran = faked.run(roles=["gang-scheduler"])
     assert ran.exit == 5
     assert set(ran.outcomes.values()) == {"not-claimed"}
 
 
-FAILING = """
+FAILING_TESTS = """
     @requirements("AA-001")
     def test_one(case):
         case.expect("AA-001", "x", 1, 2)
@@ -259,7 +261,7 @@ FAILING = """
     ],
 )
 def test_expected_failures(faked: Faked, expected: list[dict[str, str]], code: int, outcomes: tuple[str, str]) -> None:
-    faked.write(FAILING)
+    faked.write(FAILING_TESTS)
     ran = faked.run(expected=expected)
     assert ran.exit == code, ran.out
     assert tuple(ran.outcomes.values()) == outcomes
@@ -333,7 +335,9 @@ def test_an_interrupted_run_reports_what_it_knows_and_clears_up(
     assert "Traceback" not in out + err
 
 
-@pytest.mark.parametrize(("tests", "code", "result"), [(PASSING, 8, "conformant"), (FAILING, 1, "not-conformant")])
+@pytest.mark.parametrize(
+    ("tests", "code", "result"), [(PASSING_TESTS, 8, "conformant"), (FAILING_TESTS, 1, "not-conformant")]
+)
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_run_whose_output_nobody_reads_ends_with_its_report(
     faked: Faked, tests: str, code: int, result: str, workers: int
@@ -371,7 +375,7 @@ def test_hostile_values_cannot_command_the_terminal(faked: Faked) -> None:
 def test_an_unbroken_environment_is_not_needed(faked: Faked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
     Path(faked.folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
-    faked.write(PASSING)
+    faked.write(PASSING_TESTS)
     assert faked.run().exit == 0
 
 
@@ -393,7 +397,7 @@ def test_who_keeps_the_recorder_from_reading_by_a_webhook_is_to_blame(faked: Fak
     assert ran.outcomes == {"AA-001": "blocked", "AA-002": "harness-error"} and ran.exit == 1
 
 
-THREE = """
+THREE_TESTS = """
     @requirements("AA-001")
     def test_one(case):
         case.expect("AA-001", "right", 1, 1)
@@ -409,7 +413,7 @@ THREE = """
 
 
 def test_a_shard_that_passes_is_partial_and_a_success(faked: Faked) -> None:
-    faked.write(THREE, ids=3)
+    faked.write(THREE_TESTS, ids=3)
     ran = faked.run(shard="1/2", part=("test_fake.py::test_one", "test_fake.py::test_three"))
     assert ran.exit == 0
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "not-run", "AA-003": "passed"}
@@ -419,7 +423,7 @@ def test_a_shard_that_passes_is_partial_and_a_success(faked: Faked) -> None:
 
 
 def test_what_is_skipped_is_named_and_no_failure(faked: Faked) -> None:
-    faked.write(THREE, ids=3)
+    faked.write(THREE_TESTS, ids=3)
     ran = faked.run(skip=("AA-002",))
     assert ran.exit == 0
     assert ran.outcomes["AA-002"] == "not-run" and ran.report["verdict"]["result"] == "partial"
@@ -445,13 +449,13 @@ def test_a_run_until_something_fails_ends_there_and_is_not_interrupted(faked: Fa
 
 
 def test_an_expected_failure_ends_no_run_that_ends_at_failures(faked: Faked) -> None:
-    faked.write(THREE, ids=3)
+    faked.write(THREE_TESTS, ids=3)
     expected = [{"id": "AA-002", "reason": "known"}]
     ran = faked.run(until_fail=True, expected=expected)
     assert ran.exit == 0 and ran.outcomes == {"AA-001": "passed", "AA-002": "expected-failure", "AA-003": "passed"}
 
 
 def test_options_of_pytest_select_tests(faked: Faked) -> None:
-    faked.write(THREE, ids=3)
+    faked.write(THREE_TESTS, ids=3)
     ran = faked.run(ids=("AA-001", "AA-003"), pytest_options=("-k", "one or two"))
     assert [test["test"] for test in ran.report["run"]["tests"]] == ["test_fake.py::test_one"]

@@ -53,7 +53,7 @@ def write(faked: Faked, second: str = "True", additions: str = "", ids: int = 5)
     faked.write(SCENE.replace("SECOND", second) + additions, ids=ids)
 
 
-def played(ran: Ran) -> list[str]:
+def played_scenes(ran: Ran) -> list[str]:
     """Return the names of the scenes that were played, sorted."""
     lines = [json.loads(line) for p in (ran.folder / "ledger").glob("*.jsonl") for line in p.read_text().splitlines()]
     return sorted(line["scene"] for line in lines if line["event"] == "scene-played")
@@ -64,7 +64,7 @@ def test_a_scene_is_played_once_for_all_its_tests(faked: Faked) -> None:
     ran = faked.run(verbose=True)
     assert ran.exit == 0, ran.err
     assert set(ran.outcomes.values()) == {"passed"} and len(ran.outcomes) == 5
-    assert played(ran) == ["test_fake.py::Shortage"]
+    assert played_scenes(ran) == ["test_fake.py::Shortage"]
     assert "main: played test_fake.py::Shortage" in ran.err
 
 
@@ -147,7 +147,7 @@ def test_a_refused_write_blocks_whoever_needs_a_later_step(faked: Faked) -> None
     assert reasons == {"a set is accepted: refused"} and "a set is accepted: refused" in ran.out + ran.err
 
 
-PREMISE = """
+PREMISE_TESTS = """
     @requirement("AA-006")
     def test_premise(run: Recorded[Shortage]):
         run.given("first", "second")
@@ -166,7 +166,7 @@ PREMISE = """
 
 @pytest.mark.parametrize("unmet", ['env.wait_for("second", "two of three")', 'env.settle("second", "two of three")'])
 def test_a_premise_that_does_not_come_blocks(faked: Faked, unmet: str) -> None:
-    write(faked, additions=PREMISE, ids=8)
+    write(faked, additions=PREMISE_TESTS, ids=8)
     place = faked.folder / "tests" / "test_fake.py"
     place.write_text("import pytest\n" + place.read_text().replace('env.wait_for("second", True)', unmet))
     ran = faked.run()
@@ -198,14 +198,14 @@ def test_the_tests_of_a_scene_go_to_one_worker(faked: Faked) -> None:
     write(faked, additions=further, ids=7)
     ran = faked.run(workers=3)
     assert ran.exit == 0, ran.err
-    assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
+    assert played_scenes(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
 
 
 def test_each_repetition_plays_its_own_scene(faked: Faked) -> None:
     write(faked)
     ran = faked.run(repeat=3, workers=2)
     assert ran.exit == 0, ran.err
-    assert played(ran) == [f"test_fake.py::Shortage[{n} of 3]" for n in (1, 2, 3)]
+    assert played_scenes(ran) == [f"test_fake.py::Shortage[{n} of 3]" for n in (1, 2, 3)]
 
 
 def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> None:
@@ -219,7 +219,7 @@ def test_only_the_scene_of_the_selected_requirement_is_played(faked: Faked) -> N
     """
     write(faked, additions=further, ids=6)
     ran = faked.run(ids=["AA-006"])
-    assert played(ran) == ["test_fake.py::Other"]
+    assert played_scenes(ran) == ["test_fake.py::Other"]
     assert ran.outcomes["AA-006"] == "passed" and ran.outcomes["AA-001"] == "not-run"
 
 
@@ -235,7 +235,7 @@ def test_a_test_may_judge_several_scenes(faked: Faked) -> None:
     write(faked, additions=further, ids=6)
     ran = faked.run()
     assert ran.exit == 0, ran.err
-    assert played(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
+    assert played_scenes(ran) == ["test_fake.py::Other", "test_fake.py::Shortage"]
     tests = ran.report["verdict"]["requirements"][5]["tests"]
     assert tests == ["test_fake.py::test_both[Other]", "test_fake.py::test_both[Shortage]"]
 
@@ -268,7 +268,7 @@ def test_where_all_that_was_asked_for_has_failed_no_scene_is_played(faked: Faked
     write(faked, second='"nothing"', additions=further)
     ran = faked.run(fail_fast=True, ids=["AA-002"])
     assert ran.exit == 1
-    assert played(ran) == ["test_fake.py::Shortage"]
+    assert played_scenes(ran) == ["test_fake.py::Shortage"]
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_a_scene_is_stopped_where_no_later_step_can_change_a_verdict(
     ran = faked.run(fail_fast=True, ids=ids)
     assert {id: ran.outcomes[id] for id in ids} == {id: "passed" if id == "AA-004" else "failed" for id in ids}
     lines = (line for path in (ran.folder / "ledger").glob("*.jsonl") for line in path.read_text().splitlines())
-    [played] = [event for event in map(json.loads, lines) if event["event"] == "scene-played"]
-    assert list(played["steps"]) == steps
+    [scene_event] = [event for event in map(json.loads, lines) if event["event"] == "scene-played"]
+    assert list(scene_event["steps"]) == steps
 
 
 def test_a_scene_knows_which_requirements_are_judged(faked: Faked) -> None:

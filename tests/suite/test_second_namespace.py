@@ -21,11 +21,13 @@ from conformance.suite.scenes.scene import Scene, SceneRun, Step
 ONE, OTHER = "one", "one-b"
 
 
-def pod(log: Log, namespace: str, kind: str = ADDED) -> None:
+def pod(log: Log, namespace: str, event_type: str = ADDED) -> None:
     metadata = {"name": "a", "namespace": namespace, "uid": namespace}
     raw = orjson.dumps({"metadata": metadata})
     version = str(log.last_seq() + 1)
-    log.append(kind, "pods", namespace=namespace, name="a", uid=namespace, version=version, raw=raw, at=float(version))
+    log.append(
+        event_type, "pods", namespace=namespace, name="a", uid=namespace, version=version, raw=raw, at=float(version)
+    )
 
 
 @pytest.fixture

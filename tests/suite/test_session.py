@@ -52,15 +52,15 @@ class Refusing:
     names = create
 
 
-DENIED = """namespaces "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: false"""
-HUNG = 'failed calling webhook "h.example": failed to call webhook: Post "https://x": context deadline exceeded'
+DENIED_MESSAGE = """namespaces "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: false"""
+HUNG_MESSAGE = 'failed calling webhook "h.example": failed to call webhook: Post "https://x": context deadline exceeded'
 
 
 @pytest.mark.parametrize(
     ("message", "blamed"),
     [
-        (DENIED, True),
-        (f"Internal error occurred: {HUNG}", True),
+        (DENIED_MESSAGE, True),
+        (f"Internal error occurred: {HUNG_MESSAGE}", True),
         ('admission webhook "h.example" denied the request: no', True),
         ('admission plugin "MutatingWebhook" failed to complete mutation in 13s', True),
         ("conversion webhook for grove.io/v1alpha1, Kind=PodGang failed: Post", True),
@@ -106,23 +106,23 @@ def test_nothing_is_judged_any_more_once_the_operator_cannot_be_restored() -> No
             step()
 
 
-SLOW = ClusterTooSlow("CRDs are not established after 31 s: x: no condition yet")
-NOT_READY = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", timed_out=True)
-UNSUPERVISED = SupervisorLost("mine: the operator was ended because the suite's own process … was killed")
-DEAD = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was ready")
+SLOW_ERROR = ClusterTooSlow("CRDs are not established after 31 s: x: no condition yet")
+NOT_READY_ERROR = NotStarted(Role.OPERATOR, "", "mine", "is not ready after 20 s: … did not answer 200", timed_out=True)
+UNSUPERVISED_ERROR = SupervisorLost("mine: the operator was ended because the suite's own process … was killed")
+DEAD_ERROR = NotStarted(Role.OPERATOR, "", "mine", "exited with code 3 before it was ready")
 
 
 @pytest.mark.parametrize(
     ("error", "raised", "words"),
     [
-        (SLOW, GivenUp, "given up: CRDs are not established"),
-        (UNSUPERVISED, GivenUp, "given up: mine: the operator was ended because the suite's own process"),
+        (SLOW_ERROR, GivenUp, "given up: CRDs are not established"),
+        (UNSUPERVISED_ERROR, GivenUp, "given up: mine: the operator was ended because the suite's own process"),
         (
-            NOT_READY,
+            NOT_READY_ERROR,
             GivenUp,
             "given up, since nothing can be judged: .* — if it needs longer, say so in its descriptor",
         ),
-        (DEAD, Blocked, "mine cannot be started: .*exited with code 3"),
+        (DEAD_ERROR, Blocked, "mine cannot be started: .*exited with code 3"),
     ],
 )
 def test_what_is_too_late_ends_the_run_without_a_verdict(

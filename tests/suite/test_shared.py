@@ -20,8 +20,10 @@ from conformance.suite.session import other_workers, shared
 from conformance.suite.session.shared import FIRST, Attached, RunningImplementation
 from conformance.suite.settings import RunSettings
 
-ALIVE = RunningImplementation(processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"})
-DEAD = RunningImplementation(processes={"operator": Owner(os.getpid(), 1.0)})
+LIVING_IMPLEMENTATION = RunningImplementation(
+    processes={"operator": Owner.of(os.getpid())}, logs={"operator": "/logs/operator.log"}
+)
+DEAD_IMPLEMENTATION = RunningImplementation(processes={"operator": Owner(os.getpid(), 1.0)})
 
 
 class Line:
@@ -71,11 +73,11 @@ def test_who_asks_early_is_answered_when_the_first_worker_has_started_it(
     _, lines = workers
     lines["gw1"].call(shared.ASK)
     assert lines["gw1"].sent == []
-    lines[FIRST].call(shared.encoded(ALIVE))
-    assert lines["gw1"].sent == [shared.encoded(ALIVE)]
+    lines[FIRST].call(shared.encoded(LIVING_IMPLEMENTATION))
+    assert lines["gw1"].sent == [shared.encoded(LIVING_IMPLEMENTATION)]
     lines["gw2"].call(shared.ASK)
-    assert lines["gw2"].sent == [shared.encoded(ALIVE)], "who asks later is answered at once"
-    assert lines["gw1"].sent == [shared.encoded(ALIVE)], "and no worker gets it twice"
+    assert lines["gw2"].sent == [shared.encoded(LIVING_IMPLEMENTATION)], "who asks later is answered at once"
+    assert lines["gw1"].sent == [shared.encoded(LIVING_IMPLEMENTATION)], "and no worker gets it twice"
 
 
 def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, dict[str, Line]]) -> None:
@@ -83,7 +85,7 @@ def test_nobody_waits_for_a_first_worker_that_is_lost(workers: tuple[Workers, di
     lines["gw1"].call(shared.ASK)
     lines[FIRST].call(None)
     with pytest.raises(GivenUp, match=r"^given up: the worker that started it has ended$"):
-        shared.ask(_answering(lines["gw1"]))
+        shared.ask(_answered_line(lines["gw1"]))
 
 
 def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str, Line]]) -> None:
@@ -96,7 +98,7 @@ def test_the_first_worker_ends_after_the_others(workers: tuple[Workers, dict[str
 
 
 def test_an_attached_worker_sees_a_process_that_has_ended() -> None:
-    attached = Attached(loading.load("reference"), None, Answers(ALIVE, DEAD))
+    attached = Attached(loading.load("reference"), None, Answers(LIVING_IMPLEMENTATION, DEAD_IMPLEMENTATION))
     assert attached.failures() == ()
     assert attached.logs() == {"operator": Path("/logs/operator.log")}
     attached.start()
@@ -105,7 +107,7 @@ def test_an_attached_worker_sees_a_process_that_has_ended() -> None:
 
 
 def test_an_attached_worker_touches_nothing() -> None:
-    attached = Attached(loading.load("reference"), None, Answers(ALIVE))
+    attached = Attached(loading.load("reference"), None, Answers(LIVING_IMPLEMENTATION))
     attached.operators.reset()  # as after each scene
     with pytest.raises(HarnessError, match=r"controls the operator beside others: set `exclusive` of the scene"):
         attached.controls(Role.OPERATOR)
@@ -113,7 +115,7 @@ def test_an_attached_worker_touches_nothing() -> None:
         attached.installer.without_webhooks()
 
 
-def _answering(line: Line) -> Line:
+def _answered_line(line: Line) -> Line:
     """Return the channel with `send` disabled, because the answer has already arrived."""
     line.send = lambda item: None  # type: ignore[method-assign]
     return line

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from conformance.run import launch, watch
 
-STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+STOP_SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 def send(number: signal.Signals) -> None:
@@ -27,7 +27,7 @@ def not_ignored() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", STOPPING)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_run_is_stopped_once(number: signal.Signals) -> None:
     err = StringIO()
     with launch._stoppable(Console(file=err)):
@@ -37,7 +37,7 @@ def test_a_run_is_stopped_once(number: signal.Signals) -> None:
     assert err.getvalue() == "stopping: clusters are being taken down\n"
 
 
-@pytest.mark.parametrize("number", STOPPING)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_what_comes_after_the_last_test_stops_neither_clearing_up_nor_the_report(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with launch._stoppable(Console(file=StringIO())) as only_answer:

@@ -63,7 +63,7 @@ def story() -> Story:
     return story
 
 
-def waited(story: Story, requests: Requests, *, limit: float = 60, real: bool = False) -> float:
+def seconds_waited(story: Story, requests: Requests, *, limit: float = 60, real: bool = False) -> float:
     """Return how many seconds a wait without success lasts, of at most `limit`."""
     case = play(story, silence=silence(story, requests))
     with pytest.raises(CheckFailed):
@@ -72,11 +72,11 @@ def waited(story: Story, requests: Requests, *, limit: float = 60, real: bool = 
 
 
 def test_who_asks_for_nothing_is_waited_for_half_the_time(story: Story) -> None:
-    assert waited(story, Requests(story)) == pytest.approx(30, abs=2)
+    assert seconds_waited(story, Requests(story)) == pytest.approx(30, abs=2)
 
 
 def test_who_acts_every_20_seconds_is_waited_for_in_full(story: Story) -> None:
-    assert waited(story, Requests(story, 20, 40)) >= 60
+    assert seconds_waited(story, Requests(story, 20, 40)) >= 60
 
 
 def test_the_cause_of_a_failure_is_what_was_missing_and_not_the_silence(story: Story) -> None:
@@ -113,12 +113,12 @@ def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a pod", lambda view: Unmet("not yet"), 5)  # the implementation has done nothing so far
     story.log.later(story.log.now() + 2, lambda: (story.keep_pace(), story.record("podcliques", "c", {}, after=0)))
-    begin = story.log.now()
+    start = story.log.now()
     with pytest.raises(CheckFailed):
         case.until("AA-001", "a clique", lambda view: Unmet("not yet"), 30)
-    took = story.log.now() - begin
-    assert took == pytest.approx(30, abs=2)
-    assert str(case.checks.recorded[-1].seen).startswith(f"not seen within {took:.0f} s")
+    duration = story.log.now() - start
+    assert duration == pytest.approx(30, abs=2)
+    assert str(case.checks.recorded[-1].seen).startswith(f"not seen within {duration:.0f} s")
 
 
 @pytest.mark.parametrize(
@@ -126,25 +126,25 @@ def test_a_wait_that_was_prolonged_says_how_long_it_took(story: Story) -> None:
 )
 def test_other_users_do_not_count(story: Story, user: str) -> None:
     requests = Requests(story, 20, 40, request=REQUEST._replace(user=user))
-    assert waited(story, requests) == pytest.approx(30, abs=2)
+    assert seconds_waited(story, requests) == pytest.approx(30, abs=2)
 
 
 @pytest.mark.parametrize("program", ["kube-controller-manager", "grove-conformance"])
 def test_an_implementation_counts_whatever_it_calls_itself(story: Story, program: str) -> None:
-    assert waited(story, Requests(story, 20, 40, request=REQUEST._replace(program=program))) >= 60
+    assert seconds_waited(story, Requests(story, 20, 40, request=REQUEST._replace(program=program))) >= 60
 
 
 def test_a_refused_write_may_be_repeated_after_a_back_off(story: Story) -> None:
     # Each delay is twice the previous one: a client that was rejected for 15 s tries again 16 s later.
-    assert waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
+    assert seconds_waited(story, Requests(story, 0, 1, 3, 7, 15, request=REFUSED)) >= 60
     second = Story(Scripted())
     second.pod("a1", after=0)
     conflict = AuditedRequest("mine", 409, "update", SPACE)
-    assert waited(second, Requests(second, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
+    assert seconds_waited(second, Requests(second, 0, 1, 3, 7, 15, request=conflict)) == pytest.approx(45, abs=2)
 
 
 def test_who_gives_up_after_a_refusal_is_waited_for_half_the_time(story: Story) -> None:
-    assert waited(story, Requests(story, 1, 2, request=REFUSED)) == pytest.approx(32, abs=2)
+    assert seconds_waited(story, Requests(story, 1, 2, request=REFUSED)) == pytest.approx(32, abs=2)
 
 
 def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(story: Story) -> None:
@@ -159,7 +159,7 @@ def test_the_end_of_a_back_off_is_seen_in_what_was_refused_between_two_waits(sto
 
 def test_refusals_in_the_namespace_of_an_earlier_test_do_not_count(story: Story) -> None:
     requests = Requests(story, 0, 15, request=AuditedRequest("mine", 403, "create", "an-earlier-test"))
-    assert waited(story, requests) == pytest.approx(45, abs=2)
+    assert seconds_waited(story, requests) == pytest.approx(45, abs=2)
 
 
 def test_what_moves_is_waited_for(story: Story) -> None:
@@ -168,13 +168,13 @@ def test_what_moves_is_waited_for(story: Story) -> None:
         story.pod("b1", after=0)
 
     story.log.later(25, stir)
-    assert waited(story, Requests(story)) == pytest.approx(55, abs=2)
+    assert seconds_waited(story, Requests(story)) == pytest.approx(55, abs=2)
 
 
 ERROR = "waiting for the PodGangs of replica 0 to become Ready"
 
 
-def rewrites(story: Story, every: float, *errors: str, until: float = 150) -> None:
+def rewrite_status(story: Story, every: float, *errors: str, until: float = 150) -> None:
     """Let the implementation write the status of a set again and again, with the time and these errors in turn."""
     for number in range(int(until / every)):
         time = f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z"
@@ -199,44 +199,44 @@ def test_a_status_that_says_the_same_again_and_again_is_not_waited_for(
     every: float, errors: tuple[str, ...], lasts: float
 ) -> None:
     story = Story(Scripted())
-    rewrites(story, every, *errors)
+    rewrite_status(story, every, *errors)
     moments = [number * every for number in range(int(150 / every))]
-    assert waited(story, Requests(story, *moments), limit=150) == pytest.approx(lasts, abs=3)
+    assert seconds_waited(story, Requests(story, *moments), limit=150) == pytest.approx(lasts, abs=3)
 
 
 def test_a_status_that_counts_is_waited_for(story: Story) -> None:
-    rewrites(story, 5, *(f"{number} of 30 pods are updated" for number in range(30)))
-    assert waited(story, Requests(story), limit=150) >= 150
+    rewrite_status(story, 5, *(f"{number} of 30 pods are updated" for number in range(30)))
+    assert seconds_waited(story, Requests(story), limit=150) >= 150
 
 
 def test_requests_that_change_nothing_are_not_waited_for_when_they_are_repeated(story: Story) -> None:
-    assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(20 + 30, abs=2)
+    assert seconds_waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(20 + 30, abs=2)
     second = Story(Scripted())
     refused = Requests(second, *range(0, 150, 5), request=REFUSED)
-    assert waited(second, refused, limit=150) == pytest.approx(20 + 80, abs=3)
+    assert seconds_waited(second, refused, limit=150) == pytest.approx(20 + 80, abs=3)
 
 
 def test_repeated_requests_count_again_after_something_has_changed(story: Story) -> None:
     story.log.later(40, lambda: (story.keep_pace(), story.pod("b1", after=0)))
-    assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(40 + 20 + 30, abs=5)
+    assert seconds_waited(story, Requests(story, *range(0, 150, 5)), limit=150) == pytest.approx(40 + 20 + 30, abs=5)
 
 
 def test_a_long_back_off_is_waited_for(story: Story) -> None:
     # The next attempt would come 32 s after the last one.
-    assert waited(story, Requests(story, 0, 1, 3, 7, 15, 31, request=REFUSED), limit=150) > 31 + 32 + 16
+    assert seconds_waited(story, Requests(story, 0, 1, 3, 7, 15, 31, request=REFUSED), limit=150) > 31 + 32 + 16
 
 
 def test_what_happens_slowly_is_waited_for(story: Story) -> None:
     for number in range(1, 6):
         story.log.later(28 * number, lambda n=number: (story.keep_pace(), story.pod(f"b{n}", after=0)))  # type: ignore[misc]
-    assert waited(story, Requests(story, *range(0, 150, 5)), limit=150) >= 150
+    assert seconds_waited(story, Requests(story, *range(0, 150, 5)), limit=150) >= 150
 
 
 def test_a_failed_creation_of_what_exists_may_be_repeated_after_a_back_off(story: Story) -> None:
     def lasted(verb: str) -> float:
         story = Story(Scripted())
         story.pod("a1", after=0)
-        return waited(story, Requests(story, 0, 1, 3, 7, 15, request=AuditedRequest("mine", 409, verb, SPACE)))
+        return seconds_waited(story, Requests(story, 0, 1, 3, 7, 15, request=AuditedRequest("mine", 409, verb, SPACE)))
 
     assert lasted("create") >= 60
     assert lasted("update") == pytest.approx(45, abs=2)
@@ -262,27 +262,27 @@ def test_the_implementation_has_its_time_after_each_act_of_the_test(
     story.record("podcliques", "c", {}, after=0)  # a sign of life
     case = play(story, driver=Obedient(), silence=silence(story, Requests(story)))
     case.settled("nothing", lambda view: False, 50)
-    begin = story.log.now()
+    start = story.log.now()
     act(case)
     with pytest.raises(CheckFailed):
         case.until("AA-001", "something else", lambda view: Unmet("not yet"))
-    assert story.log.now() - begin == pytest.approx(30, abs=2)
+    assert story.log.now() - start == pytest.approx(30, abs=2)
 
 
 def test_what_is_not_the_implementations_is_waited_for_in_full(story: Story) -> None:
-    assert waited(story, Requests(story), real=True) >= 60
+    assert seconds_waited(story, Requests(story), real=True) >= 60
 
 
 @pytest.mark.parametrize(("termination_delay", "added"), [("10s", 10), ("4h0m0s", 0), ("never", 0)])
 def test_a_delay_of_the_contract_is_added(story: Story, termination_delay: str, added: float) -> None:
     story.record("podcliquesets", "s", {"spec": {"template": {"terminationDelay": termination_delay}}}, after=0)
     assert delay(story.history.view(), 60) == added
-    assert waited(story, Requests(story)) == pytest.approx(30 + added, abs=2)
+    assert seconds_waited(story, Requests(story)) == pytest.approx(30 + added, abs=2)
 
 
 def test_a_lease_runs_out_before_another_operator_acts(story: Story) -> None:
     story.record("leases", "grove-operator-leader-election", {"spec": {"leaseDurationSeconds": 25}}, after=0)
-    assert waited(story, Requests(story)) == pytest.approx(55, abs=2)
+    assert seconds_waited(story, Requests(story)) == pytest.approx(55, abs=2)
 
 
 def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
@@ -316,19 +316,19 @@ def test_a_log_is_read_on_by_whole_lines(tmp_path: Path) -> None:
     assert begun_within_a_line.poll() == [AuditedRequest("whole", 200, "list", "a", 5.5)]
 
 
-def logged(reads: Reads, user: str, *groups: str) -> bool:
+def is_logged(reads: Reads, user: str, *groups: str) -> bool:
     """Return whether a list of pods by a user is logged; the first matching rule decides."""
     for rule in audit_policy(reads)["rules"]:
-        fits = "nonResourceURLs" not in rule and "resources" not in rule and "list" in rule.get("verbs", ("list",))
-        fits = fits and ("users" not in rule or user in rule["users"])
-        if fits and ("userGroups" not in rule or set(groups) & set(rule["userGroups"])):
+        matches = "nonResourceURLs" not in rule and "resources" not in rule and "list" in rule.get("verbs", ("list",))
+        matches = matches and ("users" not in rule or user in rule["users"])
+        if matches and ("userGroups" not in rule or set(groups) & set(rule["userGroups"])):
             return str(rule["level"]) != "None"
     return True
 
 
 @pytest.mark.parametrize("user", ["operator", "gang-scheduler", "system:serviceaccount:grove:operator"])
 def test_reads_of_implementations_are_logged_where_they_are_wanted(user: str) -> None:
-    assert [logged(reads, user, "system:authenticated") for reads in Reads] == [False, True, True]
+    assert [is_logged(reads, user, "system:authenticated") for reads in Reads] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -336,5 +336,5 @@ def test_reads_of_implementations_are_logged_where_they_are_wanted(user: str) ->
 )
 def test_reads_that_count_for_nobody_are_logged_only_with_all_reads(user: str) -> None:
     groups = ["system:serviceaccounts:kube-system"] if "kube-system" in user else ["system:masters"]
-    assert [logged(reads, user, *groups) for reads in Reads] == [False, False, True]
+    assert [is_logged(reads, user, *groups) for reads in Reads] == [False, False, True]
     assert user == users.SUITE or users.is_component(user)

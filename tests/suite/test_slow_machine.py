@@ -33,7 +33,7 @@ def story() -> Story:
     return Story(Scripted())
 
 
-def slow(story: Story, until: float, **options: Any) -> Case:
+def slow_case(story: Story, until: float, **options: Any) -> Case:
     """Return a case on a machine that is too slow until a given time."""
 
     def lost(begin: float) -> tuple[float, list[Delay]]:
@@ -45,26 +45,26 @@ def slow(story: Story, until: float, **options: Any) -> Case:
 
 def test_a_wait_lasts_for_as_long_again_as_the_machine_was_too_slow(story: Story) -> None:
     later(story, 75, "a1")
-    slow(story, until=50).until("AA-001", "a pod", lambda view: view.get("pods", "a1") is not None, 30)
+    slow_case(story, until=50).until("AA-001", "a pod", lambda view: view.get("pods", "a1") is not None, 30)
     assert story.log.now() == 75
 
 
 @pytest.mark.parametrize("scale", [1, 0.25])
 def test_an_implementation_that_had_its_time_is_blamed(story: Story, scale: float) -> None:
     with pytest.raises(CheckFailed):
-        slow(story, until=20, scale=scale).until("AA-001", "a pod", lambda view: False, 40)
+        slow_case(story, until=20, scale=scale).until("AA-001", "a pod", lambda view: False, 40)
     assert story.log.now() == pytest.approx(40 * scale + 20, abs=2)
 
 
 def test_a_machine_that_stays_too_slow_ends_the_scene_without_a_verdict(story: Story) -> None:
-    case = slow(story, until=float("inf"))
+    case = slow_case(story, until=float("inf"))
     with pytest.raises(HarnessError, match=r'too slow: "a pod" was not seen \(kube-apiserver answered after 1\.5 s'):
         case.wait_for("a pod", lambda view: False, 30)
     assert 30 * MAX_EXTENSION <= story.log.now() <= 30 * (MAX_EXTENSION + 2) and case.checks.recorded == []
 
 
 def test_a_quiet_time_is_one_in_which_the_machine_was_well(story: Story) -> None:
-    slow(story, until=3).quiet(2, 30)
+    slow_case(story, until=3).quiet(2, 30)
     assert story.log.now() == pytest.approx(6)
 
 
@@ -91,7 +91,7 @@ def test_a_rule_that_a_slow_machine_may_have_broken_takes_no_verdict_of_others(
 ) -> None:
     violation = RuleResult("GANG-024", "a pod is created while its PodGang exists", False)
     monkeypatch.setattr(invariants, "judge", lambda *_, **__: [violation])
-    case = slow(story, until=until)
+    case = slow_case(story, until=until)
     case.checks.declared = declared
     environment = object.__new__(ClusterEnvironment)
     environment._settings = RunSettings(run="r", directory="", implementation="x")

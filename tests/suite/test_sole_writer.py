@@ -12,8 +12,14 @@ from conformance.suite.outcomes.checks import CheckFailed, Checks
 from conformance.suite.scenes.sole_writer import SoleWriter
 from tests.history.story import Story
 
-SENT = {"kind": "PodCliqueSet", "spec": {"replicas": 2, "template": {"terminationDelay": "60m", "cliques": [{"a": 1}]}}}
-STORED = {"replicas": 2, "template": {"terminationDelay": "1h0m0s", "cliques": [{"a": 1}], "cliqueStartupType": "x"}}
+SENT_SET = {
+    "kind": "PodCliqueSet",
+    "spec": {"replicas": 2, "template": {"terminationDelay": "60m", "cliques": [{"a": 1}]}},
+}
+STORED_SET = {
+    "replicas": 2,
+    "template": {"terminationDelay": "1h0m0s", "cliques": [{"a": 1}], "cliqueStartupType": "x"},
+}
 
 
 def node(gpus: str = "8", **spec: Any) -> dict[str, Any]:
@@ -31,9 +37,9 @@ def sole() -> SoleWriter:
     return SoleWriter("pool", compares_nodes=True)
 
 
-def create_set(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED) -> None:
+def create_set(story: Story, sole: SoleWriter, stored: dict[str, Any] = STORED_SET) -> None:
     uid = story.record("podcliquesets", "s", {"spec": stored}).uid
-    sole.created(SENT, {"metadata": {"name": "s", "uid": uid}, "spec": stored})
+    sole.created(SENT_SET, {"metadata": {"name": "s", "uid": uid}, "spec": stored})
 
 
 def foreign(story: Story, sole: SoleWriter) -> str:
@@ -49,7 +55,7 @@ def test_what_the_suite_asks_for_and_what_admission_adds_is_nobody_elses(story: 
     create_set(story, sole)
     sole.fleet([node()])
     story.record("nodes", "n1", node())
-    scaled = {**STORED, "replicas": 3}
+    scaled = {**STORED_SET, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
     sole.patched("podcliquesets", "s", {"metadata": {"labels": {}}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
     story.record("podcliquesets", "s", {"spec": {**scaled, "added": "by a default"}})
@@ -64,7 +70,7 @@ def test_a_scale_to_zero_is_the_suites(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
     answer = {"kind": "Scale", "metadata": {"name": "s", "uid": "uid-1"}, "spec": {}}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 0}}, answer)
-    story.record("podcliquesets", "s", {"spec": {**STORED, "replicas": 0}})
+    story.record("podcliquesets", "s", {"spec": {**STORED_SET, "replicas": 0}})
     assert foreign(story, sole) == ""
 
 
@@ -76,7 +82,7 @@ PRUNED_SCRATCH: dict[str, Any] = {"name": "scratch", "ephemeral": {"volumeClaimT
 """The volume as the API server stores it with the CRDs of the Go operator."""
 
 
-@pytest.mark.parametrize("stored", [{**STORED, "replicas": 1}, {**STORED, "template": {"cliques": []}}])
+@pytest.mark.parametrize("stored", [{**STORED_SET, "replicas": 1}, {**STORED_SET, "template": {"cliques": []}}])
 def test_a_set_that_is_stored_otherwise_than_it_was_sent(
     story: Story, sole: SoleWriter, stored: dict[str, Any]
 ) -> None:
@@ -159,16 +165,16 @@ def test_a_patch_that_is_stored_otherwise(story: Story, sole: SoleWriter) -> Non
 
 def test_a_spec_that_somebody_else_changes(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
-    story.record("podcliquesets", "s", {"spec": {**STORED, "replicas": 1}})
+    story.record("podcliquesets", "s", {"spec": {**STORED_SET, "replicas": 1}})
     assert "somebody else has changed spec.replicas to 1" in foreign(story, sole)
 
 
 def test_a_spec_that_somebody_else_changes_back(story: Story, sole: SoleWriter) -> None:
     create_set(story, sole)
-    scaled = {**STORED, "replicas": 3}
+    scaled = {**STORED_SET, "replicas": 3}
     sole.patched("podcliquesets", "s", {"spec": {"replicas": 3}}, {"metadata": {"uid": "uid-1"}, "spec": scaled})
     story.record("podcliquesets", "s", {"spec": scaled})
-    story.record("podcliquesets", "s", {"spec": STORED})
+    story.record("podcliquesets", "s", {"spec": STORED_SET})
     assert "somebody else has changed spec.replicas to 2" in foreign(story, sole)
 
 
@@ -177,7 +183,7 @@ def test_a_set_that_somebody_else_deletes_and_makes_again(story: Story, sole: So
     story.delete("podcliquesets", "s")
     assert "PodCliqueSet s was deleted by somebody else" in foreign(story, sole)
     sole.deleted("podcliquesets", "s")
-    story.record("podcliquesets", "s", {"spec": STORED})
+    story.record("podcliquesets", "s", {"spec": STORED_SET})
     assert "PodCliqueSet s was made by somebody else" in foreign(story, sole)
 
 

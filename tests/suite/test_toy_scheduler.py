@@ -131,7 +131,7 @@ def test_processes_start_in_order_and_restart_together(drive: Any) -> None:
     assert len(driver.failures()) == 1
 
 
-GOOD = """
+GOOD_TESTS = """
     from conformance.grove import pods
 
     def bound(view):
@@ -166,7 +166,7 @@ GOOD = """
         case.create(case.workload("frontend"))
         case.until("AA-003", "both pods are bound", bound, timeout=20)
 """
-DEAF = """
+DEAF_TEST = """
     @requirements("AA-001")
     def test_one(case):
         case.nodes("tiny", 1)
@@ -196,7 +196,7 @@ def run(real: Real, faked: Faked, bare_cluster: Cluster, ask: Ask) -> Callable[.
 
 
 def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_process(run: Any) -> None:
-    ran = run("good", GOOD, 3)
+    ran = run("good", GOOD_TESTS, 3)
     assert ran.outcomes == {"AA-001": "passed", "AA-002": "failed", "AA-003": "passed"}, ran.out + ran.err
     assert "the process bind of the gang-scheduler was ended by SIGKILL; its log ends with: " in ran.out
     [bundle] = (ran.folder / "bundles").iterdir()
@@ -205,7 +205,7 @@ def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_proc
 
 
 def test_a_scheduler_that_never_binds_is_named_with_the_end_of_its_logs(run: Any) -> None:
-    ran = run("deaf", DEAF, 1, fault="deaf")
+    ran = run("deaf", DEAF_TEST, 1, fault="deaf")
     assert ran.outcomes == {"AA-001": "failed"}, ran.out + ran.err
     lines = [line for line in ran.out.splitlines() if "has not bound any pod" in line]
     assert lines and all("the queue is closed" in line for line in lines), ran.out

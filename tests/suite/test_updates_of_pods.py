@@ -213,15 +213,17 @@ The cliques b and c are those of a scaling group replica; a and A are pods of a 
 def test_a_replica_with_outdated_pods_may_be_recreated(steps: str, permitted: list[str]) -> None:
     """Up-to-date pods that were created while their replica had outdated pods may be deleted with the outdated pods."""
     story = Story()
-    begin = Step.now("begin", story.history)
+    start = Step.now("begin", story.history)
     for step in steps.split():
         if step == "change":
-            begin = Step.now("change", story.history)
+            start = Step.now("change", story.history)
             continue
         clique = "s-0-a" if step[1] in "aA" else f"s-0-g-0-{step[1]}"
         spec = {"containers": [{"name": "main", "image": f"registry.example/web:{step[2]}"}]}
         pod = {"metadata": {"labels": {labels.CLIQUE: clique}}, "spec": spec}
         story.record("pods", step[1:], pod, kind=DELETED if step[0] == "-" else "")
-    span = Span(story.history, begin, Step.now("end", story.history))
-    redone = replay.recreated_beside_outdated(span, replica_of_group, lambda record: changes.tag(record.object) == "1")
-    assert [record.name[0] for record in redone] == permitted
+    span = Span(story.history, start, Step.now("end", story.history))
+    recreated = replay.recreated_beside_outdated(
+        span, replica_of_group, lambda record: changes.tag(record.object) == "1"
+    )
+    assert [record.name[0] for record in recreated] == permitted

@@ -8,7 +8,7 @@ from conformance.tests.topology import test_hierarchy
 from conformance.tests.upgrade import test_earlier_versions
 from tests.history.recording import Recording
 
-REWRITTEN = "hashes of u rewritten", "hashes of i rewritten"
+REWRITTEN_STEPS = "hashes of u rewritten", "hashes of i rewritten"
 
 
 def test_an_update_without_a_restart_is_no_restart() -> None:
@@ -21,12 +21,12 @@ def test_an_update_without_a_restart_is_no_restart() -> None:
     recording.at("before the upgrade")
     status = {"updateProgress": {"updateStartedAt": "2026-01-01T00:00:00Z"}}
     recording.story.record("podcliquesets", "u", {"metadata": {"generation": 1}, "status": status})
-    recording.at(*REWRITTEN, "taken over")
+    recording.at(*REWRITTEN_STEPS, "taken over")
     assert recording.outcome(test_earlier_versions.test_an_upgrade_restarts_nothing) == "passed"
     assert recording.outcome(test_earlier_versions.test_an_upgrade_rewrites_all_hashes) == "failed"
 
 
-def placed(recording: Recording, cliques: list[ExpectedClique], racks: str) -> None:
+def place(recording: Recording, cliques: list[ExpectedClique], racks: str) -> None:
     """Bind the pods of cliques to the nodes of these racks in turn."""
     for number, clique in enumerate(cliques):
         recording.pod(clique.name, clique.name, node=f"node-{racks[number % len(racks)]}")
@@ -41,10 +41,10 @@ def test_a_replica_over_two_racks_shares_none_with_another() -> None:
     first = list(expected(workloads.load("nested", {**values, "setName": "first", "workers": 2})).cliques.values())
     second = list(expected(workloads.load("nested", {**values, "setName": "second", "replicas": 2})).cliques.values())
     recording.scene.first, recording.scene.second = first, second
-    placed(recording, first, "ab")
+    place(recording, first, "ab")
     recording.at("workers of the first set bound", "first set at rest")
-    placed(recording, [clique for clique in second if clique.set_index == 0], "ab")
-    placed(recording, [clique for clique in second if clique.set_index == 1], "b")
+    place(recording, [clique for clique in second if clique.set_index == 0], "ab")
+    place(recording, [clique for clique in second if clique.set_index == 1], "b")
     recording.at("replicas of the second set bound", "second set at rest")
     assert recording.outcome(test_hierarchy.test_domains_of_replicas_are_independent) == "passed"
     assert recording.outcome(test_hierarchy.test_pods_of_a_replica_run_in_one_rack) == "failed"

@@ -27,20 +27,20 @@ SCENE = """
     def test_first(run: Recorded[Quiet]):
         run.expect("pods", [], run.at("first").names("pods"))
 """
-VIOLATED = """running.at_end = lambda finished: running.checks.invariant("INV-001", "a rule", False, "it is broken")
+VIOLATION = """running.at_end = lambda finished: running.checks.invariant("INV-001", "a rule", False, "it is broken")
         yield Case(running)"""
 
 
-DOUBTFUL = """running.at_end = lambda finished: running.checks.doubtful("INV-001", HarnessError("too slow"))
+DOUBT = """running.at_end = lambda finished: running.checks.doubtful("INV-001", HarnessError("too slow"))
         yield Case(running)"""
-DECLARED = """
+DECLARING_TEST = """
     @requirement("INV-001")
     def test_rule(run: Recorded[Quiet]):
         run.invariant()
 """
 
 
-def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATED, **selected: object) -> Ran:
+def run(faked: Faked, role: str, scene: str = SCENE, judged: str = VIOLATION, **selected: object) -> Ran:
     """Run one scene, in which an invariant of another profile is violated; the invariant is about `role`."""
     faked.write(scene, ids=1)
     place = faked.folder / "registry" / "gang.yaml"
@@ -78,7 +78,7 @@ def test_what_is_printed_counts(faked: Faked, selected: dict[str, object]) -> No
 
 
 def test_a_violation_on_a_slow_machine_leaves_only_its_own_tests_without_a_verdict(faked: Faked) -> None:
-    ran = run(faked, "operator", SCENE + DECLARED, DOUBTFUL)
+    ran = run(faked, "operator", SCENE + DECLARING_TEST, DOUBT)
     assert ran.outcomes == {"AA-001": "passed", "INV-001": "harness-error"}, ran.out + ran.err
     [rule] = [entry for entry in ran.report["verdict"]["requirements"] if entry["id"] == "INV-001"]
     assert "too slow" in rule["reason"]

@@ -13,7 +13,7 @@ from conformance.cluster import pace
 from conformance.implementation import installation
 from conformance.run import watchdog
 
-HANGS = """
+HANGING_TESTS = """
     import contextlib
 
     @requirements("AA-001")
@@ -37,7 +37,7 @@ IGNORES = """
     ("workers", "hang", "actual"), [(1, SLEEPS, 1), (1, STOPS, 2), (0, SLEEPS, 2), (0, IGNORES, 1), (0, IGNORES, 2)]
 )
 def test_a_run_that_hangs_is_ended_without_a_verdict(faked: Faked, workers: int, hang: str, actual: int) -> None:
-    faked.write(HANGS.format(actual=actual, hang=hang))
+    faked.write(HANGING_TESTS.format(actual=actual, hang=hang))
     ran = faked.run(workers=workers, limits=[12, 12] if workers else [3, 3])
     assert ran.exit == (3 if actual == 1 else 1), ran.err
     assert ran.outcomes == {"AA-001": "passed" if actual == 1 else "failed", "AA-002": "harness-error"}
@@ -67,10 +67,10 @@ async def test_crds_may_be_served_later_with_a_larger_time_scale(monkeypatch: py
     monkeypatch.setattr(pace, "factor", lambda: 1.0)
     monkeypatch.setattr(pace, "_stretched", 5.0)
     monkeypatch.setattr(installation, "WITHIN", 0.4)
-    begin = time.monotonic()
+    start = time.monotonic()
 
     async def served() -> bool:
-        return time.monotonic() > begin + 1
+        return time.monotonic() > start + 1
 
     await installation.until(served, "the API server does not serve a CRD")
 

@@ -22,9 +22,9 @@ from conformance.suite.scenes.recorded import Recorded
 from conformance.suite.scenes.scene import NotKept, Scene, SceneEnded, SceneRun, scenes_of
 
 MODULES = ("gangs", "competition", "life_cycle", "preemption", "priorities", "topology", "trees")
-LIMITS = {"WAPI-060"}
+OPTIONAL_LIMITS = {"WAPI-060"}
 """Requirements with the level MAY that the in-memory scheduler does not meet."""
-BREAKS = {
+BROKEN_PROMISES = {
     "a gang that failed is not tried again": "WAPI-002",
     "all Pods of a gang are required": "WAPI-004",
     "running gangs below their minimum are evicted": "WAPI-009",
@@ -45,14 +45,14 @@ BREAKS = {
     "only the first domain is tried": "WAPI-044",
 }
 """A broken promise → the requirement that has to fail because of it."""
-PERMITTED = (
+PERMITTED_BEHAVIOR = (
     ("only nodes let a gang be tried again", "WAPI-008", "passed"),
     ("all children of a tree are required", "WAPI-053", "blocked"),
     ("Pods of another priority are called unschedulable", "WAPI-020", "passed"),
     ("Pods of another priority are called unschedulable", "WAPI-021", "passed"),
 )
 """A permitted behavior of a scheduler, a requirement that the behavior does not break, and its outcome."""
-OF_THE_CONTROL_PLANE = ("WAPI-010", "WAPI-023", "WAPI-028")
+CONTROL_PLANE_IDS = ("WAPI-010", "WAPI-023", "WAPI-028")
 
 
 def conformance_tests() -> Iterator[Callable[..., None]]:
@@ -61,7 +61,7 @@ def conformance_tests() -> Iterator[Callable[..., None]]:
         yield from (member for member in members if isfunction(member) and member.__name__.startswith("test_"))
 
 
-def played(scene: type[Scene], fault: str) -> SceneRun:
+def play_scene(scene: type[Scene], fault: str) -> SceneRun:
     env: Any = Environment(fault)
     acted, ended = scene(), None
     try:
@@ -81,12 +81,12 @@ def outcomes(fault: str = "", only: str = "") -> dict[str, str]:
         if only in ("", id):
             [scene] = scenes_of(test)
             if scene not in recordings:
-                recordings[scene] = played(scene, fault)
-            result[id] = judged(test, recordings[scene], id, mark.kwargs["reaches"])
+                recordings[scene] = play_scene(scene, fault)
+            result[id] = judge(test, recordings[scene], id, mark.kwargs["reaches"])
     return result
 
 
-def judged(test: Callable[..., None], recording: SceneRun, id: str, reaches: tuple[str, ...]) -> str:
+def judge(test: Callable[..., None], recording: SceneRun, id: str, reaches: tuple[str, ...]) -> str:
     recorded: list[Check] = []
     run = Recorded(recording, recording.scene, Checks(test.__name__, [id], recorded.append), reaches)
     outcome = "passed"
@@ -105,21 +105,23 @@ def judged(test: Callable[..., None], recording: SceneRun, id: str, reaches: tup
 
 def test_a_scheduler_that_keeps_all_promises_passes() -> None:
     results = outcomes()
-    assert {id: outcome for id, outcome in results.items() if outcome != "passed"} == dict.fromkeys(LIMITS, "failed")
+    assert {id: outcome for id, outcome in results.items() if outcome != "passed"} == dict.fromkeys(
+        OPTIONAL_LIMITS, "failed"
+    )
     assert len(results) > 35
 
 
-@pytest.mark.parametrize("fault", BREAKS)
+@pytest.mark.parametrize("fault", BROKEN_PROMISES)
 def test_a_broken_promise_is_seen(fault: str) -> None:
-    assert outcomes(fault, only=BREAKS[fault]) == {BREAKS[fault]: "failed"}
+    assert outcomes(fault, only=BROKEN_PROMISES[fault]) == {BROKEN_PROMISES[fault]: "failed"}
 
 
-@pytest.mark.parametrize(("choice", "id", "outcome"), PERMITTED)
+@pytest.mark.parametrize(("choice", "id", "outcome"), PERMITTED_BEHAVIOR)
 def test_what_a_scheduler_may_do_breaks_no_promise(choice: str, id: str, outcome: str) -> None:
     assert outcomes(choice, only=id) == {id: outcome}
 
 
-@pytest.mark.parametrize("id", OF_THE_CONTROL_PLANE)
+@pytest.mark.parametrize("id", CONTROL_PLANE_IDS)
 def test_another_scheduler_does_not_answer_for_the_control_plane(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = SimpleNamespace(scheduler_name="other", is_kube_scheduler=False)
     monkeypatch.setattr(Environment, "implementation", other)

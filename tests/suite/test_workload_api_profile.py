@@ -16,11 +16,11 @@ from conformance.cluster.settings import ClusterSettings, Reads
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600), pytest.mark.thorough]  # 1.37 is built on first use
 
-OF_SCHEDULER = ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
-LACKING = {
+SCHEDULER_GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
+MISSING_GATES = {
     # It binds the pods of groups and trees one by one (WL37-E17).
     "kube-scheduler": (
-        OF_SCHEDULER,
+        SCHEDULER_GATES,
         [1, 3, 5, 6, 7, 8, 15, 17, 20, 21, 22, 24, 27, 33, 34, 40, 42, 50, 51, 52, 53, 54],
     ),
     # A deleted PodGroup never disappears (WL37-E21).
@@ -28,23 +28,23 @@ LACKING = {
 }
 
 
-BROKEN_ANYWAY = {"WAPI-007"}
+ALWAYS_BROKEN = {"WAPI-007"}
 """Requirements that kube-scheduler 1.37.2 fails even with all gates (docs/findings/kube-scheduler-workload-api.md)."""
 
 
-@pytest.mark.parametrize("component", LACKING)
+@pytest.mark.parametrize("component", MISSING_GATES)
 def test_a_component_without_its_gates_breaks_promises(component: str, tmp_path: Path) -> None:
-    gates, numbers = LACKING[component]
+    gates, numbers = MISSING_GATES[component]
     ids = ids_of(numbers)
     gates_off = tuple(f"{component}:{gate}=false" for gate in gates)
-    code, outcomes, text = judged(ids, f"lacking-{component.partition('-')[2][:5]}", gates_off, tmp_path)
+    code, outcomes, text = judge(ids, f"lacking-{component.partition('-')[2][:5]}", gates_off, tmp_path)
     assert outcomes == dict.fromkeys(ids, "failed"), text
     assert code == 1, text
 
 
 def test_with_all_gates_the_same_promises_are_kept(tmp_path: Path) -> None:
-    ids = [id for _, numbers in LACKING.values() for id in ids_of(numbers) if id not in BROKEN_ANYWAY]
-    _, outcomes, text = judged(ids, "lacking-none", (), tmp_path)
+    ids = [id for _, numbers in MISSING_GATES.values() for id in ids_of(numbers) if id not in ALWAYS_BROKEN]
+    _, outcomes, text = judge(ids, "lacking-none", (), tmp_path)
     assert outcomes == dict.fromkeys(ids, "passed"), text
 
 
@@ -52,7 +52,7 @@ def ids_of(numbers: list[int]) -> list[str]:
     return [f"WAPI-{number:03d}" for number in numbers]
 
 
-def judged(ids: list[str], name: str, gates_off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
+def judge(ids: list[str], name: str, gates_off: tuple[str, ...], folder: Path) -> tuple[int, dict[str, str], str]:
     """Judge kube-scheduler by these requirements; return the exit code, the outcomes, and the output of the command."""
     features = Requested(presets=("workload-api",), gates=gates_off)
     settings = ClusterSettings(kubernetes="1.37", features=features, preflight=False, reads=Reads.IMPLEMENTATIONS)

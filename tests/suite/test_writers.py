@@ -20,7 +20,7 @@ from tests.suite.test_premises import COLLECTOR, KWOK, REAPER, SUITE, TOKEN, lin
 
 EVICTOR = ("system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager/v1.36.3")
 SCHEDULER = ("gang-scheduler", "kube-controller-manager/v1.36.3")
-DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+DISRUPTION = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def story() -> Story:
     return created
 
 
-def disrupted(story: Story) -> None:
+def disrupt(story: Story) -> None:
     """Delete a Ready pod whose condition DisruptionTarget says that it has to be deleted."""
-    conditions = [{"type": "Ready", "status": "True"}, DISRUPTED]
+    conditions = [{"type": "Ready", "status": "True"}, DISRUPTION]
     document: dict[str, Any] = dict(story.history.view().get("pods", "a3") or {})
     metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     story.record("pods", "a3", {**document, "metadata": metadata, "status": {"conditions": conditions}})
@@ -48,7 +48,7 @@ def deletion(writer: tuple[str, str], credential: str | None = None) -> str:
 
 
 def test_without_an_audit_log_the_condition_is_believed(story: Story) -> None:
-    disrupted(story)
+    disrupt(story)
     assert verdict(story.history) is True
 
 
@@ -79,7 +79,7 @@ def test_a_disruption_is_believed_if_a_component_has_evicted_the_pod(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], holds: bool
 ) -> None:
     monkeypatch.setattr(writers, "WITHIN", 0.0)
-    disrupted(story)
+    disrupt(story)
     writers.note(story.history, log(tmp_path, *lines), 0)
     assert verdict(story.history) is holds
     story.history.save(tmp_path / "history.jsonl")

@@ -15,7 +15,7 @@ from toy_gangs.world import NAMESPACE, Object, World
 
 Placement = list[tuple[Object, str]]
 """Pods with their nodes."""
-SCHEDULED, EVER = "PodScheduled", "PodGroupInitiallyScheduled"
+SCHEDULED, INITIALLY_SCHEDULED = "PodScheduled", "PodGroupInitiallyScheduled"
 
 
 class Room:
@@ -211,14 +211,14 @@ class Scheduler:
             queue[0]["status"]["nominatedNodeName"] = name(self.world.all("nodes")[0])
             self.world.change("pods", queue[0])
         for leaf in self._leaves(root):
-            if text(condition(leaf, EVER), "status") != "True":
-                self._say(leaf, EVER, "False", reason)
+            if text(condition(leaf, INITIALLY_SCHEDULED), "status") != "True":
+                self._say(leaf, INITIALLY_SCHEDULED, "False", reason)
 
     def _report(self, root: Object) -> None:
         for leaf in self._leaves(root):
             members = self._members(leaf)
             if minimum(leaf) <= sum(map(pods.bound, members)):
-                self._say(leaf, EVER, "True", "Scheduled")
+                self._say(leaf, INITIALLY_SCHEDULED, "True", "Scheduled")
             for pod in members:
                 if self._is_pending(pod):
                     self._say(pod, SCHEDULED, "False", "Unschedulable")

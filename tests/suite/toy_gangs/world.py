@@ -25,7 +25,7 @@ RESOURCES = {
     "PriorityClass": "priorityclasses",
     "Event": "events",
 }
-OF_CLUSTER = ("nodes", "priorityclasses")
+CLUSTER_SCOPED = ("nodes", "priorityclasses")
 
 
 class World:
@@ -109,7 +109,7 @@ class World:
     def _record(self, kind: str, resource: str, obj: Object) -> None:
         version = str(next(self._numbers))
         obj["metadata"]["resourceVersion"] = version
-        space = CLUSTER if resource in OF_CLUSTER else NAMESPACE
+        space = CLUSTER if resource in CLUSTER_SCOPED else NAMESPACE
         self.log.append(
             kind, resource, namespace=space, name=name(obj), uid=obj["metadata"]["uid"], version=version,
             raw=orjson.dumps(obj),
