@@ -1,4 +1,4 @@
-"""The conformance suite and its fake cluster: the judge of implementations of the Grove API.
+"""The conformance suite, which judges implementations of the Grove API, and its fake cluster.
 
-It imports nothing from `reference_impl`.
+This package imports nothing from `reference_impl`.
 """

@@ -43,7 +43,7 @@ number grows with the square of its length."""
 INVALID = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of PyYAML's constructors for values that do not match their tag, such as `!!bool maybe`."""
 UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Errors of decoders of JSON. Invalid UTF-8 is a ValueError."""
+"""Errors that JSON decoders raise. Invalid UTF-8 is a ValueError."""
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The YAML loader. CRDs are long, and libyaml reads them in a tenth of the time."""
 _DEEP, _FLATTER = f"is more than {DEPTH} levels deep", "make it flatter"
@@ -105,8 +105,8 @@ def check_depth(content: str, location: str, limit: int = VALUES) -> None:
 
 
 def check(root: yaml.Node, location: str, limit: int = VALUES) -> None:
-    """Raise UsageError if a document is too deep or too big with its aliases expanded, or has an alias that contains
-    itself."""
+    """Raise UsageError if a document, with its aliases expanded, is too deep or too large, or has an alias that
+    contains itself."""
     sizes: dict[int, tuple[int, int]] = {}
     above: set[int] = set()
 

@@ -110,7 +110,7 @@ def root(
 
 
 _TYPER_INTERRUPTED = 130
-"""The exit code of typer after Ctrl-C."""
+"""typer's exit code after Ctrl-C."""
 
 
 def main() -> None:
@@ -179,7 +179,7 @@ def run(command: Callable[[], object]) -> int:
             disk.remove_empty()
         print(f"grove-conformance: {credentials.text(str(error))}", file=sys.stderr)
         return error.exit_code
-    except TyperException as error:  # wrong options: typer has its own messages for them
+    except TyperException as error:  # wrong options: typer has its own messages for these
         text = error.format_message()
         if text.startswith("Usage: "):  # the help of a group that was called without a command
             print(text, file=sys.stderr)

@@ -29,7 +29,7 @@ _UNUSABLE = (OSError, ValueError, RuntimeError, msgspec.MsgspecError)
 
 
 class Contents(msgspec.Struct):
-    """The value of a file, and the lines of its values."""
+    """The value of a file, and the line of each value in it."""
 
     value: dict[str, Any]
     lines: list[tuple[Field, int]]

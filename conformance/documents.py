@@ -252,14 +252,15 @@ def _strings(value: Any, at: Field) -> Iterator[tuple[Field, str]]:
 
 
 def _deepest(error: jsonschema.ValidationError) -> jsonschema.ValidationError:
-    """Return the branch of an `anyOf`/`oneOf` that came nearest, which names the real mistake."""
+    """Return the error in the branch of an `anyOf`/`oneOf` that came closest to matching, because it names the actual
+    mistake."""
     while error.context:
         error = max(error.context, key=lambda e: (len(e.absolute_path), e.validator not in ("type", "const")))
     return error
 
 
 def _complaint(document: Document, error: jsonschema.ValidationError) -> tuple[int, Field, str, str]:
-    """Return line, field, what is wrong, and a hint."""
+    """Return the line, the field, the problem, and a hint."""
     field: Field = tuple(error.absolute_path)
     problem, hint = _explained(error)
     if error.validator == "additionalProperties":
@@ -308,7 +309,8 @@ def _explained(error: jsonschema.ValidationError) -> tuple[str, str]:
 
 
 _ABSENT = ("required", "dependentRequired")
-"""Rules about absent fields, which a misspelt one often breaks: it is named first."""
+"""Schema rules about missing fields. They are reported last, because a misspelled field, which often breaks them, is
+the better message."""
 _TYPES = {
     "string": "a text",
     "object": "a mapping",

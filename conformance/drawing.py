@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from conformance.errors import UsageError
 
 INK, FAINT, BLUE, ORANGE, GREEN, RED, GROUND, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 9))
-"""Placeholders. Text is INK, secondary lines are FAINT, areas are GROUND, the background is PAPER."""
+"""Placeholder colors. Text is INK, secondary lines are FAINT, areas are GROUND, the background is PAPER."""
 COLORS = {
     INK: ("--ink", "#1f2328", "#e6edf3"),
     FAINT: ("--faint", "#8b949e", "#7d8590"),

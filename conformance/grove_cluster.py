@@ -67,7 +67,7 @@ class GroveCluster:
         """The namespaces in use."""
         self.released, self.ended = False, False
         self.client: ApiClient = config.new_client_from_config(str(cluster.kubeconfig))  # type: ignore[no-untyped-call]
-        """The official client, as an administrator."""
+        """The official Kubernetes client, with administrator rights."""
         self._core: Any = CoreV1Api(self.client)
 
     @classmethod

@@ -87,8 +87,8 @@ def prefixes(ids: Iterable[str]) -> set[str]:
 
 
 def pattern(ids: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for everything that looks like an id with one of the prefixes of `ids`, whether or not it has a
-    row."""
+    """Return a pattern for everything that looks like an id with one of the prefixes of `ids`, whether or not there is
+    a row with that id."""
     return re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(prefixes(ids)))}){ID}(?![\w-])")
 
 

@@ -54,7 +54,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put the matrix into the front page. Raises PluginError if a description is wrong."""
+    """Insert the matrix into the front page. Raises PluginError if a description is wrong."""
     if page.file.src_uri != FRONT:
         return html
 

@@ -28,7 +28,7 @@ OUTSIDE = "repository"
 
 
 class Repository:
-    """The repository, and where its files are on the site."""
+    """The repository, and the places of its files on the site."""
 
     def __init__(self, config: MkDocsConfig) -> None:
         self._root, self._docs = Path(config.config_file_path).parent.resolve(), Path(config.docs_dir).resolve()

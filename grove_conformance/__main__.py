@@ -1,4 +1,5 @@
-"""`python -m grove_conformance`: `grove-conformance`, whatever the working directory contains."""
+"""`python -m grove_conformance` runs `grove-conformance`, even if the working directory contains packages of the same
+names."""
 
 from grove_conformance.start import suite
 

@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _asked_for(config: pytest.Config) -> bool:
-    """Return whether conformance tests are named on the command line: by their package, or by a path."""
+    """Return whether the command line names conformance tests, by their package or by a path."""
     for argument in config.args:
         name = argument.partition("::")[0]
         if config.getoption("pyargs") and f"{name}.".startswith(f"{PACKAGE}."):

@@ -46,7 +46,7 @@ def translated(constraint: object, levels: Levels) -> Constraint:
 
 
 def placements(workload: Document, objects: ExpectedObjects, levels: Levels) -> dict[str, Placement]:
-    """Return the constraints of each gang, for a binding with these levels. Without a binding there are no levels."""
+    """Return the constraints of each gang, for a binding with these levels; pass no levels if there is no binding."""
     return {gang.name: _placement(workload, objects, gang, levels) for gang in objects.gangs.values()}
 
 

@@ -16,7 +16,7 @@ from conformance.grove.labels import ANCHOR_ROLE, SCALE_OUT_ROLE, TAIL_ROLE
 from conformance.grove.template import SetTemplate
 
 MIGRATING = "PodGangMigrationInProgress"
-"""The condition of a set whose gangs of an earlier version are being replaced."""
+"""The condition of a set while its gangs from an earlier operator version are being replaced."""
 
 
 @dataclass(frozen=True)

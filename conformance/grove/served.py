@@ -22,7 +22,7 @@ _ALWAYS = ("is", "required", "default")
 
 @dataclass(frozen=True)
 class Field:
-    """A field by its path, with the properties of its schema."""
+    """A field, identified by its path, with the expected properties of its schema."""
 
     fact: str
     path: str

@@ -1,1 +1,1 @@
-"""All watch events of a cluster in one ordered log, and waits and queries on it."""
+"""All watch events of a cluster in one ordered log, with waits for and queries of its records."""

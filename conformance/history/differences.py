@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 def differing(
     expected: Mapping[str, object], observed: Mapping[str, object]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return both mappings (of mappings) reduced to the entries that differ; two empty ones if all are equal."""
+    """Return both (nested) mappings reduced to the entries that differ; both are empty if the mappings are equal."""
     expected_part: dict[str, object] = {}
     observed_part: dict[str, object] = {}
     for key in [*expected, *(key for key in observed if key not in expected)]:

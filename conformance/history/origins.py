@@ -18,42 +18,42 @@ from conformance.grove.labels import BY_HAND
 
 
 class ByHand(msgspec.Struct, frozen=True):
-    """An object that the suite created instead of an operator, as it sent it: its labels, and whether it is a Pod that
-    was created with a node."""
+    """An object that the suite created instead of an operator: the labels that the suite sent, and whether it is a Pod
+    that was created with a nodeName."""
 
     labels: dict[str, str] = {}
     bound: bool = False
 
     @property
     def scenario(self) -> str:
-        """Return the scenario that the object was created for."""
+        """Return the scenario for which the object was created."""
         return self.labels.get(BY_HAND, "")
 
 
 class Origins(msgspec.Struct):
-    """The writers of objects, as far as they are known."""
+    """What is known about the writers of objects."""
 
     by_hand: dict[str, ByHand] = {}
-    """By uid."""
+    """UID → the object that the suite created."""
     excused: set[str] = set()
-    """Pods, by uid, that the suite itself has deleted or given the hash of another template, or that were deleted while
+    """UIDs of pods that the suite itself has deleted or given the hash of another template, or that were deleted while
     another version was the operator."""
     stripped: set[str] = set()
-    """Objects, by uid, from which the suite itself has removed the owner reference."""
+    """UIDs of objects from which the suite itself has removed the owner reference."""
     deleted_by: dict[str, list[str]] | None = None
-    """The users that requested the deletion of each pod with the condition DisruptionTarget. None if they are not
-    known, because the cluster is not one of the suite."""
+    """Pod with the condition DisruptionTarget → the users that requested its deletion. None if they are unknown,
+    because the cluster is not one of the suite's."""
     changed_nodes: list[str] = []
-    """Nodes that a user other than the suite and the components of the cluster has written to."""
+    """Nodes to which a user other than the suite and the components of the cluster has written."""
     statuses: dict[str, str] = {}
-    """The user, by resource version, of each pod status that neither the suite nor a component of the cluster has
-    written."""
+    """resourceVersion of a pod status that neither the suite nor a component of the cluster has written → the user that
+    wrote it."""
     altered: list[str] = []
-    """Sentences about objects that were stored with other contents than the suite or a component of the cluster has
-    sent, and about limits of a test that another user has changed."""
+    """Messages about objects that were stored with contents different from what the suite or a component of the cluster
+    sent, and about quotas or limit ranges of a test that another user has changed."""
 
     def sent(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Note an object that the suite has created: what it sent, and what the API server answered."""
+        """Note an object that the suite has created: what it sent, and the API server's response."""
         if label(request, BY_HAND):
             by_hand = ByHand(dict(request["metadata"]["labels"]), bool(text(request, "spec", "nodeName")))
             self.by_hand[text(answer, "metadata", "uid")] = by_hand

@@ -1,4 +1,4 @@
-"""Watch events: one change of one object, with the bytes that the API server sent."""
+"""Records of watch events: one change of one object, with the bytes that the API server sent."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Record:
 
     @property
     def raw(self) -> bytes:
-        """The object as the API server sent it."""
+        """Return the object as the API server sent it."""
         return self._raw if isinstance(self._raw, bytes) else self._raw.read()
 
     @property
@@ -102,7 +102,7 @@ class Record:
 
     @property
     def object(self) -> Mapping[str, Any]:
-        """The decoded object. Do not modify it."""
+        """Return the decoded object. Do not modify it."""
         return self._small if isinstance(self._raw, bytes) else _large(self._raw)
 
     @cached_property
@@ -112,7 +112,7 @@ class Record:
 
     @property
     def revision(self) -> int:
-        """`version` as a number; 0 if it is not a number."""
+        """Return `version` as a number; 0 if it is not a number."""
         return int(self.version) if self.version.isdigit() else 0
 
     def __str__(self) -> str:

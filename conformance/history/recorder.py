@@ -34,7 +34,7 @@ from kube.resource import EVENTS, LEASES, NODES, PODS, SERVICES, Resource
 
 
 class Watched(NamedTuple):
-    """A resource to watch, with selectors if only some of its objects matter."""
+    """A resource to watch, with selectors if only some of its objects are relevant."""
 
     resource: Resource
     labels: str | None = None
@@ -412,7 +412,7 @@ class _Feed:
 
 
 class _Counted:
-    """A resource that is not recorded: only the revisions of its events are noted."""
+    """The handler of a resource that is not recorded: it only notes the revisions of the resource's events."""
 
     def __init__(self, arrive: Callable[[str], None]) -> None:
         self._arrive = arrive

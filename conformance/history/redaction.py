@@ -21,7 +21,7 @@ _COPIES = ("kubectl.kubernetes.io/last-applied-configuration",)
 
 
 def record(raw: bytes) -> bytes:
-    """Return the bytes of a Secret without its data."""
+    """Return a Secret, as JSON bytes, without its data."""
     return orjson.dumps(secret(orjson.loads(raw)))
 
 

@@ -76,12 +76,12 @@ class View:
         return [matches[name] for name in sorted(matches)]
 
     def grouped(self, resource: str, group: Group, name: str) -> Objects:
-        """Return the objects of a group, sorted by their names."""
+        """Return the objects of a group, sorted by name."""
         records = self._index(resource, group).get(name, {})
         return [records[object_name].object for object_name in sorted(records)]
 
     def names(self, resource: str, labels: Labels | None = None) -> Names:
-        """Return the names of the objects with all these labels, sorted."""
+        """Return the sorted names of the objects with all these labels."""
         return [record.name for record in self.records(resource, labels)]
 
     def resources(self) -> Iterator[str]:

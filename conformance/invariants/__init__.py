@@ -82,7 +82,7 @@ def rules(
 
 
 def timed() -> frozenset[str]:
-    """Return the rules that a slow machine can break."""
+    """Return the ids of the rules that a slow machine can break."""
     return frozenset(rule.id for rule in rules() if rule.timed)
 
 

@@ -69,7 +69,7 @@ class Bases:
 
 
 def _replica(pod: Document) -> tuple[str, str]:
-    """Return the set of a pod, and the index of its replica."""
+    """Return the set of a pod, and the index of the pod's set replica."""
     return label(pod, labels.PART_OF), label(pod, labels.SET_INDEX)
 
 

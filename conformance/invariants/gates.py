@@ -23,8 +23,8 @@ class Gates:
         self._seen_uids: set[str] = set()
 
     def opened(self, record: Record) -> Record | None:
-        """If this record shows that the gate was removed, return the last record with the gate (or this one, for a new
-        pod)."""
+        """If this record shows that the gate was removed, return the last record with the gate (or this record, for a
+        new pod); otherwise return None."""
         if record.resource != "pods" or not label(record.object, labels.GANG):
             return None
         was_seen = record.uid in self._seen_uids

@@ -51,7 +51,7 @@ class Fate:
     """The time at which its first pod was bound."""
     admitted: float | None = None
     missing: str = ""
-    """The PodGroups of a gang that was never admitted, with the number of pods that each of them lacks."""
+    """For a gang that was never admitted, a description of the PodGroups that are below their minimum."""
 
     @property
     def binding(self) -> float | None:

@@ -35,7 +35,7 @@ class NoGangHeldBelowMinimum(Invariant):
         """The gang of the last record."""
 
     def see(self, record: Record, gangs: Gangs) -> None:
-        """Judge the gang of the record before this one."""
+        """Judge the gang of the previous record."""
         # A record is judged before it is applied, so the gang of the previous record is now in the state after that
         # record.
         name = self._touched

@@ -89,7 +89,8 @@ class ParentsReadyFirst(Invariant):
         return min(minimum, 1)
 
     def _await(self, document: Document, clique: str, owner: str) -> bool:
-        """Note the parents of a clique, from its own labels or those of its first pod; return whether it has any."""
+        """Note the parents of a clique, from its own labels or those of its first pod; return whether the clique has
+        parents."""
         if owner in self._waiting:
             return True
         set_template = self._sets.get(label(document, PART_OF))

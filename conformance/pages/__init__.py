@@ -1,1 +1,1 @@
-"""The base template of all HTML pages, its style, and how a page is rendered."""
+"""The base template of all HTML pages, its style, and functions that render pages."""

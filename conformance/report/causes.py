@@ -66,7 +66,7 @@ class Cause:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """Return the numbers of requirements that decide and of all requirements, for ranking."""
+        """Return the number of affected requirements that decide, and of all affected requirements, for ranking."""
         return sum(result.requirement.decides for result in self.results), len(self.results)
 
 

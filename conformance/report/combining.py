@@ -78,7 +78,7 @@ _OF_THE_RUN = (RunStarted, RunFinished)
 
 
 def _check(first: PartialRun, other: PartialRun) -> None:
-    """Raise UsageError unless two runs are of one implementation and suite, with the same settings."""
+    """Raise UsageError unless two runs judge the same implementation with the same suite and settings."""
     for field in RunStarted.__struct_fields__:
         if field in OF_EACH_PART:
             continue
@@ -120,7 +120,8 @@ def _brief(value: object) -> str:
 
 
 def _check_selections(parts: Sequence[PartialRun]) -> None:
-    """Raise UsageError if some runs select requirements by id and others whole profiles: no run selects both."""
+    """Raise UsageError if some runs select requirements by id and other runs select whole profiles, because no single
+    run could select both."""
     first = parts[0]
     for other in parts[1:]:
         if bool(other.started.ids) != bool(first.started.ids):

@@ -16,7 +16,7 @@ WIDTH = 300
 
 
 class DiffLine(NamedTuple):
-    """A line: its sign (`-` expected, `+` seen, a space for both, `…` for what is left out) and its text."""
+    """A line: its sign (`-` for expected, `+` for observed, a space for both, `…` for omitted lines) and its text."""
 
     sign: str
     text: str
@@ -36,7 +36,7 @@ def of(expected: object, observed: object, limit: int) -> list[DiffLine]:
 
 
 def plain(value: object, limit: int) -> list[DiffLine]:
-    """Return the lines of one value, at most `limit`."""
+    """Return at most `limit` lines of one value."""
     return cut([DiffLine(" ", _shortened(line)) for line in facts.text(value).splitlines()], limit)
 
 

@@ -22,7 +22,7 @@ UNJUDGED = frozenset({Outcome.NOT_RUN, Outcome.NOT_CLAIMED, Outcome.BLOCKED, Out
 HOLDS = frozenset({Outcome.PASSED, Outcome.KNOWN_LIMIT, Outcome.STALE_EXPECTATION})
 TITLES = {Role.OPERATOR: "Operators", Role.GANG_SCHEDULER: "Gang schedulers"}
 PODS_KEPT = "UPG-001"
-"""The requirement that an upgrade restarts no pods."""
+"""The requirement that an upgrade does not restart pods."""
 
 
 class Word(Enum):

@@ -34,9 +34,9 @@ class Run:
     verdict: str = ""
     """The run's verdict. This field and the following fields are empty for runs that were recorded without them."""
     profiles: Mapping[str, str] = field(default_factory=dict)
-    """The verdict on each profile that was judged."""
+    """Judged profile → its verdict."""
     contract: str = ""
-    """The line and the release of Grove's contract."""
+    """The release line and the release of Grove's contract."""
     supplied: Mapping[str, str] = field(default_factory=dict)
     """Role → the other implementation that supplied it."""
     withdrawn: Mapping[str, str] = field(default_factory=dict)

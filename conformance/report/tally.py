@@ -31,6 +31,6 @@ def word(result: Result, report: Report) -> str:
 
 
 def of(results: Iterable[Result], report: Report) -> dict[str, int]:
-    """Return word → number of requirements, in the order in which they are shown."""
+    """Return word → number of requirements, in display order."""
     numbers = Counter(word(result, report) for result in results)
     return {str(name): numbers[name] for name in ORDER if numbers[name]}

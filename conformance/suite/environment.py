@@ -36,7 +36,7 @@ class RunningTest:
     scene: str = ""
     """The scene that the test judges; empty for a test with its own environment."""
     scene_ended_by: str = ""
-    """The step at which that scene ended early."""
+    """The step at which the scene ended early; empty if it did not."""
     foreign: str = ""
     """The first write of another client to objects that only the suite may write; if there is one, the test judges
     nothing."""

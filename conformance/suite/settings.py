@@ -40,7 +40,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     shard: str = ""
     """The shard of the selected tests that is run, as i/n; empty for all tests."""
     part: tuple[str, ...] = ()
-    """The tests of this shard; empty without shards."""
+    """The tests of the shard; empty if the run is not a shard."""
     pytest_options: tuple[str, ...] = ()
     """The user's options for pytest itself."""
     workers: int = 1

@@ -12,7 +12,7 @@ from conformance.grove.coherent.plan import Batch
 
 @dataclass(frozen=True)
 class LayoutChange:
-    """The difference of two layouts of a replica."""
+    """The difference between two layouts of a replica."""
 
     before: Layout
     after: Layout

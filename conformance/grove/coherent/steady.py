@@ -50,7 +50,7 @@ def _replicas(change: LayoutChange, sizes: Mapping[Key, int]) -> Iterator[str]:
 
 
 def _holder(change: LayoutChange, group: str, index: int) -> bool:
-    """Return whether a replica of a scaling group is in another gang than before."""
+    """Return whether a replica of a scaling group is in a different gang than before."""
     one, other = (
         {entry.key for entry in layout if index in entry.groups.get(group, ())}
         for layout in (change.before, change.after)

@@ -48,8 +48,8 @@ class Group:
     required: str = ""
     preferred: str = ""
     demands: Mapping[str, Any] = field(default_factory=dict)
-    """Demands of the pod spec on nodes (nodeSelector, tolerations, nodeAffinity, claim) and on other pods (hostPorts,
-    apart, together, spread), and the part of the spec that requests its resources (requestedBy)."""
+    """The pod spec's demands on nodes (nodeSelector, tolerations, nodeAffinity, claim) and on other pods (hostPorts,
+    apart, together, spread), and the part of the spec that requests the resources (requestedBy)."""
     gated: int | None = None
     """Number of pods, in addition to the desired ones, that have a foreign scheduling gate and therefore do not
     count."""

@@ -36,7 +36,7 @@ class Breach:
     """A broken rule, with the gang that it is about and a human-readable text."""
 
     rule: str
-    """`GS-…` of spec A.3, or `OR-…` of spec E.1 for rules that only that section has."""
+    """`GS-…` of spec A.3, or `OR-…` of spec E.1 for rules that only spec E.1 has."""
     gang: str
     text: str
     level: Level = "MUST"

@@ -1,4 +1,4 @@
-"""Members of a set that keep serving while it is updated (COH-I01, COH-I02)."""
+"""Rules about the members that must keep serving during an update (COH-I01, COH-I02)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components and replicas that an update must not touch (COH-I06, COH-I07)."""
+"""Rules about the components and replicas that an update must not touch (COH-I06, COH-I07)."""
 
 from __future__ import annotations
 

@@ -140,7 +140,8 @@ class CoherentState:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def components(self, pcs: str, replica: int, only: Collection[Key] | None = None) -> list[Component]:
-        """The components of a replica (of the scope, with `only`) with the sizes that they are to have now."""
+        """Return the components of a set replica, with their currently desired sizes; with `only`, just these
+        components."""
         return [
             Component(key, self.sizes.get(ReplicaComponent(pcs, replica, key), replicas), minimum, budget)
             for key, replicas, minimum, budget in _components(self.sets[pcs].template)

@@ -45,7 +45,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     release: str = ""
     """The release of Grove whose requirements the implementation must meet."""
     discovered: dict[str, str] = {}
-    """Optional parts of the API that its CRDs serve."""
+    """Optional parts of the API that the implementation's CRDs serve."""
     supplied: dict[str, str] = {}
     """Role that another implementation plays in this run → the name and version of that implementation."""
     expected_failures: tuple[ExpectedFailure, ...] = ()

@@ -31,7 +31,7 @@ class BasisKind(StrEnum):
     DOCUMENT = "document"
     """A proposal, a user guide, a comment of an API type, or a CRD's schema."""
     CONVENTION = "convention"
-    """A rule of Kubernetes for every API and controller, or a promise of its own API."""
+    """A convention of Kubernetes for all APIs and controllers, or a promise of Kubernetes' own API."""
     DECISION = "decision"
     """Documents are silent or contradict each other, and this project chose."""
     CODE = "code"

@@ -171,7 +171,7 @@ def _constant(module: str, node: ast.expr) -> tuple[str, ast.expr] | None:
 
 
 def _origin(module: str, name: str) -> tuple[str, str]:
-    """Return the module that defines a name, and its name there."""
+    """Return the module that defines a name, and the name in that module."""
     head, _, rest = name.partition(".")
     imported = _module(module).imported.get(head)
     if imported is None:

@@ -93,8 +93,8 @@ class Api:
         )
 
     def of_plural(self, plural: str) -> Resource:
-        """Return the resource of a plural (`podcliques`; `events.events.k8s.io` if it is ambiguous). Raises
-        NotServed."""
+        """Return the resource with a plural name (`podcliques`; `events.events.k8s.io` if the plural alone is
+        ambiguous). Raises NotServed."""
         if plural in self.served:
             return self.served[plural]
         fits = [r for r in self.served.values() if r.plural == plural]
@@ -217,7 +217,7 @@ class Api:
         return ""
 
     def work(self, action: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """Run an action that needs the client itself."""
+        """Run an action that needs direct access to the client."""
         return self._run(action(self._client))
 
     def _marked(self, resource: Resource, obj: Mapping[str, Any]) -> Mapping[str, Any]:

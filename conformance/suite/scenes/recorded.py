@@ -82,7 +82,8 @@ class Recorded(Generic[S]):
 
     @property
     def neighbor(self) -> Recorded[S]:
-        """Return the recording of the scene's second namespace: the same steps, with the state of that namespace."""
+        """Return the recording of the scene's second namespace: it has the same steps, but the history of that
+        namespace."""
         if self._played.neighbor is None:
             self._end()
             raise HarnessError("the scene has no second namespace", where=self._checks.test)

@@ -75,7 +75,8 @@ class Roles:
         self._history.stir()
 
     def restart(self, role: str) -> None:
-        """Restart the processes of a role, or start killed ones. If a role does not come back, the scene ends."""
+        """Restart the processes of a role, or start killed ones. If a role does not become ready again, the scene
+        ends."""
         controlled = self._controlled(role)
         self._starting(f"the {role}", lambda: self._driver.restart(controlled), "starts again")
 

@@ -84,7 +84,7 @@ class SceneEnvironment:
         self.implementation = driver.descriptor
         self._completed = partial(with_additions, driver.descriptor)
         self.audit = audit
-        """The API server's audit log; None if the cluster is not one of the suite."""
+        """The API server's audit log; None if the cluster is not one of the suite's."""
         supplied = set(Role) - driver.descriptor.roles
         self.premises = Premises(history, namespace, pool, audit, supplied, mutators)
         self.sole_writer = SoleWriter(pool, compares_nodes=audit is not None)

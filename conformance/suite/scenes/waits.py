@@ -156,7 +156,7 @@ class Waits:
         return f"{SILENT} {self._still():.0f} s" if self._is_silent(timeout) else ""
 
     def _is_silent(self, timeout: float) -> bool:
-        """Return whether nothing more is to be expected of the implementation (silence.py)."""
+        """Return whether nothing more is to be expected from the implementation (silence.py)."""
         if self._silence is None:
             return False
         minimum = SILENCE * max(1.0, self._scale) + delay(self._history.arrived, timeout)

@@ -62,13 +62,13 @@ def server_of(kubeconfig: Path) -> str:
 
 
 def own_cluster(kubeconfig: Path) -> Cluster | None:
-    """Return the cluster of this checkout that a kubeconfig points to, if it is one."""
+    """Return the cluster of this checkout to which a kubeconfig points; None if it points to any other cluster."""
     server = server_of(kubeconfig)
     return next((c for c in list_clusters() if c.server == server), None)
 
 
 def check(kubeconfig: Path, api: Api) -> None:
-    """Raise UsageError unless the cluster is one of the suite or disposable."""
+    """Raise UsageError unless the cluster is one of the suite's or declared disposable."""
     if own_cluster(kubeconfig) is not None:
         return
     labels = api.get("namespaces", None, "kube-system")["metadata"].get("labels") or {}
