@@ -1,4 +1,4 @@
-"""Tests that the suite learns within seconds which pods and nodes a cluster can simulate, also on a foreign cluster."""
+"""Tests that the suite finds out within seconds what a cluster can simulate, also a cluster that it did not start."""
 
 from __future__ import annotations
 

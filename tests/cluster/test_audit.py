@@ -1,4 +1,4 @@
-"""Tests of counting the writes in an audit log."""
+"""Tests that writes are counted from an audit log."""
 
 from __future__ import annotations
 

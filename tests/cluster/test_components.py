@@ -1,4 +1,4 @@
-"""Tests of finding the processes of a cluster by their pid files."""
+"""Tests that the processes of a cluster are found by their pid files."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from conformance.errors import HarnessError, UsageError
 
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The free bytes that the disk reports, as a list of one item that tests change. No program exists."""
+    """The free bytes that the disk reports, in a list that tests change. The cluster's programs do not exist."""
     free_bytes = [SPACE]
     nothing = Path("/nonexistent")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1 << 40, 0, free_bytes[0]))

@@ -1,4 +1,4 @@
-"""Tests of the delay from which a machine counts as too slow, and of the longer timeouts then. Needs no cluster."""
+"""Tests of when a machine counts as too slow, and of how much longer timeouts are then. Needs no cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of how policies, webhooks, CRDs and API services that change other clients' objects are recognized.
+"""Tests that policies, webhooks, CRDs and API services that change other clients' objects are recognized.
 
 Needs no cluster.
 """

@@ -1,4 +1,4 @@
-"""Tests of waiting init containers on a real control plane, also while their simulating process is restarted."""
+"""Tests of waiting init containers on a real control plane, also across a restart of the simulating process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a conformance test judges a history that a unit test records object by object. Needs no cluster."""
+"""A helper that runs a conformance test on a history which a unit test records object by object. Needs no cluster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The names that the code of a scene may use, found by following names through the modules of the conformance tests. In
-doubt, a name is included."""
+"""The names that the code of a scene may use, found by following names through the modules of the conformance tests. If
+in doubt, a name is included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a scene declares the changes for other tests on its cluster that its code can make."""
+"""Tests that each scene declares whether its code can affect other tests on the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of finding the PodGangs of a set by their controller or their label."""
+"""Tests that the PodGangs of a set are found by their controller or their label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of finding the groups and Workloads of a PodGang, whatever object controls them."""
+"""Tests that the groups and Workloads of a PodGang are found, whatever object controls them."""
 
 from __future__ import annotations
 

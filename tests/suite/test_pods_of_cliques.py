@@ -1,4 +1,4 @@
-"""Tests of finding the pods of a clique by controller, owner or label."""
+"""Tests that the pods of a clique are found by their controller, owner or label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a test fails only because of steps that its requirement is about. Other missing steps block the test.
+"""Tests that a conformance test fails only for steps that its requirement is about. Other missing steps block it.
 
 Each test runs against synthetic recordings of its scene, without objects. One recording has every step. For each step
 that the test asks for, one recording ends while waiting for the step, and one goes on without it.

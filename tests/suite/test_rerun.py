@@ -1,4 +1,4 @@
-"""Tests of which tests of an earlier run are run again, according to its ledger."""
+"""Tests that tests of an earlier run that did not pass are run again, according to the ledger of that run."""
 
 from __future__ import annotations
 
