@@ -220,8 +220,8 @@ class Played:
         created = []
         for key in sorted(entry.components()):
             for clique, desired in sorted(self._desired(entry, key, entry).items()):
-                lacking = desired - len(self._of(self._name(entry), clique))
-                created += [self.create(entry, key, clique) for _ in range(lacking)]
+                missing_count = desired - len(self._of(self._name(entry), clique))
+                created += [self.create(entry, key, clique) for _ in range(missing_count)]
         return created
 
     def create(self, entry: Entry, key: Key, clique: str, *, generation: str = "", gang: str = "") -> str:

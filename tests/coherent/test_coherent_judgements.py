@@ -187,8 +187,8 @@ def test_an_update_without_waits_may_have_nothing_in_flight(turn: Mapping[str, A
 def scaled(refused: Callable[[str], bool]) -> list[str]:
     """Return the requirements that fail if scale requests are rejected for the objects that match `refused`."""
     story, scene = Story(), NeverReady()
-    no = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
-    scene.refused = {key: no if refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
+    rejection = Reply(403, message="spec.replicas: a coherent update is in progress on PodCliqueSet s")
+    scene.refused = {key: rejection if refused(name) else Reply(200) for key, (_, name, _) in SCALED.items()}
     steps = {"first sub-step": step("first sub-step", story)}
     tests = {
         "COHR-050": test_never_ready.test_children_cannot_be_scaled,

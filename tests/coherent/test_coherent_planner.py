@@ -97,10 +97,10 @@ def history(rng: random.Random) -> list[str]:
 def test_a_planner_that_takes_replicas_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that counts progress instead of looking it up (COH-D03) puts replicas that an old gang holds into a new
     gang too."""
-    right = planner.next_step
+    original = planner.next_step
 
     def next_step(*given: Any) -> Any:
-        step = right(*given)
+        step = original(*given)
         holding = [entry for entry in given[0] if entry.groups]
         if not isinstance(step, Advance) or not holding:
             return step

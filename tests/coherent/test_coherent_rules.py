@@ -137,8 +137,8 @@ def test_each_rule_is_seen_broken(id: str) -> None:
 
 def test_the_budget_and_the_serving_unit_are_judged_apart() -> None:
     """Each of the two rules is broken in a history in which the other rule holds."""
-    beyond = verdicts(Played(ALL, after={1: lambda p: delete(p, "B0", "F", 3)}).play())
-    assert (beyond["INV-011"].holds, beyond["INV-012"].holds) == (False, True)
+    over_budget = verdicts(Played(ALL, after={1: lambda p: delete(p, "B0", "F", 3)}).play())
+    assert (over_budget["INV-011"].holds, over_budget["INV-012"].holds) == (False, True)
     in_turn = verdicts(Played(COMPONENTS_IN_TURN).play())
     assert (in_turn["INV-011"].holds, in_turn["INV-012"].holds) == (True, False)
     assert "the new one lacks P; the old one lacks F" in in_turn["INV-012"].reason

@@ -104,7 +104,7 @@ def of(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT)
     return GeneratedHistory(parts, replicas, actions, strategy)
 
 
-FOUND = {
+FAILED_ONCE = {
     "converged-component": of(
         "f4/1/1 p3/1/1", Change(("p",), 2), Proceed(3), Change(("f",), 5, works=False), replicas=2
     ),
@@ -124,9 +124,9 @@ FOUND = {
 """Histories that failed once, because an invariant was too strict or the operator left old pods."""
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", FAILED_ONCE)
 async def test_what_went_wrong_once(name: str) -> None:
-    assert await played([FOUND[name]] * 2) == [[], []]
+    assert await played([FAILED_ONCE[name]] * 2) == [[], []]
 
 
 @pytest.mark.parametrize("planted", [False, True])

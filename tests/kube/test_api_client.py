@@ -88,8 +88,13 @@ async def test_what_is_sent(
     async with serving(Answer(b'{"answer":1}')) as (server, client):
         await call(client)
     (request,) = server.requests
-    sent = (request.method, str(request.rel_url), request.headers["Content-Type"], orjson.loads(server.bodies[0]))
-    assert sent == expected
+    sent_request = (
+        request.method,
+        str(request.rel_url),
+        request.headers["Content-Type"],
+        orjson.loads(server.bodies[0]),
+    )
+    assert sent_request == expected
     assert request.headers["User-Agent"] == "test"
     assert request.headers["Accept"] == "application/json"
     assert "Authorization" not in request.headers

@@ -133,10 +133,10 @@ def test_who_comes_first_makes_the_lease_and_keeps_it() -> None:
         assert not candidate.leads
         await candidate.acquire()
         assert candidate.leads and leases.record.holder == "me"
-        holding = asyncio.create_task(candidate.hold())
+        hold_task = asyncio.create_task(candidate.hold())
         await asyncio.sleep(100)
         assert candidate.leads
-        holding.cancel()
+        hold_task.cancel()
         assert leases.requests[:2] == ["get", "create"] and set(leases.requests[2:]) == {"replace"}
         assert 45 <= len(leases.requests) <= 55, "one request each retry period"
         assert leases.record.acquired == leases.history[0].acquired and leases.record.transitions == 0
@@ -149,17 +149,17 @@ def test_a_dead_leader_is_followed_within_its_lease_and_a_live_one_never() -> No
         leases = Leases()
         first, second = elector(leases, "first"), elector(leases, "second")
         await first.acquire()
-        holding = asyncio.create_task(first.hold())
-        waiting = asyncio.create_task(second.acquire())
+        hold_task = asyncio.create_task(first.hold())
+        acquire_task = asyncio.create_task(second.acquire())
         await asyncio.sleep(300)
-        assert not waiting.done() and not second.leads
-        holding.cancel()  # as with SIGKILL: nothing is released
-        died = clock()
-        await waiting
+        assert not acquire_task.done() and not second.leads
+        hold_task.cancel()  # as with SIGKILL: nothing is released
+        died_at = clock()
+        await acquire_task
         # The other candidate sees the last renewal at its next check, and finds it expired at the first check after
         # that.
         look = TERMS.retry * (1 + JITTER)
-        assert 13 <= clock() - died <= TERMS.lease + 2 * look
+        assert 13 <= clock() - died_at <= TERMS.lease + 2 * look
         assert (leases.record.holder, leases.record.transitions) == ("second", 1)
         assert not first.leads
 
@@ -171,7 +171,7 @@ def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrot
         leases = Leases(Record("", 1))
         candidate = elector(leases)
         await candidate.acquire()
-        began = clock()
+        started_at = clock()
         other = asyncio.create_task(elector(leases, "other").acquire())
         await asyncio.sleep(1)
         await candidate.release()
@@ -180,7 +180,7 @@ def test_a_release_empties_the_lease_for_the_next_one_and_keeps_what_others_wrot
         with pytest.raises(LeadershipLost):
             candidate.check()
         await other
-        assert clock() - began <= 2.2 * 2 and leases.record.holder == "other"
+        assert clock() - started_at <= 2.2 * 2 and leases.record.holder == "other"
 
     leap(scenario())
 
@@ -190,11 +190,11 @@ def test_a_lease_is_released_after_a_renewal_whose_answer_was_not_awaited() -> N
         leases = Leases()
         candidate = elector(leases)
         await candidate.acquire()
-        holding = asyncio.create_task(candidate.hold())
+        hold_task = asyncio.create_task(candidate.hold())
         leases.slow = 1
         await asyncio.sleep(TERMS.retry + 0.5)
         assert leases.version == 2, "the renewal is stored, and its answer is on the way"
-        holding.cancel()
+        hold_task.cancel()
         await candidate.release()
         assert leases.record.holder == ""
 
@@ -240,7 +240,7 @@ def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
         leases = Leases()
         candidate = elector(leases)
         await candidate.acquire()
-        began = clock()
+        started_at = clock()
 
         def broken(verb: str) -> None:
             raise aiohttp.ClientConnectionError("gone")
@@ -248,7 +248,7 @@ def test_a_leader_that_cannot_renew_goes_before_anybody_may_follow() -> None:
         leases.fault = broken
         with pytest.raises(LeadershipLost, match=r"lease ns/l was not renewed within 10 s"):
             await candidate.hold()
-        assert clock() - began <= TERMS.deadline < TERMS.lease
+        assert clock() - started_at <= TERMS.deadline < TERMS.lease
         assert not candidate.leads
 
     leap(scenario())
@@ -259,10 +259,10 @@ def test_an_api_server_that_says_nothing_is_no_excuse() -> None:
         leases = Leases()
         candidate = elector(leases)
         await candidate.acquire()
-        began, leases.hang = clock(), True
+        started_at, leases.hang = clock(), True
         with pytest.raises(LeadershipLost):
             await candidate.hold()
-        assert clock() - began <= TERMS.deadline
+        assert clock() - started_at <= TERMS.deadline
 
     leap(scenario())
 
@@ -279,10 +279,10 @@ def test_a_passing_trouble_is_no_end() -> None:
                 raise ApiError(503, "", "busy", {}, None)
 
         leases.fault = now_and_then
-        holding = asyncio.create_task(candidate.hold())
+        hold_task = asyncio.create_task(candidate.hold())
         await asyncio.sleep(60)
-        assert not holding.done() and candidate.leads
-        holding.cancel()
+        assert not hold_task.done() and candidate.leads
+        hold_task.cancel()
 
     leap(scenario())
 
@@ -293,10 +293,10 @@ def test_a_leader_whose_lease_somebody_has_taken_goes_at_once() -> None:
         candidate = elector(leases)
         await candidate.acquire()
         leases.write(HELD)
-        began = clock()
+        started_at = clock()
         with pytest.raises(LeadershipLost, match="held by other"):
             await candidate.hold()
-        assert clock() - began <= TERMS.retry
+        assert clock() - started_at <= TERMS.retry
         assert leases.record == HELD
 
     leap(scenario())
@@ -308,12 +308,14 @@ def test_a_touch_by_somebody_else_costs_one_more_look() -> None:
         candidate = elector(leases)
         await candidate.acquire()
         leases.write(leases.record)
-        holding = asyncio.create_task(candidate.hold())
+        hold_task = asyncio.create_task(candidate.hold())
         await asyncio.sleep(3)
         assert (
-            candidate.leads and not holding.done() and leases.requests == ["get", "create", "replace", "get", "replace"]
+            candidate.leads
+            and not hold_task.done()
+            and leases.requests == ["get", "create", "replace", "get", "replace"]
         )
-        holding.cancel()
+        hold_task.cancel()
 
     leap(scenario())
 

@@ -53,8 +53,8 @@ async def test_a_deep_object_is_watched_like_any_other(levels: int) -> None:
 
 @pytest.mark.parametrize("levels", DEEP)
 async def test_a_deep_object_is_listed_like_any_other(levels: int) -> None:
-    listed = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (deep("a", levels), deep("b", 1))
-    async with reflecting(Answer(listed), held_open()) as (server, diary, naps):
+    body = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (deep("a", levels), deep("b", 1))
+    async with reflecting(Answer(body), held_open()) as (server, diary, naps):
         assert await diary.until(1) == [("LIST", "a b")]
         await server.until_asked(2)
     assert naps.waits == []
@@ -104,10 +104,10 @@ def test_shallow_text_is_returned_as_it_is() -> None:
     "text", [b"[" * 1_000_000, b"{}]" * 400_000, b'"' + b"{" * 1_000_000, b'\\"[' * 400_000], ids=len
 )
 def test_text_that_is_no_json_is_passed_on_soon(text: bytes) -> None:
-    begin = time.process_time()
+    started_at = time.process_time()
     with pytest.raises(msgspec.DecodeError):
         msgspec.json.decode(nesting.bounded(text, "here"))
-    assert time.process_time() - begin < 10
+    assert time.process_time() - started_at < 10
 
 
 JSON = st.recursive(
@@ -122,7 +122,7 @@ def test_what_is_not_deep_stays_whatever_is_beside(value: Any, levels: int) -> N
     parsed = orjson.loads(nesting.bounded(raw, "here"))
     if b'"HERE"' not in raw:
         assert parsed[0] == parsed[2] == value
-        depth, at = 0, parsed[1]
-        while isinstance(at, list):
-            depth, at = depth + 1, at[0] if at else None
+        depth, inner = 0, parsed[1]
+        while isinstance(inner, list):
+            depth, inner = depth + 1, inner[0] if inner else None
         assert depth == min(levels, nesting.DEPTH - 1)

@@ -85,10 +85,10 @@ async def test_bytes_keep_a_watch_alive(monkeypatch: pytest.MonkeyPatch) -> None
     ):
         await diary.until(2)
         end = asyncio.get_running_loop().time() + 7000
-    (of_the_watch,) = [times for times in deadlines.values() if max(times) > end]
+    (watch_deadlines,) = [times for times in deadlines.values() if max(times) > end]
     # Once at the start of the watch, and again when bytes arrive.
-    assert len(of_the_watch) > 1
-    assert of_the_watch[-1] > of_the_watch[0]
+    assert len(watch_deadlines) > 1
+    assert watch_deadlines[-1] > watch_deadlines[0]
 
 
 def test_the_allowed_silence_is_longer_than_a_bookmark_takes() -> None:
@@ -133,17 +133,17 @@ async def test_back_off_grows_until_something_good_comes(bad: Answer | Stream) -
     # A list may come in between; it does not prove that watches work again.
     script = [page(version=5), bad, bad, page(version=5), bad, watch(bookmark(6)), bad, held_open()]
     if bad is BAD["no JSON"] or bad is BAD["refused as an event"]:
-        listed = "LWWLWWWW"
+        expected_kinds = "LWWLWWWW"
     else:
         del script[3]
-        listed = "LWWWWWW"
+        expected_kinds = "LWWWWWW"
     async with reflecting(*script) as (server, _, naps):
         await server.until_asked(len(script))
-    assert server.kinds == listed
-    grown, first_wait = naps.waits[:3], naps.waits[3]
-    assert grown == sorted(set(grown))
-    assert grown[2] == 4 * grown[0]
-    assert first_wait == grown[0]
+    assert server.kinds == expected_kinds
+    growing_waits, first_wait = naps.waits[:3], naps.waits[3]
+    assert growing_waits == sorted(set(growing_waits))
+    assert growing_waits[2] == 4 * growing_waits[0]
+    assert first_wait == growing_waits[0]
 
 
 @pytest.mark.usefixtures("no_jitter")

@@ -50,21 +50,21 @@ def test_a_key_added_while_it_is_worked_on_comes_again_only_after_that() -> None
 def test_a_closed_queue_hands_out_nothing_and_its_workers_end_after_what_is_under_way() -> None:
     async def scenario() -> None:
         queue = WorkQueue[str](settle=1)
-        begun, ended = [], []
+        started_keys, finished_keys = [], []
 
         async def reconcile(key: str) -> None:
-            begun.append(key)
+            started_keys.append(key)
             await asyncio.sleep(10)
-            ended.append(key)
+            finished_keys.append(key)
 
-        working = asyncio.create_task(work(queue, reconcile, 2))
+        worker_task = asyncio.create_task(work(queue, reconcile, 2))
         for key in "abc":
             queue.add(key)
         await asyncio.sleep(2)
         queue.add("d")
         queue.close()
-        await working
-        assert len(begun) == 2 and sorted(begun) == sorted(ended) and now() == 11
+        await worker_task
+        assert len(started_keys) == 2 and sorted(started_keys) == sorted(finished_keys) and now() == 11
         with pytest.raises(Closed):
             await queue.take()
 
@@ -106,7 +106,7 @@ def test_a_meter_measures_each_key() -> None:
 
         queue.add("a")
         queue.add("a")
-        working = asyncio.create_task(work(queue, reconcile, 1))
+        worker_task = asyncio.create_task(work(queue, reconcile, 1))
         await asyncio.sleep(1)
         assert meter.calls == ["added", "taken", "success"]
         meter.calls.clear()
@@ -117,7 +117,7 @@ def test_a_meter_measures_each_key() -> None:
             *("added", "taken", "retried", "error"),
             *("added", "taken", "success"),
         ]
-        working.cancel()
+        worker_task.cancel()
 
     leap(scenario())
 

@@ -36,10 +36,10 @@ GATES = "TaintTolerationComparisonOperators=true"
 """Lets tolerations compare numbers; the gate is off by default in Kubernetes 1.36."""
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False)
-SPACES = (*nodes.NAMESPACES, NAMESPACE)
-LIMIT = 120.0
+ALL_NAMESPACES = (*nodes.NAMESPACES, NAMESPACE)
+LIMIT_SECONDS = 120.0
 """Seconds within which the scheduler must have tried a scene's pods."""
-AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+DELETE_OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 Answer = tuple[list[str], str]
@@ -57,7 +57,7 @@ class Scheduler:
 
     async def prepare(self) -> None:
         """Create the objects that all scenes share."""
-        for name in SPACES:
+        for name in ALL_NAMESPACES:
             await self._client.create(NAMESPACES, {"metadata": {"name": name}})
             await self._client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": name}})
         runtime = {"metadata": {"name": RUNTIME_CLASS}, "handler": "any", "overhead": {"podFixed": OVERHEAD}}
@@ -96,7 +96,7 @@ class Scheduler:
         """Create pods, and wait until the scheduler has tried to schedule them."""
         await asyncio.gather(*(self._create("pods", manifest) for manifest in manifests))
         try:
-            pods = await asyncio.wait_for(self._watched.decided(manifests), LIMIT)
+            pods = await asyncio.wait_for(self._watched.decided(manifests), LIMIT_SECONDS)
         except TimeoutError as error:
             raise AssertionError(f"kube-scheduler has not tried all pods: {last_words(self._log)}") from error
         for pod in pods:
@@ -108,28 +108,28 @@ class Scheduler:
         """Create an object with its status, and delete it if it is supposed to be terminating."""
         resource, metadata, status = RESOURCES[plural], manifest["metadata"], manifest.get("status")
         place = (metadata.get("namespace"), metadata["name"])
-        sent = {**manifest, "metadata": {k: v for k, v in metadata.items() if k != "deletionTimestamp"}}
+        body = {**manifest, "metadata": {k: v for k, v in metadata.items() if k != "deletionTimestamp"}}
         if resource == NAMESPACES:
-            sent["metadata"] = {**metadata, "labels": {"team": None, "stage": None, **metadata["labels"]}}
-            answer = await self._client.patch(resource, *place, sent)
+            body["metadata"] = {**metadata, "labels": {"team": None, "stage": None, **metadata["labels"]}}
+            answer = await self._client.patch(resource, *place, body)
         elif plural == "nodes":  # admission taints new nodes; only the node lifecycle controller would untaint them
-            await self._client.create(resource, sent)
+            await self._client.create(resource, body)
             taints = {"spec": {"taints": manifest["spec"].get("taints")}}
             answer = await self._client.patch(resource, *place, taints)
         else:
-            answer = await self._client.create(resource, {k: v for k, v in sent.items() if k != "status"})
+            answer = await self._client.create(resource, {k: v for k, v in body.items() if k != "status"})
             if status:
                 answer = await self._client.patch(resource, *place, {"status": status}, subresource="status")
         if "deletionTimestamp" in metadata:
             await self._client.delete(resource, *place)
-        if wrong := difference(stored(plural, sent), orjson.loads(answer)):
+        if wrong := difference(stored(plural, body), orjson.loads(answer)):
             raise AssertionError(f"{plural} {metadata['name']} is stored otherwise: {wrong}")
 
     async def _clear(self) -> None:
         """Remove all objects except the namespaces."""
         for plural, resource in reversed(RESOURCES.items()):
-            for space in SPACES if resource.namespaced else (None,) if resource != NAMESPACES else ():
-                await self._client.request("DELETE", resource.path(space), body=AT_ONCE)
+            for space in ALL_NAMESPACES if resource.namespaced else (None,) if resource != NAMESPACES else ():
+                await self._client.request("DELETE", resource.path(space), body=DELETE_OPTIONS)
             if plural.startswith("persistentvolume"):
                 for item in await self._client.list(resource):
                     place = (item["metadata"].get("namespace"), item["metadata"]["name"])
@@ -151,9 +151,9 @@ async def scheduler(kubernetes: str = "") -> AsyncIterator[Scheduler]:
             extender.serve() as url,
             _process(cluster, kubernetes, url, log),
         ):
-            playing = Scheduler(client, extender, watched, cluster.versions["kubernetes"], log)
-            await playing.prepare()
-            yield playing
+            running_scheduler = Scheduler(client, extender, watched, cluster.versions["kubernetes"], log)
+            await running_scheduler.prepare()
+            yield running_scheduler
     finally:
         await asyncio.to_thread(cluster.down)
 

@@ -12,7 +12,7 @@ from tests.kube_scheduler.comparison import Difference, compare, report
 from tests.kube_scheduler.live import GATES, scheduler
 from tests.kube_scheduler.scenes import CANDIDATES, scene
 
-SCENES = 100_000
+SCENES_PER_SEED = 100_000
 """The number of scenes per SEED of the command. The recorded scenes have seed 0."""
 
 
@@ -20,23 +20,23 @@ async def play(seed: int, pods: int, kubernetes: str, *, write: bool) -> int:
     """Run scenes that have at least `pods` candidates in total; return 1 if there was a difference."""
     extents: Counter[str] = Counter()
     differences: list[Difference] = []
-    async with scheduler(kubernetes) as playing:
-        lines = [f"# kube-scheduler {playing.version} with {GATES}: see tests/kube_scheduler/answers.py"]
-        for number in range(first := seed * SCENES + 1, first + -(-pods // CANDIDATES)):
-            drawn = scene(number)
-            given = await playing.play(drawn)
-            feasible = [nodes for nodes, _ in given]
-            new = compare(drawn, feasible, playing.version, [message for _, message in given])
-            print(f"scene {number}: {len(given)} pods, {len(new)} differences", flush=True)
+    async with scheduler(kubernetes) as running_scheduler:
+        lines = [f"# kube-scheduler {running_scheduler.version} with {GATES}: see tests/kube_scheduler/answers.py"]
+        for number in range(first := seed * SCENES_PER_SEED + 1, first + -(-pods // CANDIDATES)):
+            drawn_scene = scene(number)
+            responses = await running_scheduler.play(drawn_scene)
+            feasible = [nodes for nodes, _ in responses]
+            new = compare(drawn_scene, feasible, running_scheduler.version, [message for _, message in responses])
+            print(f"scene {number}: {len(responses)} pods, {len(new)} differences", flush=True)
             differences += new
-            lines.append(answers.line(drawn, feasible))
+            lines.append(answers.line(drawn_scene, feasible))
             for nodes in feasible:
-                extents["all nodes" if nodes == drawn.nodes else "some nodes" if nodes else "no node"] += 1
+                extents["all nodes" if nodes == drawn_scene.nodes else "some nodes" if nodes else "no node"] += 1
     shares = ", ".join(f"{count} with {extent}" for extent, count in extents.most_common())
-    print(f"{extents.total()} pods on kube-scheduler {playing.version}: {shares}")
+    print(f"{extents.total()} pods on kube-scheduler {running_scheduler.version}: {shares}")
     if write:
         answers.FOLDER.mkdir(exist_ok=True)
-        (answers.FOLDER / f"{playing.version}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (answers.FOLDER / f"{running_scheduler.version}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if differences:
         print(report(differences))
     return int(bool(differences))

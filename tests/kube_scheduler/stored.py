@@ -16,9 +16,9 @@ def stored(plural: str, manifest: Manifest) -> Manifest:
     pod = deepcopy(manifest)
     spec, labels = pod["spec"], pod["metadata"]["labels"]
     tolerations = spec.setdefault("tolerations", [])
-    present = [(t.get("key", ""), t.get("effect", "")) for t in tolerations]
+    existing = [(t.get("key", ""), t.get("effect", "")) for t in tolerations]
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):  # as DefaultTolerationSeconds does
-        if not any(k in ("", key) and effect in ("", "NoExecute") for k, effect in present):
+        if not any(k in ("", key) and effect in ("", "NoExecute") for k, effect in existing):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
     terms = list(spec.get("topologySpreadConstraints", ()))
     for kind in ("podAffinity", "podAntiAffinity"):

@@ -23,7 +23,7 @@ from tests.kube_scheduler.scenes import scene
 from tests.kube_scheduler.stored import difference
 
 RECORDINGS = sorted(FOLDER.glob("*.txt"))
-SHARE = 1 if THOROUGH else 5
+SCENE_STEP = 1 if THOROUGH else 5
 """One out of this many recorded scenes is compared."""
 CONSTRAINT = pod_topology_spread._Constraint
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
@@ -47,14 +47,14 @@ DEFECTS: dict[str, tuple[Any, str, Any]] = {
 
 def differences(path: Path, share: int) -> Iterator[Difference]:
     for answers in list(read(path))[::share]:
-        drawn = scene(answers.seed)
-        assert drawn.digest == answers.digest, f"scene {answers.seed} has changed: record it by make filters"
-        yield from compare(drawn, answers.feasible, path.stem)
+        drawn_scene = scene(answers.seed)
+        assert drawn_scene.digest == answers.digest, f"scene {answers.seed} has changed: record it by make filters"
+        yield from compare(drawn_scene, answers.feasible, path.stem)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_the_filters_agree_with_recorded_answers(path: Path) -> None:
-    observed = list(differences(path, SHARE))
+    observed = list(differences(path, SCENE_STEP))
     assert not observed, "\n" + report(observed)
 
 

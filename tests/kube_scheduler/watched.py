@@ -48,13 +48,13 @@ class WatchedPods:
 
     @asynccontextmanager
     async def follow(self) -> AsyncIterator[WatchedPods]:
-        following = asyncio.create_task(self._pods.run())
+        task = asyncio.create_task(self._pods.run())
         try:
             await self._pods.synced()
             yield self
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def decided(self, manifests: Sequence[Manifest]) -> list[Pod]:
         """Wait until kube-scheduler has tried to schedule all these pods."""

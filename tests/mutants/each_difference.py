@@ -31,8 +31,8 @@ def play(test_id: str) -> None:
     if row:
         _, rows = next(mark.args for mark in test.pytestmark if mark.name == "parametrize")
         arguments = rows[int(row)]
-        several = isinstance(arguments, tuple) and len(inspect.signature(test).parameters) > 1
-        arguments = arguments if several else (arguments,)
+        takes_several = isinstance(arguments, tuple) and len(inspect.signature(test).parameters) > 1
+        arguments = arguments if takes_several else (arguments,)
     outcome = test(*arguments)
     if inspect.iscoroutine(outcome):
         asyncio.run(outcome)

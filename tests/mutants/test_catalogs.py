@@ -38,7 +38,7 @@ UNCLAIMED = {
 }
 """Requirements that no mutant is known to violate → where it is shown that they can fail."""
 
-EACH = """
+CHECK_SCRIPT = """
 import inspect, os, pathlib, sys, tempfile
 from mutants import registry, replacement
 
@@ -77,7 +77,9 @@ sys.exit(" ".join(bad) or 0)
 @CATALOGS
 def test_each_can_be_applied_and_notes_what_it_replaces(catalog: Catalog) -> None:
     """Each replacement takes the arguments of the function that it replaces."""
-    done = subprocess.run([sys.executable, "-c", EACH, f"{catalog.word.upper()}S"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK_SCRIPT, f"{catalog.word.upper()}S"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 

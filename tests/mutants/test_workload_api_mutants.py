@@ -13,7 +13,13 @@ from mutants.registry import MUTANTS, VARIANTS
 from mutants.workload_api import CAUGHT_BY, PASSES, PERMITTED, WRONG
 from tests.mutants.each_difference import FAILED, PASSED
 
-SAME = {"wl-other-names", "wl-other-template-names", "wl-leaves-first", "wl-workload-named-apart", "wl-objects-late"}
+UNDETECTED = {
+    "wl-other-names",
+    "wl-other-template-names",
+    "wl-leaves-first",
+    "wl-workload-named-apart",
+    "wl-objects-late",
+}
 """Variants that pass their tests too, because those tests do not inspect what differs."""
 
 
@@ -42,7 +48,7 @@ def test_each_mutant_is_seen(outcomes: dict[str, int]) -> None:
 
 def test_each_variant_differs_where_it_says(outcomes: dict[str, int]) -> None:
     assert len(PERMITTED.all) >= 8
-    assert {name for name in PERMITTED.all if outcomes[name] == PASSED} == SAME
+    assert {name for name in PERMITTED.all if outcomes[name] == PASSED} == UNDETECTED
 
 
 def test_what_is_judged_is_registered() -> None:

@@ -47,8 +47,8 @@ deaths."""
 FEATURES = Features(maps=True)
 LIVES = 8
 """The number of lives that run at the same time."""
-WAIT, REST = 120.0, 2.0
-CHANCE = frozenset(
+WAIT_SECONDS, REST_SECONDS = 120.0, 2.0
+RANDOM_FIELDS = frozenset(
     {
         *("uid", "resourceVersion", "creationTimestamp", "managedFields", "lastTransitionTime", "generation"),
         *("observedGeneration", "namespace", "nodeName", "nodeSelector", "volumes", "volumeMounts", "startTime"),
@@ -186,12 +186,12 @@ class CrashRun:
         """Wait for the final state and return it: the known one or, if there is none yet, the state in which nothing
         changes any more."""
         if right is None:
-            await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT)
-            await asyncio.to_thread(self.history.quiet, REST, WAIT, resources=KINDS)
+            await asyncio.to_thread(self.history.wait, self._about(chapter.name), done, WAIT_SECONDS)
+            await asyncio.to_thread(self.history.quiet, REST_SECONDS, WAIT_SECONDS, resources=KINDS)
         else:
             reached = lambda view: bool(done(view)) and normal(view, self.namespace) == right  # noqa: E731
             with suppress(WaitTimeout):
-                await asyncio.to_thread(self.history.wait, chapter.name, reached, WAIT)
+                await asyncio.to_thread(self.history.wait, chapter.name, reached, WAIT_SECONDS)
             answer = done(self.history.view())
             assert answer, f"{self._about(chapter.name)}: it has not come to its end: {answer}"
         return normal(self.history.view(), self.namespace)
@@ -265,12 +265,12 @@ async def all_deaths(
 
 async def _set_up(client: Client) -> None:
     for name, value in PRIORITIES.items():
-        about = {"apiVersion": CLASSES.api_version, "kind": CLASSES.kind, "metadata": {"name": name}}
+        priority_class = {"apiVersion": CLASSES.api_version, "kind": CLASSES.kind, "metadata": {"name": name}}
         if await client.get_or_none(CLASSES, None, name) is None:
-            await client.create(CLASSES, {**about, "value": value})
+            await client.create(CLASSES, {**priority_class, "value": value})
     fleet = [node for profile, count in FLEET.items() for node in nodes.manifests(profile, count)]
-    present = {node["metadata"]["name"] for node in await client.list(NODES)}
-    await nodes.create_nodes(client, [node for node in fleet if node["metadata"]["name"] not in present])
+    node_names = {node["metadata"]["name"] for node in await client.list(NODES)}
+    await nodes.create_nodes(client, [node for node in fleet if node["metadata"]["name"] not in node_names])
     await nodes.wait_until_schedulable(client, [node["metadata"]["name"] for node in fleet])
 
 
@@ -295,7 +295,7 @@ def normal(view: View, namespace: str) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {named(k): plain(v) for k, v in value.items() if k not in CHANCE}
+            return {named(k): plain(v) for k, v in value.items() if k not in RANDOM_FIELDS}
         if isinstance(value, list):
             return [plain(v) for v in value]
         return named(value) if isinstance(value, str) else value
@@ -322,8 +322,11 @@ def _numbered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     entries = [(label(pod, labels.CLIQUE), label(pod, labels.GANG), pod["spec"]["hostname"], pod) for pod in documents]
     in_order = sorted(entries, key=lambda item: item[:3])
     hostnames = sorted((clique, hostname) for clique, _, hostname, _ in entries)
-    new = [(pod, was, hostname) for (_, _, was, pod), (_, hostname) in zip(in_order, hostnames, strict=True)]
-    return {text: hostname for pod, was, hostname in new for text in (pod["metadata"]["name"], was)}
+    new = [
+        (pod, old_hostname, hostname)
+        for (_, _, old_hostname, pod), (_, hostname) in zip(in_order, hostnames, strict=True)
+    ]
+    return {text: hostname for pod, old_hostname, hostname in new for text in (pod["metadata"]["name"], old_hostname)}
 
 
 def unlike(right: Any, actual: Any, path: str = "") -> Iterator[str]:

@@ -23,7 +23,7 @@ from reference_impl.control.metrics import OperatorMetrics
 from tests.reference.test_admission_hooks import hooks
 
 PATH = "/webhooks/validate-podcliqueset"
-WITHIN = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ def unverified() -> ssl.SSLContext:
 async def posted(tmp_path: Path, data: Any) -> tuple[int, bytes]:
     """Return status and body of the response to a review."""
     async with (
-        asyncio.timeout(WITHIN),
+        asyncio.timeout(TIMEOUT_SECONDS),
         server(tmp_path) as port,
         aiohttp.ClientSession() as session,
         session.post(f"https://127.0.0.1:{port}{PATH}", data=data, ssl=unverified()) as response,
@@ -54,7 +54,7 @@ async def posted(tmp_path: Path, data: Any) -> tuple[int, bytes]:
 
 
 async def test_a_review_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    async with server(tmp_path) as port, asyncio.timeout(WITHIN):
+    async with server(tmp_path) as port, asyncio.timeout(TIMEOUT_SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=unverified())
         writer.write(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {20 * 1024 * 1024}\r\n\r\n".encode())
         await writer.drain()

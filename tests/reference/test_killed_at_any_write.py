@@ -23,9 +23,9 @@ from tests.reference.chaos import SCHEDULER, Chapter, CrashRun, Done, Role, all_
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 CRASHED = {"containers": {"started": False, "lastExit": 1}}
-MADE = 2 + 2 * 2
+CREATED_PODS = 2 + 2 * 2
 """The number of pods of the created set."""
-PAIR = 2
+PODS_OF_A_SET = 2
 """The number of pods of each set in the preemption tests, with one GPU each; the only node with their profile has as
 many GPUs."""
 
@@ -61,11 +61,11 @@ async def make(played: CrashRun) -> None:
 
 def deployed(view: View) -> bool:
     available = number(view.get("podcliquesets", "s"), "status", "availableReplicas") == 1
-    return available and sum(map(pods.ready, view.list("pods"))) == MADE
+    return available and sum(map(pods.ready, view.list("pods"))) == CREATED_PODS
 
 
 def nothing_was_made_twice(played: CrashRun) -> None:
-    assert pods_made(played) == (MADE, 0), f"{played.namespace}: pods made and deleted"
+    assert pods_made(played) == (CREATED_PODS, 0), f"{played.namespace}: pods made and deleted"
 
 
 MAKING = (Chapter("it is made", make, lambda played: deployed, judge=nothing_was_made_twice),)
@@ -144,7 +144,10 @@ async def make_pair(played: CrashRun, priority: str) -> None:
     container = {"name": "main", "image": "registry.example/x:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     pod = {"containers": [container], "schedulerName": SCHEDULER, "priorityClassName": priority}
     pod["nodeSelector"] = {PROFILE: "tiny"}
-    clique = {"name": "w", "spec": {"roleName": "w", "replicas": PAIR, "minAvailable": PAIR, "podSpec": pod}}
+    clique = {
+        "name": "w",
+        "spec": {"roleName": "w", "replicas": PODS_OF_A_SET, "minAvailable": PODS_OF_A_SET, "podSpec": pod},
+    }
     template = {
         "cliqueStartupType": "CliqueStartupTypeAnyOrder",
         "terminationDelay": "4h0m0s",
@@ -176,7 +179,7 @@ def preempted(view: View) -> bool:
     reported = condition_is(low_gang, "DisruptionTarget") == "True" and condition_is(low_gang, "Scheduled") == "False"
     high, low = predicates.pods_of(view, "high-0-w"), predicates.pods_of(view, "low-0-w")
     placed = sum(map(pods.ready, high)), sum(map(pods.bound, high)), sum(map(pods.bound, low)), len(low)
-    return placed == (PAIR, PAIR, 0, PAIR) and reported
+    return placed == (PODS_OF_A_SET, PODS_OF_A_SET, 0, PODS_OF_A_SET) and reported
 
 
 PREEMPTION = (
@@ -192,11 +195,11 @@ PREEMPTION = (
     ("name", "story", "victim", "least"),
     [
         ("made-operator", MAKING, "operator", [30]),
-        ("made-scheduler", MAKING, "gang-scheduler", [MADE]),
+        ("made-scheduler", MAKING, "gang-scheduler", [CREATED_PODS]),
         ("changed-operator", CHANGES, "operator", [15, 10, 6]),
         ("changed-scheduler", CHANGES, "gang-scheduler", [3, 3, 0]),
         ("preempted-operator", PREEMPTION, "operator", [10]),
-        ("preempted-scheduler", PREEMPTION, "gang-scheduler", [2 * PAIR]),
+        ("preempted-scheduler", PREEMPTION, "gang-scheduler", [2 * PODS_OF_A_SET]),
     ],
 )
 def test_a_death_changes_nothing_in_the_end(

@@ -62,16 +62,16 @@ def tried(api: Api) -> GangScheduler:
     return leap(scenario())
 
 
-LOST = [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(504, "Timeout", "", {}, None)]
+LOST_RESPONSES = [aiohttp.ServerDisconnectedError(), TimeoutError(), ApiError(504, "Timeout", "", {}, None)]
 
 
-@pytest.mark.parametrize("failure", LOST, ids=repr)
+@pytest.mark.parametrize("failure", LOST_RESPONSES, ids=repr)
 def test_the_capacity_stays_reserved_as_long_as_nobody_knows(failure: Exception) -> None:
     scheduler = tried(Api(failure, *[ConnectionRefusedError()] * 9))
     assert scheduler._assumed == {"u-a": "n"}
 
 
-@pytest.mark.parametrize("failure", LOST, ids=repr)
+@pytest.mark.parametrize("failure", LOST_RESPONSES, ids=repr)
 def test_the_capacity_is_free_when_the_pod_is_not_bound(failure: Exception) -> None:
     api = Api(failure, ConnectionRefusedError(), stored())
     scheduler = tried(api)

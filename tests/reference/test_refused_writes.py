@@ -79,7 +79,7 @@ class Mute(Refusing):
         return [pod for pod in self.pods if pod["metadata"]["labels"][name] == value]
 
 
-async def _brought_to_its_pods(client: Refusing, seconds: float) -> None:
+async def _reconcile_clique(client: Refusing, seconds: float) -> None:
     """Let the operator reconcile a clique of eight pods for `seconds`."""
     operator = Operator(client, scheduler_name="gangs", line=NAMES)  # type: ignore[arg-type]
     cache = operator.cache
@@ -109,7 +109,7 @@ async def _brought_to_its_pods(client: Refusing, seconds: float) -> None:
 def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
     client = Refusing(refusal)
 
-    leap(_brought_to_its_pods(client, 10))
+    leap(_reconcile_clique(client, 10))
     assert 0 < len(client.created) <= 8 + 10, f"{len(client.created)} pods were tried in 10 s"
     assert len(client.patches) == 1, client.patches
     [error] = client.patches[0]["status"]["lastErrors"]
@@ -121,7 +121,7 @@ def test_refused_pods_are_tried_again_with_back_off(refusal: str) -> None:
 )
 def test_a_pod_is_not_created_again_because_its_answer_is_lost(lost: Exception) -> None:
     client = Mute(lost)
-    leap(_brought_to_its_pods(client, 60))
+    leap(_reconcile_clique(client, 60))
     assert sorted(pod["metadata"]["labels"]["grove.io/podclique-pod-index"] for pod in client.pods) == list("01234567")
 
 

@@ -17,12 +17,12 @@ from reference_impl.api.models import (
 from reference_impl.plan import conditions, labels, statuses, termination, timestamps
 from tests.reference.examples import NAMESPACE, clique, disaggregated, members, pod, standalone
 
-BORN = timestamps.seconds("2026-01-01T00:00:00Z") or 0.0
-DELAY = 10.0
+BORN_AT = timestamps.seconds("2026-01-01T00:00:00Z") or 0.0
+DELAY_SECONDS = 10.0
 
 
 def at(second: float) -> str:
-    return timestamps.text(BORN + second)
+    return timestamps.text(BORN_AT + second)
 
 
 class World:
@@ -67,10 +67,10 @@ class World:
 
     def due_in_set(self, second: float) -> termination.Due:
         cliques = [self.cliques["llm-0-router"]]
-        return termination.due_in_set(self.pcs, cliques, [self.group], BORN + second)
+        return termination.due_in_set(self.pcs, cliques, [self.group], BORN_AT + second)
 
     def due_in_group(self, second: float) -> termination.Due:
-        return termination.due_in_group(self.pcs, self.group, self.cliques.get, BORN + second)
+        return termination.due_in_group(self.pcs, self.group, self.cliques.get, BORN_AT + second)
 
     def flag(self, second: float) -> None:
         status = self.group.status or ScalingGroupStatus()

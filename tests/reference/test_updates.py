@@ -157,8 +157,8 @@ def test_replicas_of_a_set_go_one_by_one():
             [turn] = world.progress.currently_updating
             turns.append(turn.replica_index)
         for index in range(3):
-            whole = serving(world, f"llm-{index}-router") == 2
-            assert whole or index == turns[-1]
+            is_serving = serving(world, f"llm-{index}-router") == 2
+            assert is_serving or index == turns[-1]
     assert turns == sorted(turns) and set(turns) == {0, 1, 2}
     assert world.pcs.status.updated_replicas == 3
 

@@ -20,7 +20,7 @@ from tests.reference.filters.scenes import node
 from tests.reference.filters.test_volume_filters import LATER, claim, using, volume
 
 NODES, SELECTED = ("a", "b", "c"), "volume.kubernetes.io/selected-node"
-PLACES = {"v": "a", "w": "c"}
+VOLUME_NODES = {"v": "a", "w": "c"}
 """The existing volumes, and the node that can use each of them."""
 
 
@@ -112,7 +112,7 @@ def test_another_scheduler_takes_the_volume() -> None:
     rival = volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"})
 
     async def scenario() -> Scene:
-        scene = Scene(Api(rival), "later", PLACES)
+        scene = Scene(Api(rival), "later", VOLUME_NODES)
         assert await scene.cycle() and await scene.cycle(), "as long as the watch is late, it is tried again"
         assert scene.api.refused == 2 and not scene.api.bound
         scene.see("volumes", scene.api.stored[("persistentvolumes", "v")])
@@ -130,7 +130,7 @@ def test_another_scheduler_takes_a_volume_for_the_claim() -> None:
 
     async def scenario() -> Scene:
         api = Api(volume("v", host="a", claimRef={"namespace": "ns", "name": "other", "uid": "u-other"}))
-        scene = Scene(api, "later", PLACES)
+        scene = Scene(api, "later", VOLUME_NODES)
         assert await scene.cycle() and not api.bound
         scene.bind("w", "c")
         await scene.cycle()

@@ -21,7 +21,7 @@ from reference_impl.runtime.waiting import answered
 from tests.kube.scripted import Answer, Naps, Scripted, refusal
 
 TOO_MANY = ApiError(429, "TooManyRequests", "storage is (re)initializing", {}, 1.0)
-PASSING = [
+PASSING_ERRORS = [
     TOO_MANY,
     ApiError(503, "ServiceUnavailable", "", {}, None),
     ConnectionRefusedError(111, "refused"),
@@ -30,7 +30,7 @@ PASSING = [
 ]
 
 
-@pytest.mark.parametrize("error", PASSING, ids=repr)
+@pytest.mark.parametrize("error", PASSING_ERRORS, ids=repr)
 async def test_a_passing_error_is_waited_out_with_one_line(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     results = iter([error, error, "yes"])
 

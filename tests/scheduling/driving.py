@@ -67,9 +67,9 @@ class Driver:
         self.plans.append(plan)
         for gang in gangs:
             for group in gang.groups:
-                fresh = {pod.metadata.uid for pod, _ in plan.bindings}
+                bound_uids = {pod.metadata.uid for pod, _ in plan.bindings}
                 for pod, node_name in group.members:
-                    if pod.metadata.uid in fresh:
+                    if pod.metadata.uid in bound_uids:
                         self.bound[pod.metadata.name] = (gang.name, group.name, pod, node_name)
         for eviction in plan.evictions:
             name = eviction.pod.metadata.name
@@ -110,7 +110,7 @@ class Driver:
 
 def node(item: Node) -> model.Node:
     allocatable = {
-        real: str(item.capacity[name]) if name in item.capacity else PLENTY for name, real in RESOURCES.items()
+        resource: str(item.capacity[name]) if name in item.capacity else PLENTY for name, resource in RESOURCES.items()
     }
     return msgspec.convert(
         {

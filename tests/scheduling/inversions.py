@@ -68,10 +68,10 @@ def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
     labels = {host.name: host.labels for host in scene.hosts}
     if any(group.bound for group in gang.groups) or not any(group.name in placed for group in gang.groups):
         return False
-    everywhere = {node for group in gang.groups for node in placed.get(group.name, ())}
+    gang_nodes = {node for group in gang.groups for node in placed.get(group.name, ())}
     return (
         any(len(placed.get(group.name, ())) < group.minimum for group in gang.groups)
-        or (gang.required != "" and len({labels[node][gang.required] for node in everywhere}) > 1)
+        or (gang.required != "" and len({labels[node][gang.required] for node in gang_nodes}) > 1)
         or any(
             group.required and len({labels[node][group.required] for node in placed.get(group.name, ())}) > 1
             for group in gang.groups
@@ -82,9 +82,9 @@ def _torn(scene: Scene, gang: Gang, placed: Placed) -> bool:
 def _inverted(scene: Scene, placed: Placed, free: dict[str, Amounts]) -> Iterator[tuple[str, str]]:
     """Yield each waiting gang that fits in the free capacity plus what gangs of lower priority were given, with one of
     those gangs."""
-    fresh = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
+    placed_gangs = [gang for gang in scene.gangs if any(group.name in placed for group in gang.groups)]
     for high in waiting(scene, placed):
-        lower = [gang for gang in fresh if gang.priority < high.priority]
+        lower = [gang for gang in placed_gangs if gang.priority < high.priority]
         if lower and fit(scene, high, room(lower, placed, free)):
             yield high.name, lower[0].name
 

@@ -105,8 +105,8 @@ def test_a_preemptor_over_two_racks_was_placed_by_preemption():
     ],
 )
 def test_requirements_without_a_rule_take_what_they_speak_of(name, steps, breaks):
-    must = {breach for breach in judging.breaches_of(scene(name, *steps)) if breach.level == "MUST"}
-    assert set(judging.attributed(scene(name, *steps), sorted(must, key=str))) == breaks
+    musts = {breach for breach in judging.breaches_of(scene(name, *steps)) if breach.level == "MUST"}
+    assert set(judging.attributed(scene(name, *steps), sorted(musts, key=str))) == breaks
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_every_breach_breaks_a_requirement(name):
     rules = {rule for rule, level in judging.RULES if level == "MUST"} | {"GS-03", "OR-2"}
     breaches = [Breach(rule, gang.name, "") for rule in sorted(rules) for gang in played.instance.gangs]
     attributed = judging.attributed(played, breaches)
-    assert {breach for of_one in attributed.values() for breach in of_one} >= set(breaches)
+    assert {breach for broken_rules in attributed.values() for breach in broken_rules} >= set(breaches)

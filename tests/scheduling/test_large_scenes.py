@@ -8,11 +8,11 @@ import pytest
 from reference_impl.scheduler import search
 from tests.scheduling import fragmented, inversions
 
-HARD = (1, 7, 28, 85, 217)
+HARD_SEEDS = (1, 7, 28, 85, 217)
 """Seeds of scenes in which a gang that fits would wait if the search gave up too early."""
 
 
-@pytest.mark.parametrize("seed", HARD)
+@pytest.mark.parametrize("seed", HARD_SEEDS)
 def test_no_gang_waits_that_fits_where_one_of_lower_priority_is_placed(seed):
     assert inversions.judged(seed) == []
 

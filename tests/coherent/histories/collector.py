@@ -10,7 +10,7 @@ import psutil
 from conformance.cluster.controlplane import Cluster
 
 COMPONENT = "kube-controller-manager"
-PAUSE, BREATH = 15.0, 4.0
+PAUSE_SECONDS, MIN_RUN_SECONDS = 15.0, 4.0
 """Seconds for which the process is suspended, and the minimum for which it runs afterwards, since it also serves new
 namespaces and deletes old ones."""
 
@@ -31,10 +31,10 @@ class Collector:
         with self._lock:
             if time.monotonic() < self._until:
                 return
-            self._until = time.monotonic() + PAUSE + BREATH
+            self._until = time.monotonic() + PAUSE_SECONDS + MIN_RUN_SECONDS
             self._process.suspend()
             self.pauses += 1
-            self._timer = threading.Timer(PAUSE, self._process.resume)
+            self._timer = threading.Timer(PAUSE_SECONDS, self._process.resume)
             self._timer.daemon = True
             self._timer.start()
 

@@ -20,7 +20,7 @@ from tests.coherent.histories.model import DIRECTIONS, Change, GeneratedHistory,
 FOLDER = Path(__file__).parent.parent.parent.parent / "reports" / "histories"
 SEED = int(os.environ.get("SEED", "1"))
 """The same seed draws the same histories."""
-ALIKE = 2
+MAX_ALIKE = 2
 """The maximum number of drawn histories with the same initial set: Hypothesis likes to vary what it has drawn
 before."""
 
@@ -61,7 +61,7 @@ def _drawn(kind: SearchStrategy[GeneratedHistory], count: int) -> list[Generated
     @given(kind)
     def draw(history: GeneratedHistory) -> None:
         alike = sum(earlier.parts == history.parts for earlier in examples)
-        if alike < ALIKE and any(isinstance(action, Change) for action in history.actions):
+        if alike < MAX_ALIKE and any(isinstance(action, Change) for action in history.actions):
             examples[history] = None
 
     draw()
@@ -83,10 +83,10 @@ def smaller(history: GeneratedHistory, wrong: Problems, play_all: PlayAll) -> tu
     """Remove actions and replicas from a failing history as long as it still fails; return the rest and its
     problems."""
     while candidates := list(_with_less(history)):
-        played = zip(candidates, play_all(candidates), strict=True)
-        if (bad := next(((candidate, problems) for candidate, problems in played if problems), None)) is None:
+        results = zip(candidates, play_all(candidates), strict=True)
+        if (failing := next(((candidate, problems) for candidate, problems in results if problems), None)) is None:
             break
-        history, wrong = bad
+        history, wrong = failing
     return history, wrong
 
 

@@ -41,7 +41,7 @@ from tests.reference.coherent.world import World
 
 NAMESPACE = "ns"
 PCS = ("podcliquesets", NAMESPACE, SET)
-TICK, WAIT, AFTER = 0.005, 30.0, 10.0
+POLL_SECONDS, WAIT_SECONDS, QUIET_SECONDS = 0.005, 30.0, 10.0
 """Seconds between two checks, the timeout of a wait, and the seconds that the log is extended after its last event."""
 
 
@@ -145,27 +145,27 @@ class _Play:
     async def _proceed(self, steps: int) -> None:
         for _ in range(steps):
             before = self.world.gangs()
-            for _ in range(round(WAIT / TICK)):
+            for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
                 if self.world.gangs() != before or self.world.at_rest():
                     break
-                await asyncio.sleep(TICK)
+                await asyncio.sleep(POLL_SECONDS)
 
     async def _replace(self, pods: int) -> None:
         def created_pods() -> int:
             return sum((plural, kind) == ("pods", "ADDED") for plural, kind, _ in self.world.api.history)
 
         expected = created_pods() + pods
-        for _ in range(round(WAIT / TICK)):
+        for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
             if created_pods() >= expected:
                 return
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(POLL_SECONDS)
             if self.world.at_rest():
                 return
 
     async def _settled(self) -> bool:
-        """Wait until the set is at rest. Return whether that happened within `WAIT`."""
-        for _ in range(round(WAIT / TICK)):
-            await asyncio.sleep(TICK)
+        """Wait until the set is at rest. Return whether that happened within `WAIT_SECONDS`."""
+        for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
+            await asyncio.sleep(POLL_SECONDS)
             if self.world.at_rest():
                 return True
         return False
@@ -205,5 +205,5 @@ def recorded(api: SmallApi) -> Scripted:
             kind, plural, namespace=NAMESPACE, name=meta["name"], uid=meta["uid"],
             version=meta["resourceVersion"], raw=orjson.dumps(item),
         )  # fmt: skip
-    log.clock += AFTER
+    log.clock += QUIET_SECONDS
     return log

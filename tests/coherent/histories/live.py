@@ -66,7 +66,7 @@ RECORDINGS = FOLDER / "recordings"
 """The folder for the watch events of failing histories, because a failure that depends on timing may not happen
 again."""
 NODES, SETS = 2, "podcliquesets"
-STEP, REST, WAIT = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
+STEP_SECONDS, REST_SECONDS, WAIT = 4.0, 5.5, float(os.environ.get("WAIT", "120"))
 """Seconds that a sub-step may take, that nothing may change at the end, and that an update may take: more on a busy
 machine."""
 STOP_INTERVAL = 30.0
@@ -98,14 +98,14 @@ class Stage:
 
     def play(self, history: GeneratedHistory) -> list[str]:
         """Run one history on the next free lane; return its problems."""
-        pool, begin = self._lanes.get(), time.monotonic()
+        pool, started_at = self._lanes.get(), time.monotonic()
         try:
-            played = _Play(self, history, f"history-{next(self._numbers)}", pool)
-            wrong = played.run()
-            log.info("%s: %s, %.0f s", played.namespace, wrong or "nothing wrong", time.monotonic() - begin)
+            run = _Play(self, history, f"history-{next(self._numbers)}", pool)
+            wrong = run.run()
+            log.info("%s: %s, %.0f s", run.namespace, wrong or "nothing wrong", time.monotonic() - started_at)
             if wrong:
                 RECORDINGS.mkdir(parents=True, exist_ok=True)
-                played.events.save(RECORDINGS / f"{played.namespace}.jsonl")
+                run.events.save(RECORDINGS / f"{run.namespace}.jsonl")
             return wrong
         finally:
             self._lanes.put(pool)
@@ -184,7 +184,7 @@ class _Play:
         self.versions, self._keeps_old = reproduction.mended(self.history, self.versions), False
         self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
         self.events.wait("the set is updated and at rest", self._at_rest, WAIT)
-        self.events.quiet(REST, WAIT)
+        self.events.quiet(REST_SECONDS, WAIT)
         self.wrong += self._judged()
 
     def _act(self, action: Action) -> None:
@@ -266,8 +266,8 @@ class _Play:
 
     def _pods(self) -> list[dict[str, Any]]:
         """Return the pods that are not being deleted, sorted by name."""
-        listed = self.on.api.work(lambda client: client.list(PODS, self.namespace))
-        return sorted((pod for pod in listed if not terminating(pod)), key=name)
+        all_pods = self.on.api.work(lambda client: client.list(PODS, self.namespace))
+        return sorted((pod for pod in all_pods if not terminating(pod)), key=name)
 
     def _lose(self, lost: Sequence[Mapping[str, Any]]) -> None:
         self.events.origins.excused |= {uid(pod) for pod in lost}
@@ -282,7 +282,7 @@ class _Play:
         self.on.api.patch("nodes", None, target, {"spec": {"unschedulable": None}})
 
     def _replace(self, pods: int) -> None:
-        """Wait until `pods` more pods have been created or the set is at rest, but at most `STEP`."""
+        """Wait until `pods` more pods have been created or the set is at rest, but at most `STEP_SECONDS`."""
         start = self.events.mark()
 
         def created(view: View) -> bool:
@@ -290,11 +290,11 @@ class _Play:
             return count >= pods or bool(self._at_rest(view))
 
         with suppress(WaitTimeout):
-            self.events.wait("pods are created", created, STEP)
+            self.events.wait("pods are created", created, STEP_SECONDS)
 
     def _proceed(self, steps: int) -> None:
-        """Wait for `steps` changes of the first replica's gangs, each for at most `STEP`, or until the set is at
-        rest."""
+        """Wait for `steps` changes of the first replica's gangs, each for at most `STEP_SECONDS`, or until the set is
+        at rest."""
         for _ in range(steps):
             layouts: list[Layout] = []
 
@@ -303,7 +303,7 @@ class _Play:
                 return layouts[0] != layouts[-1] or bool(self._at_rest(view))
 
             try:
-                self.events.wait("a sub-step", changed, STEP)
+                self.events.wait("a sub-step", changed, STEP_SECONDS)
             except WaitTimeout:
                 return
 

@@ -149,13 +149,13 @@ def _part(name: str) -> st.SearchStrategy[Part]:
 
 def _actions(members: tuple[Part, ...]) -> st.SearchStrategy[Action]:
     names = [part.name for part in members]
-    some = st.lists(st.sampled_from(names), min_size=1, max_size=len(names), unique=True).map(sorted).map(tuple)
+    part_names = st.lists(st.sampled_from(names), min_size=1, max_size=len(names), unique=True).map(sorted).map(tuple)
     least = {part.name: part.minimum for part in members}
     scaled = st.sampled_from(names).flatmap(
         lambda name: st.builds(Scale, st.just(name), st.integers(least[name], least[name] + 4))
     )
-    working = st.builds(Change, some, st.integers(FIRST, 3))
-    broken = st.builds(Change, some, st.integers(4, 5), st.just(False))
+    working = st.builds(Change, part_names, st.integers(FIRST, 3))
+    broken = st.builds(Change, part_names, st.integers(4, 5), st.just(False))
     return st.one_of(
         working,
         st.builds(Proceed, st.integers(1, 3)),
@@ -201,8 +201,8 @@ def switches(before: str, after: str) -> st.SearchStrategy[GeneratedHistory]:
         def history(first: tuple[str, ...], change: Change, pods: int, rest: list[Action]) -> GeneratedHistory:
             created, *_ = (*first, before)
             lost = [LosePod(number) for number in range(pods)] if before == ON_DELETE else []
-            begun = [*([Switch(before)] if first else []), change, *lost, Replace(pods)]
-            return GeneratedHistory(members, 1, (*begun, Switch(after), Settle(), *rest), created)
+            first_actions = [*([Switch(before)] if first else []), change, *lost, Replace(pods)]
+            return GeneratedHistory(members, 1, (*first_actions, Switch(after), Settle(), *rest), created)
 
         return st.builds(
             history,

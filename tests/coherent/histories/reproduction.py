@@ -162,8 +162,8 @@ def _command(history: GeneratedHistory, action: Action, versions: Versions) -> I
         case Change() | Revert():
             yield _patch({"template": {"cliques": cliques(history, versions)}})
         case Scale(part=name, replicas=replicas):
-            kind = "podcliquescalinggroups" if history.part(name).group else "podcliques"
-            yield f"kubectl scale {kind}/{SET}-0-{name} --replicas={replicas}"
+            plural = "podcliquescalinggroups" if history.part(name).group else "podcliques"
+            yield f"kubectl scale {plural}/{SET}-0-{name} --replicas={replicas}"
         case LosePod(number=number):
             yield f"kubectl delete $({pods} | sed -n $((1 + {number} % $({pods} | wc -l)))p)"
         case FailNode():

@@ -33,7 +33,7 @@ from tests.coherent.histories.model import (
 )
 from tests.reference.coherent.simulation import Replica
 
-ENOUGH = 60
+MAX_SUB_STEPS = 60
 """More sub-steps than an update of such a set can have."""
 
 
@@ -83,7 +83,7 @@ def settled(replica: Replica) -> Callable[[Entry, Key], bool]:
 
 def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
     """Run one step of the planner; return the step and its problems."""
-    before, lacking = read(replica.layout), unavailable(replica)
+    before, unavailable_counts = read(replica.layout), unavailable(replica)
     in_scope, keys = sizes(replica, scope=True), {component.key for component in replica.in_scope()}
     step = replica.advance()
     after = read(replica.layout)
@@ -91,7 +91,7 @@ def sub_step(replica: Replica, old: set[str]) -> tuple[object, list[str]]:
     changes = change.LayoutChange(before, after)
     if isinstance(step, Advance):
         wrong += change.problems(
-            changes, replica.generation, in_scope, before=old, unavailable=lacking, settled=settled(replica)
+            changes, replica.generation, in_scope, before=old, unavailable=unavailable_counts, settled=settled(replica)
         )
     elif changes:
         wrong.append("the layout changes without a sub-step")
@@ -144,10 +144,10 @@ class _Play:
                 case Proceed(steps=steps):
                     yield from self._proceed(steps)
                 case Settle():
-                    yield from self._proceed(ENOUGH)
+                    yield from self._proceed(MAX_SUB_STEPS)
         self.versions = reproduction.mended(self.history, self.versions)
         self._retarget()
-        yield from self._proceed(ENOUGH)
+        yield from self._proceed(MAX_SUB_STEPS)
         yield from self._at_rest()
 
     def _retarget(self) -> None:

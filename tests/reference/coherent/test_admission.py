@@ -163,7 +163,7 @@ def scale(resource: str, name: str, before: int, after: int, sub_resource: str =
     }
 
 
-DOORS = [
+SCALE_REQUESTS = [
     ("podcliques", "s-0-f", ""),
     ("podcliques", "s-0-f", "scale"),
     ("podcliquescalinggroups", "s-1-p", ""),
@@ -179,7 +179,7 @@ async def verdict(request: Set, pcs: Set | None) -> Set:
     return response
 
 
-@pytest.mark.parametrize(("resource", "name", "sub_resource"), DOORS)
+@pytest.mark.parametrize(("resource", "name", "sub_resource"), SCALE_REQUESTS)
 async def test_scaling_is_refused_at_every_door(resource: str, name: str, sub_resource: str) -> None:
     for before, after in ((3, 4), (3, 0), (0, 1)):
         response = await verdict(scale(resource, name, before, after, sub_resource), running(coherent_set()))
@@ -202,7 +202,7 @@ async def test_scaling_is_refused_at_every_door(resource: str, name: str, sub_re
     ],
     ids=["no update", "ended", "other strategy", "no strategy", "being deleted", "malformed", "no set"],
 )
-@pytest.mark.parametrize(("resource", "name", "sub_resource"), DOORS)
+@pytest.mark.parametrize(("resource", "name", "sub_resource"), SCALE_REQUESTS)
 async def test_scaling_is_allowed_otherwise(
     resource: str, name: str, sub_resource: str, state: Callable[[], Set | None]
 ) -> None:
@@ -231,5 +231,5 @@ def test_the_webhook_covers_every_door() -> None:
     documents = yaml.safe_load_all((server.Path(server.__file__).parent / "webhooks.yaml").read_text())
     [hook] = [d["webhooks"][0] for d in documents if d["metadata"]["name"] == "scaling-validating-webhook"]
     [rule] = hook["rules"]
-    assert {f"{resource}/{sub}".rstrip("/") for resource, _, sub in DOORS} == set(rule["resources"])
+    assert {f"{resource}/{sub}".rstrip("/") for resource, _, sub in SCALE_REQUESTS} == set(rule["resources"])
     assert rule["operations"] == ["UPDATE"]

@@ -109,10 +109,10 @@ def held_twice(w: World) -> list[str]:
 @pytest.mark.parametrize("change", EDITS)
 async def test_an_edited_map_is_put_right(change: Edit):
     async with world(the_set(**SIZES), 10) as w:
-        gangs, old, whole = w.gangs(), w.uids(), w.map()
+        gangs, old, entries = w.gangs(), w.uids(), w.map()
         await edit(w, change)
-        assert w.map() != whole
-        await w.until(lambda: w.gangs() == gangs and w.map() == whole, "put right")
+        assert w.map() != entries
+        await w.until(lambda: w.gangs() == gangs and w.map() == entries, "put right")
         assert w.uids() == old and held_twice(w) == []
 
 

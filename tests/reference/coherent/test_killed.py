@@ -128,10 +128,10 @@ STORY = (
     Chapter("it is scaled out", lambda p: scale(p, 3), lambda p: lambda view: has(view, 3), judge=one_version),
     Chapter("it is scaled in", lambda p: scale(p, 2), lambda p: lambda view: has(view, 2), judge=one_version),
 )
-LEAST = {"it is made": 20, "it is updated": 40, "it is scaled out": 10, "it is scaled in": 6}
+MIN_WRITES = {"it is made": 20, "it is updated": 40, "it is scaled out": 10, "it is scaled in": 6}
 """The minimum number of writes per chapter; with fewer writes, the test would have tried nothing."""
 
 
 def test_a_death_of_the_operator_of_a_coherent_set_changes_nothing_in_the_end(bare_cluster: Cluster) -> None:
     writes = asyncio.run(all_deaths(bare_cluster, "coherent-operator", STORY, "operator"))
-    assert all(writes[chapter] >= least for chapter, least in LEAST.items()), writes
+    assert all(writes[chapter] >= minimum for chapter, minimum in MIN_WRITES.items()), writes

@@ -14,8 +14,8 @@ from reference_impl.plan import labels
 from reference_impl.plan.epochs import order
 from tests.reference.coherent.small_api import NEVER_READY, SmallApi, SmallClient
 
-PATIENCE = 120.0
-SOON = 2.0
+PATIENCE_SECONDS = 120.0
+SOON_SECONDS = 2.0
 """Seconds: work that the operator has planned for later, such as a gang termination, does not prevent rest."""
 Shape = list[str]
 """The contents of gangs in order of creation, such as `F2 P0 D0`."""
@@ -95,7 +95,7 @@ class World:
     async def until(self, predicate: Callable[[], Any], expectation: str = "") -> None:
         """Wait until the predicate holds, then until the world is at rest; the predicate must hold then too."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + PATIENCE
+        end = loop.time() + PATIENCE_SECONDS
         while not predicate():
             for task in self._tasks.values():
                 if task.done():
@@ -110,12 +110,12 @@ class World:
     def at_rest(self) -> bool:
         """Return whether nothing more happens: pods have started, and the operator has seen all events and has nothing
         to do."""
-        idle = self._operator is None or self._operator.idle(SOON)
+        idle = self._operator is None or self._operator.idle(SOON_SECONDS)
         return idle and self.api.all_seen() and self.api.pods_started()
 
     async def soon(self, predicate: Callable[[], bool]) -> None:
         """Wait for a state that may be temporary."""
-        for _ in range(round(PATIENCE / 0.005)):
+        for _ in range(round(PATIENCE_SECONDS / 0.005)):
             if predicate():
                 return
             await asyncio.sleep(0.005)

@@ -43,9 +43,9 @@ def test_nothing_is_written_twice(mode: Mode):
 
 def test_a_gang_is_in_place_only_when_all_its_objects_exist():
     of = disaggregated()
-    whole = created(of)
-    for key in whole:
-        rest = {other: item for other, item in whole.items() if other != key}
+    all_objects = created(of)
+    for key in all_objects:
+        rest = {other: item for other, item in all_objects.items() if other != key}
         plan = planned(of, objects=rest)
         assert not plan.in_place
         assert [(c.verb, (c.kind, c.name)) for c in plan.difference.changes] == [(Verb.CREATE, key)]

@@ -16,7 +16,7 @@ from reference_impl.plan.workload_api import planned
 from reference_impl.plan.workload_api.mode import SCHEDULER, Extras, Mode, Replacements
 from tests.reference.coherent.small_api import SmallApi, SmallClient
 
-LONG, RESTING = 60.0, 25
+LONG_SECONDS, REST_CHECKS = 60.0, 25
 """Seconds in which no work may be due at rest, and how many checks in a row must find that."""
 KINDS = ("workloads", "compositepodgroups", "podgroups")
 AS_WRITTEN = Mode(extras=Extras.INSIDE, replacements=Replacements.TOGETHER)
@@ -56,8 +56,8 @@ class Cluster:
         more."""
         resting = 0
         while not predicate():
-            resting = resting + 1 if self.at_rest(LONG) else 0
-            assert resting < RESTING, self.api.writes[-5:]
+            resting = resting + 1 if self.at_rest(LONG_SECONDS) else 0
+            assert resting < REST_CHECKS, self.api.writes[-5:]
             await asyncio.sleep(0.02)
 
     def pods(self) -> dict[str, list[dict[str, Any]]]:

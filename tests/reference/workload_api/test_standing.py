@@ -88,12 +88,12 @@ def test_all_children_are_required_until_a_placed_gang_loses_pods():
     assert of.status is None
     placed = disaggregated()
     placed.status = gang(placed=True).status
-    whole = bound(placed, dict(groups))
-    assert required(placed, whole) == [3, 2, 2]
-    assert required(placed, whole[1:]) == [1, 1, 1]
-    assert required(placed, whole[1:], TOGETHER) == [3, 2, 2]
+    all_pods = bound(placed, dict(groups))
+    assert required(placed, all_pods) == [3, 2, 2]
+    assert required(placed, all_pods[1:]) == [1, 1, 1]
+    assert required(placed, all_pods[1:], TOGETHER) == [3, 2, 2]
     assert required(placed, []) == [3, 2, 2]
-    assert required(of, whole[1:]) == [3, 2, 2]  # not placed yet: some of its pods are bound before the others
+    assert required(of, all_pods[1:]) == [3, 2, 2]  # not placed yet: some of its pods are bound before the others
 
 
 def test_the_workload_shows_the_gang_as_it_is_meant():
@@ -106,13 +106,13 @@ def test_the_workload_shows_the_gang_as_it_is_meant():
 def test_the_root_is_made_anew_under_its_name_when_pods_are_lost_and_again_when_they_are_back():
     of = pair(placed=True)
     groups = dict(planned(of).groups)
-    whole = bound(of, groups)
+    all_pods = bound(of, groups)
     objects: Objects = created(of)
-    [lowered] = planned(of, whole[1:], objects).difference.changes
+    [lowered] = planned(of, all_pods[1:], objects).difference.changes
     assert (lowered.verb, lowered.kind) == ("replace", "CompositePodGroup")
     objects["CompositePodGroup", lowered.name].spec |= lowered.body["spec"]
-    assert planned(of, whole[1:], objects).in_place
-    [raised] = planned(of, whole, objects).difference.changes
+    assert planned(of, all_pods[1:], objects).in_place
+    [raised] = planned(of, all_pods, objects).difference.changes
     assert raised.name == lowered.name and raised.body["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 2}}
 
 
