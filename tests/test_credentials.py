@@ -89,7 +89,7 @@ def test_json_stays_json(form: str) -> None:
         "",
     ],
 )
-def test_what_is_no_credential_stays(harmless: str) -> None:
+def test_what_is_not_a_credential_stays(harmless: str) -> None:
     assert credentials.text(harmless) == harmless and credentials.words(harmless.encode()) == harmless.encode()
 
 

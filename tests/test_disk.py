@@ -19,7 +19,7 @@ def test_a_folder_that_cannot_be_made_or_written_is_one_line(tmp_path: Path) -> 
             disk.require(folder, 0, location="here", hint="do this")
 
 
-def test_only_errors_that_the_user_can_mend_are_the_users(tmp_path: Path) -> None:
+def test_only_errors_that_the_user_can_fix_are_usage_errors(tmp_path: Path) -> None:
     mendable = pytest.raises(UsageError, match=r"^here: cannot be written: No space left on device \(/x\) — do this$")
     with mendable, disk.errors("here", "do this"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x")

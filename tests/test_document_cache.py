@@ -121,7 +121,7 @@ def test_readers_at_the_same_time_share_one_entry(project: Path) -> None:
     assert all(result == results[0] for result in results) and len(entries()) == 1
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(project: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_not_an_error(project: Path) -> None:
     data.cache().parent.write_text("a file")
     assert read(project) == read(project)
 

@@ -67,7 +67,7 @@ def test_a_mistake_is_one_line_with_its_place(read, text: str, complaint: str) -
     assert str(caught.value) == complaint
 
 
-def test_broken_yaml_is_told_with_its_line(read) -> None:
+def test_broken_yaml_is_reported_with_its_line(read) -> None:
     with pytest.raises(UsageError, match=r"^data\.yaml:3: is not YAML: .* — fix the syntax there$"):
         read("name: a\ncount: [1\n")
 
@@ -82,12 +82,12 @@ def test_two_documents_in_a_file_are_refused(read) -> None:
         read("name: a\n---\nname: b\n")
 
 
-def test_of_several_mistakes_the_first_by_line_is_told(read) -> None:
+def test_the_first_of_several_mistakes_is_reported(read) -> None:
     with pytest.raises(UsageError, match=r"^data\.yaml:2: "):
         read("name: a\nfoo: 1\nitems:\n- bar: 1\n")
 
 
-def test_of_many_known_names_some_are_told() -> None:
+def test_some_of_many_known_names_are_listed() -> None:
     names = [f"thing-{number:03d}" for number in range(500)]
     hint = suggestion("xyz", names)
     assert hint.startswith("known are 500, among them thing-000, ") and len(hint) < 100
@@ -95,7 +95,7 @@ def test_of_many_known_names_some_are_told() -> None:
     assert suggestion("thing-4O0", names).startswith('did you mean "thing-4')
 
 
-def test_a_missing_file_and_a_file_that_is_no_text_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_binary_file_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.yaml: no such file"):
         documents.parse(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")

@@ -63,7 +63,7 @@ def test_a_picture_is_the_same_each_time() -> None:
     assert drawing.document(a_line(), "a title") == drawing.document(a_line(), "a title")
 
 
-def test_a_missing_matplotlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_matplotlib_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UsageError, match="pictures need matplotlib, which is not installed") as error:
         drawing.figure(1.0)

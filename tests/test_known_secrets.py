@@ -168,7 +168,7 @@ def test_a_token_is_known_by_its_signature(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "users: 1", "users: [{user: {client-key-data: x}}]", "[" * 9999, "a: [", "\0"])
-def test_a_kubeconfig_that_is_none_is_no_error(tmp_path: Path, content: str) -> None:
+def test_an_invalid_kubeconfig_is_not_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "kubeconfig").write_text(content)
     known_secrets.learn_kubeconfig(tmp_path / "kubeconfig")
 

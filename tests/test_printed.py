@@ -20,12 +20,12 @@ def unread_pipe() -> int:
     return write
 
 
-def test_what_nobody_reads_is_dropped_without_a_word() -> None:
+def test_output_that_is_not_read_is_dropped_silently() -> None:
     done = subprocess.run(LIST, stdout=unread_pipe(), stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (Exit.OUTPUT, "")
 
 
-def test_a_full_disk_is_told() -> None:
+def test_a_full_disk_is_reported() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == Exit.OUTPUT

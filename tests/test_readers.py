@@ -136,7 +136,7 @@ def test_each_reader_ends_in_a_value_or_in_one_line(path: Path, content: bytes) 
 
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_what_begins_as_a_report_is_read_as_one(path: Path, content: bytes) -> None:
+def test_a_file_that_starts_like_a_report_is_read_as_one(path: Path, content: bytes) -> None:
     path.write_bytes(b"kind: ConformanceReport\nextra:\n  " + content.replace(b"\n", b"\n  "))
     for read in (reading.load, recorded.read):
         with pytest.raises(UsageError):
@@ -182,7 +182,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECES | st.binary(max_size=4), max_size=25).map(b"".join))
-def test_whatever_a_file_holds_nothing_else_is_raised(path: Path, content: bytes) -> None:
+def test_no_other_exception_is_raised_for_any_file(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     for read in READERS.values():
         with contextlib.suppress(UsageError):

@@ -32,7 +32,7 @@ def test_a_beginning_comes_before_distance(wrong: str, names: list[str], near: s
     assert suggestion(wrong, names) == (f'did you mean "{near}"?' if near else f"known: {', '.join(sorted(names))}")
 
 
-def test_a_missing_folder_is_named_and_a_file_beside_is_suggested(
+def test_a_missing_folder_is_named_and_a_similar_file_is_suggested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ci").mkdir()

@@ -59,7 +59,7 @@ def test_a_negated_subject_permits_what_it_seems_to_forbid(text: str) -> None:
         "An operator that leads and the Pods MUST stay.",
     ],
 )
-def test_a_subject_that_is_no_actor_is_found(text: str) -> None:
+def test_a_subject_that_is_not_an_actor_is_found(text: str) -> None:
     """The scheduler is not an actor in a requirement for operators."""
     problems = list(sentences.problems(replace(ENTRY, text=text)))
     assert [problem.partition(":")[0] for problem in problems] == ["the subject is no actor"]

@@ -47,7 +47,7 @@ RIGHT = (
 
 
 @pytest.mark.parametrize("right", RIGHT)
-def test_what_upstream_confirms_is_no_problem(right: PublicDocument) -> None:
+def test_what_upstream_confirms_is_not_a_problem(right: PublicDocument) -> None:
     assert list(states.documents([right], LISTED)) == []
 
 

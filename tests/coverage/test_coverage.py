@@ -70,7 +70,7 @@ def problems_of(stories: list[ScenarioCoverage], table: Rows) -> list[str]:
     return coverage.problems(REGISTRY, stories, table)
 
 
-def test_what_is_neither_checked_nor_excused_is_told():
+def test_what_is_neither_checked_nor_excused_is_reported():
     stories = [ScenarioCoverage("X-S1", "a", ("AA-001",), "", ()), ScenarioCoverage("X-S2", "b", (), "", ())]
     table = Rows({"x": {"contract": ("X-1", "X-2"), "defect": ("X-3",)}}, (Reason("r", ("X-3",)),))
     assert problems_of(stories, table) == [
@@ -86,7 +86,7 @@ def test_what_the_table_of_gaps_shows_needs_neither():
     assert "| X-S2 | b |  |  | four-on-two |  |" in text
 
 
-def test_what_is_checked_and_excused_or_unknown_is_told():
+def test_what_is_checked_and_excused_or_unknown_is_reported():
     stories = [ScenarioCoverage("X-S1", "a", ("AA-002",), "", ())]
     table = Rows({"x": {"contract": ("X-1",), "defect": ()}}, (Reason("r", ("X-1", "X-9")), Reason("s", ("X-1",))))
     assert problems_of(stories, table) == [

@@ -53,7 +53,7 @@ def test_every_test_that_the_specification_describes_is_listed() -> None:
     assert len(described) == 69 and sorted(described - listed_names) == []
 
 
-def test_what_is_listed_twice_retired_or_unknown_is_told() -> None:
+def test_what_is_listed_twice_retired_or_unknown_is_reported() -> None:
     upstream_tests = of(
         {"name": "Test_A", "asks": "", "ids": ["AA-001", "AA-002"]}, {"name": "Test_A", "asks": "", "ids": ["B"]}
     )

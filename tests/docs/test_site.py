@@ -180,7 +180,7 @@ def test_a_mistake_in_a_description_fails_the_build(project: Path, old: str, new
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
 
 
-def test_what_is_outside_the_documents_comes_along_and_leads_on(project: Path) -> None:
+def test_linked_files_outside_the_documents_are_part_of_the_site(project: Path) -> None:
     text = "# Index\n\n[1](../OUTSIDE.md#a-place), [2](../data/one.yaml), [3](../data/)\n\n    [it](../OUTSIDE.md)\n"
     (project / "docs" / "README.md").write_text(text)
     done = build(project, project / "site")

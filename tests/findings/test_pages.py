@@ -89,7 +89,7 @@ def test_an_output_is_what_the_page_shows(page_says: tuple[str, ...], output: st
     assert recipe.shows(page_says, output) is same
 
 
-def test_a_recipe_begins_with_what_its_page_prepares(tmp_path: Path) -> None:
+def test_a_recipe_starts_with_what_its_page_prepares(tmp_path: Path) -> None:
     path = tmp_path / "p.md"
     path.write_text("# P\n\n```console\n$ a\n```\n\n## AA-001: x\n\n```console\n$ b\n1\n```\n\n## AA-002: y\n")
     first, second = recipe.recipes(path)

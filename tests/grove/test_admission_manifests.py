@@ -50,7 +50,7 @@ def test_fields_are_set_added_and_dropped(tmp_path):
         ("rules: [R]", "rules: []", "rules"),
     ],
 )
-def test_mistakes_are_told_with_their_line(tmp_path, old, new, complaint):
+def test_mistakes_are_reported_with_their_line(tmp_path, old, new, complaint):
     with pytest.raises(UsageError, match=r"x\.yaml:[0-9]+") as caught:
         read(tmp_path, FILE.replace(old, new))
     assert complaint in str(caught.value)
@@ -66,7 +66,7 @@ def test_our_manifests_belong_to_requirements_of_admission():
         assert not (entry.feature and entry.feature in manifest.lacks), manifest.name
 
 
-def test_each_requirement_has_a_manifest_that_everybody_who_claims_it_is_judged_by():
+def test_each_requirement_has_a_manifest_for_every_implementation_that_claims_it():
     """Without such a manifest, the requirement's test would end without an outcome."""
     requirements = requirement.load().requirements
     for id in {manifest.requirement for manifest in manifests.load()}:

@@ -23,7 +23,7 @@ def test_a_quantity(text: object, value: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 Gi", "1ki", "Gi", None, True, [], "1e"])
-def test_what_is_none(text: object) -> None:
+def test_some_values_are_not_quantities(text: object) -> None:
     assert quantities.amount(text) is None
 
 
@@ -35,7 +35,7 @@ def cpu(spec: dict[str, Any]) -> Decimal:
     return quantities.requested({"spec": spec})["cpu"]
 
 
-def test_containers_ask_together() -> None:
+def test_requests_of_containers_add_up() -> None:
     assert cpu({"containers": [container("1"), container("500m")]}) == Decimal("1.5")
 
 
@@ -43,13 +43,13 @@ def test_a_large_init_container_counts_instead() -> None:
     assert cpu({"containers": [container("1")], "initContainers": [container("3")]}) == 3
 
 
-def test_init_containers_that_go_on_count_beside_the_others() -> None:
+def test_sidecars_count_in_addition_to_the_other_containers() -> None:
     sidecar = container("2", restartPolicy="Always")
     assert cpu({"containers": [container("1")], "initContainers": [sidecar, container("500m")]}) == 3
     assert cpu({"containers": [container("1")], "initContainers": [sidecar, container("4")]}) == 6
 
 
-def test_what_is_asked_for_the_whole_pod_counts_before() -> None:
+def test_requests_of_the_whole_pod_take_precedence() -> None:
     assert cpu({"containers": [container("1")], "resources": {"requests": {"cpu": "4"}}}) == 4
 
 

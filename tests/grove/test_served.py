@@ -40,7 +40,7 @@ def test_requirements_rest_on_the_facts_that_the_data_hold() -> None:
     assert rows - served.facts(list(KINDS.values())) == set()
 
 
-def test_an_unknown_shape_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_unknown_shape_is_reported_with_its_line(tmp_path: Path) -> None:
     text = (data.folder("fixtures") / "api" / "kinds.yaml").read_text("utf-8")
     (tmp_path / "kinds.yaml").write_text(text.replace("\n  packConstraint:\n", "\n  packConstrain:\n"), "utf-8")
     with pytest.raises(UsageError, match=r"kinds.yaml:\d+: .*shape: unknown shape 'packConstraint' — did you mean"):

@@ -28,7 +28,7 @@ def test_recorded_hashes_are_reproduced(name: str) -> None:
     assert hashes == hash_vectors.expected(VECTORS[name])
 
 
-def test_a_quantity_that_the_suite_does_not_know_is_told() -> None:
+def test_a_quantity_that_the_suite_does_not_know_is_reported() -> None:
     template = VECTORS["quantities-big"]["template"]
     with pytest.raises(NotReadable, match="quantity"):
         template_hashes.of_set(template, template_hashes.CANONICAL[0])

@@ -52,7 +52,7 @@ def test_values_keep_their_type_and_defaults_fill_the_rest(tmp_path):
         ("x", {"pods": True}, "give integer"),
     ],
 )
-def test_a_wrong_call_is_told(tmp_path, name, values, message):
+def test_a_wrong_call_is_reported(tmp_path, name, values, message):
     (tmp_path / "x.yaml").write_text(GOOD)
     with pytest.raises(UsageError) as caught:
         workloads.load(name, values, tmp_path)
@@ -91,14 +91,14 @@ def test_names_end_in_other_names_only_where_that_is_judged():
         ("${gpus}", "1", "x.yaml:5: parameters.gpus: is used nowhere"),
     ],
 )
-def test_a_wrong_file_is_told_by_line_and_field(tmp_path, old, new, message):
+def test_a_wrong_file_is_reported_by_line_and_field(tmp_path, old, new, message):
     assert old in GOOD
     (tmp_path / "x.yaml").write_text(GOOD.replace(old, new))
     [error] = workloads.validate(tmp_path)
     assert message in error
 
 
-def test_a_group_of_an_unknown_clique_is_told(tmp_path):
+def test_a_group_of_an_unknown_clique_is_reported(tmp_path):
     group = "      podCliqueScalingGroups: [{name: g, cliqueNames: [wep]}]\n"
     (tmp_path / "x.yaml").write_text(GOOD + group)
     [error] = workloads.validate(tmp_path)

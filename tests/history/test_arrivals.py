@@ -101,7 +101,7 @@ def test_nothing_is_known_before_the_first_lists() -> None:
     assert arrive(recorder, server) is None and server.requests == 0
 
 
-def test_a_recorder_that_waits_in_vain_waits_for_less_time_until_it_does_not() -> None:
+def test_a_recorder_waits_for_less_time_after_waits_without_success() -> None:
     recorder, server = new_recorder(), cast(Client, Server(12))
 
     async def twice_in_vain() -> None:

@@ -60,7 +60,7 @@ def test_a_pod_that_vanishes_at_once_is_wrong_too(story):
     assert verdict(story).holds is False
 
 
-def test_what_the_suite_deletes_is_no_fault(story):
+def test_deletions_by_the_suite_are_excused(story):
     standing(story)
     story.history.origins.excused.add(story.history.records("pods", "a3")[0].uid)
     goes(story)
@@ -138,14 +138,14 @@ def test_a_pod_of_another_template_than_its_clique_may_go(story):
     assert verdict(story).holds is True
 
 
-def test_a_pod_of_the_same_priority_that_waits_is_no_cause(story):
+def test_a_pod_of_the_same_priority_that_waits_is_not_a_cause(story):
     standing(story)
     story.pod("other", gang="t-0", clique="t-0-a")
     goes(story)
     assert verdict(story).holds is False
 
 
-def test_a_pod_of_higher_priority_that_waited_long_ago_is_no_cause(story):
+def test_a_pod_of_higher_priority_that_waited_long_ago_is_not_a_cause(story):
     standing(story)
     story.pod("vip", priority=5)
     story.pod("vip", priority=5, node="n1")
@@ -170,7 +170,7 @@ def test_a_gang_that_has_just_recovered_may_be_ended(story):
     assert verdict(story).holds is True
 
 
-def test_what_is_of_the_same_replica_falls_together(story):
+def test_gangs_of_the_same_replica_may_be_ended_together(story):
     standing(story)
     scaled = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": TAGS}
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
@@ -188,14 +188,14 @@ def test_a_pod_that_does_not_serve_may_go(story):
     assert verdict(story).holds is True
 
 
-def test_a_pod_that_has_failed_may_go_though_nobody_took_its_readiness(story):
+def test_a_failed_pod_may_be_deleted_although_it_is_marked_ready(story):
     standing(story)
     story.pod("a3", **pod_options(node="n1", ready=True, phase="Failed"))
     goes(story, phase="Failed")
     assert verdict(story).holds is True
 
 
-def test_before_a_gang_has_stood_nothing_is_known(story):
+def test_nothing_is_known_before_a_gang_is_bound(story):
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
     story.pod("a1", **pod_options())
     assert verdict(story).holds is None

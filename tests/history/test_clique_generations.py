@@ -32,7 +32,7 @@ def replaced(story):
     return story
 
 
-def test_a_pod_is_bound_beside_one_of_the_clique_before(replaced):
+def test_a_pod_that_is_bound_next_to_one_of_the_former_clique_is_wrong(replaced):
     replaced.pod("new", **CLIQUE)
     assert verdict(replaced).holds is None
     replaced.pod("old", **CLIQUE, node="n", terminating=True)
@@ -41,7 +41,7 @@ def test_a_pod_is_bound_beside_one_of_the_clique_before(replaced):
     assert result.holds is False and [record.name for record in result.records] == ["also-old", "new"]
 
 
-def test_pods_that_are_terminating_or_gone_have_given_way(replaced):
+def test_terminating_and_deleted_pods_of_the_former_clique_do_not_count(replaced):
     replaced.pod("old", **CLIQUE, node="n", terminating=True)
     replaced.delete("pods", "also-old")
     replaced.pod("new", **CLIQUE, node="n")
@@ -68,7 +68,7 @@ def test_pods_without_a_controller_are_judged(story, owned):
     assert verdict(story).holds is False
 
 
-def test_an_orphan_was_left_on_purpose(replaced):
+def test_orphans_of_the_former_clique_do_not_count(replaced):
     for name in ("old", "also-old"):
         replaced.pod(name, clique="s-0-a", owner=None, node="n")
     replaced.pod("new", **CLIQUE, node="n")

@@ -49,7 +49,7 @@ def test_a_replica_is_judged_by_its_own_breach() -> None:
     assert early_deletions(16, "torn-0-g-1-b", "torn-0-g-1-c") == []
 
 
-def test_a_replica_that_goes_before_its_own_delay_is_over_goes_early() -> None:
+def test_a_replica_that_is_deleted_before_its_own_delay_is_over_is_early() -> None:
     assert early_deletions(15, "torn-0-g-1-b") == ["torn-0-g-1-b"]
 
 
@@ -58,11 +58,11 @@ def test_everything_else_is_judged_by_the_breach_of_the_group() -> None:
     assert early_deletions(19, "torn-0-a", "torn-0-g-0-b") == []
 
 
-def test_what_never_ran_breaches_nothing() -> None:
+def test_a_replica_that_never_ran_has_no_breach() -> None:
     assert early_deletions(18, "torn-0-g-2-b") == ["torn-0-g-2-b"]
 
 
-def test_what_no_breach_explains_goes_early() -> None:
+def test_a_deletion_without_a_breach_is_early() -> None:
     story = Story(Scripted())
     story.record("podcliques", "loose-0-a", {})
     deletion(story, "loose-0-a", 50)

@@ -64,7 +64,7 @@ def test_a_pod_ungated_before_it_is_referenced_is_wrong(story):
     assert "did not reference it" in result.reason
 
 
-def test_a_reference_in_another_pod_group_is_none(story):
+def test_a_reference_in_another_pod_group_does_not_count(story):
     story.pod("a1", **A, gated=True)
     story.gang("s-0", {"s-0-b": (1, ["a1"])})
     story.pod("a1", **A)
@@ -171,7 +171,7 @@ def test_a_base_gang_that_lost_a_pod_has_been_bound_all_the_same(story):
     assert verdict(story, "INV-002").holds is True
 
 
-def test_a_base_gang_that_was_deleted_and_made_anew_has_not_been_bound(story):
+def test_a_recreated_base_gang_has_not_been_bound(story):
     base_and_scaled(story)
     story.pod("a1", **A, node="n1")
     story.delete("podgangs", "s-0")
@@ -182,7 +182,7 @@ def test_a_base_gang_that_was_deleted_and_made_anew_has_not_been_bound(story):
     assert verdict(story, "INV-002").holds is False
 
 
-def test_what_a_broken_watch_may_have_missed_accuses_nobody(story):
+def test_events_that_a_broken_watch_may_have_missed_are_not_violations(story):
     """The gang got its reference while its watch was broken, so the gang's next record comes from a list."""
     story.pod("a1", **A, gated=True)
     story.pod("a2", **A, gated=True)

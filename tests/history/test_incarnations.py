@@ -12,7 +12,7 @@ def says(status: str) -> dict[str, object]:
     return {"status": {"conditions": [{"type": "Sound", "status": status}]}}
 
 
-def test_who_is_made_anew_has_two_lives(story):
+def test_a_recreated_object_has_two_incarnations(story):
     story.record(CLIQUES, "a", {})
     story.record(CLIQUES, "b", {})
     before = incarnations.uids(story.history.view(), CLIQUES)
@@ -27,7 +27,7 @@ def test_who_is_made_anew_has_two_lives(story):
     assert incarnations.ends(story.history, CLIQUES) == {"a": end}
 
 
-def test_a_status_counts_from_its_last_beginning(story):
+def test_a_condition_counts_from_its_last_transition(story):
     story.record(CLIQUES, "a", says("False"))
     story.record(CLIQUES, "a", says("True"))
     story.record(CLIQUES, "a", says("False"))

@@ -65,7 +65,7 @@ def test_what_another_operator_made_may_be_adopted(story: Story) -> None:
     assert verdict(story, "GANG-005", foreign_spans=[(created.seq - 1, created.seq)]) is None
 
 
-def test_a_pod_of_nobody_stays_one(story: Story) -> None:
+def test_a_pod_without_a_gang_is_not_judged(story: Story) -> None:
     story.pod("alone")
     story.pod("alone", node="n1")
     assert verdict(story, "GANG-005") is None

@@ -50,7 +50,7 @@ def test_an_operator_that_labels_its_pods_as_ours_is_judged(story, id):
     assert result.holds is False
 
 
-def test_an_operators_own_pods_are_judged_beside_them(story):
+def test_an_operators_own_pods_are_still_judged(story):
     by_hand(two_pods(story), "w0")
     by_hand(story, "w1")
     story.pod("mine", gang="s-0", clique="s-0-w")
@@ -58,7 +58,7 @@ def test_an_operators_own_pods_are_judged_beside_them(story):
     assert result.holds is False
 
 
-def test_an_object_of_the_same_name_is_not_ours(story):
+def test_a_later_object_of_the_same_name_is_judged(story):
     by_hand(two_pods(story), "w0")
     by_hand(story, "w1")
     story.delete("pods", "w0")
@@ -67,7 +67,7 @@ def test_an_object_of_the_same_name_is_not_ours(story):
     assert result.holds is False
 
 
-def test_a_saved_history_and_a_frozen_one_know_it_too(story: Story, tmp_path: Path) -> None:
+def test_saved_and_frozen_histories_keep_what_was_made_by_hand(story: Story, tmp_path: Path) -> None:
     by_hand(two_pods(story), "w0")
     by_hand(story, "w1", bound=True)
     story.history.save(tmp_path / "history.jsonl")
@@ -76,7 +76,7 @@ def test_a_saved_history_and_a_frozen_one_know_it_too(story: Story, tmp_path: Pa
         assert all(verdict.holds is None for verdict in invariants.judge(copy))
 
 
-def test_a_binding_is_a_sign_of_life_and_a_pod_made_with_its_node_is_none(story):
+def test_a_binding_is_a_sign_of_life_but_a_pod_created_with_its_node_is_not(story):
     story.pod("w0", **A)
     by_hand(story, "w0")
     story.pod("old", **A, node="n1")
@@ -95,7 +95,7 @@ def test_a_label_hides_no_sign_of_life(story):
     assert has_sign(story, binds)
 
 
-def test_a_finalizer_of_the_api_server_is_no_sign_of_life(story):
+def test_a_finalizer_of_the_api_server_is_not_a_sign_of_life(story):
     story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion"]}})
     assert not has_sign(story, alive)
     story.record("podcliquesets", "s", {"metadata": {"finalizers": ["foregroundDeletion", "grove.io/podcliqueset"]}})

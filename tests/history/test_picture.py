@@ -52,7 +52,7 @@ def height(text: str) -> float:
     return float(match[1])
 
 
-def test_a_torn_gang_is_told_in_words_and_in_colour(story):
+def test_a_torn_gang_is_shown_in_words_and_in_color(story):
     first = serve(story)
     text, words = draw(story.history, (first, FAILED))
     assert "TORN: decode has 0 of 1 bound" in words
@@ -85,7 +85,7 @@ def test_each_of_a_dozen_pods_has_a_row(story):
     assert height(text) < 400
 
 
-def test_of_two_hundred_pods_each_clique_has_a_row(story):
+def test_with_two_hundred_pods_each_clique_has_a_row(story):
     for gang in range(10):
         serve(story, 18, 2, f"serve-{gang}")
     text, words = draw(story.history)
@@ -95,7 +95,7 @@ def test_of_two_hundred_pods_each_clique_has_a_row(story):
     assert height(text) < 1200
 
 
-def test_of_many_gangs_each_has_a_row(story):
+def test_with_many_gangs_each_gang_has_a_row(story):
     for gang in range(30):
         serve(story, 3, 1, f"serve-{gang}")
     text, words = draw(story.history)
@@ -112,7 +112,7 @@ def test_a_gang_that_never_had_pods_has_a_row_among_many(story):
     assert "empty" in words and "up to 0 at a time" in words
 
 
-def test_of_too_many_gangs_the_torn_ones_have_rows(story):
+def test_with_too_many_gangs_only_torn_gangs_have_rows(story):
     for gang in range(60):
         serve(story, 2, gang % 10 == 0, f"serve-{gang}")
     for gang in range(60):
@@ -173,7 +173,7 @@ def test_what_was_asked_for_is_marked(story):
     assert set(changes) <= set(words)
 
 
-def test_pods_that_have_gone_have_an_end(story):
+def test_bars_of_deleted_pods_have_an_end(story):
     serve(story)
     story.pod("serve-0-prefill-3", gang="serve-0", clique="serve-0-prefill", node="n3", terminating=True)
     story.delete("pods", "serve-0-prefill-3")
@@ -187,14 +187,14 @@ def test_pods_that_have_gone_have_an_end(story):
     assert "9 of 9 bound, minimum 1" in words
 
 
-def test_words_of_an_implementation_command_nothing(story):
+def test_texts_of_an_implementation_are_escaped(story):
     serve(story)
     text, words = draw(story.history, (None, "<script>&\x1b[2J"), title='"]]><b>')
     assert "<script>&�[2J" in words and "at the end" in words
     assert "<script>" not in text
 
 
-def test_nothing_at_all_is_a_picture_too(story):
+def test_an_empty_history_has_a_picture(story):
     _, words = draw(story.history, (None, "X-001 failed: no pod came"))
     assert "there was never any pod or gang" in words
 
@@ -226,7 +226,7 @@ def test_ticks_are_in_order_and_apart(end):
     assert all(later - earlier > 30 for earlier, later in pairwise(places))
 
 
-def test_an_axis_begins_where_it_is_to():
+def test_an_axis_starts_at_the_given_time():
     axis = Axis([21.0], 22.0, 600.0, 20.0)
     assert (axis.x(20.0), axis.x(21.0), axis.x(22.0)) == pytest.approx((0, 300, 600))
     assert axis.x(3.0) == 0 and {20, 21, 22} <= set(axis.ticks()) and min(axis.ticks()) == 20

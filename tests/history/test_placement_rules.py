@@ -31,7 +31,7 @@ def torn(story) -> None:
     story.pod("a1", **A, node="n1")
 
 
-def test_a_gang_that_rested_in_part_and_was_made_whole_later_is_wrong(story):
+def test_a_gang_that_was_completed_long_after_a_partial_binding_is_wrong(story):
     torn(story)
     story.pod("b1", **B, node="n1", after=SETTLED + 1)
     result = verdict(story, "INV-003")
@@ -46,7 +46,7 @@ def test_a_gang_that_is_made_whole_at_once_is_right(story):
     assert verdict(story, "INV-003").holds is True
 
 
-def test_a_gang_that_was_torn_and_went_is_right(story):
+def test_a_torn_gang_that_was_deleted_is_right(story):
     torn(story)
     story.delete("pods", "a1")
     story.delete("podgangs", "s-0")
@@ -99,7 +99,7 @@ def test_a_base_gang_of_another_name_is_known_by_its_pods(story):
     assert verdict(story, "INV-008").holds is True
 
 
-def test_a_base_gang_that_has_lost_a_pod_holds_nobody_up(story):
+def test_a_base_gang_that_has_lost_a_pod_blocks_no_scaled_pod(story):
     scaled_story(story, BASED)
     story.pod("a1", **A, node="n1")
     story.delete("pods", "a1")
@@ -107,7 +107,7 @@ def test_a_base_gang_that_has_lost_a_pod_holds_nobody_up(story):
     assert verdict(story, "INV-008").holds is True
 
 
-def test_a_base_gang_that_was_made_anew_begins_anew(story):
+def test_a_recreated_base_gang_starts_over(story):
     scaled_story(story, BASED)
     story.pod("a1", **A, node="n1")
     story.delete("pods", "a1")
@@ -152,7 +152,7 @@ def test_a_second_pod_on_a_node_for_one_is_wrong(story):
     assert "pod a2 was bound to n1, whose pods then asked for 2 nvidia.com/gpu of 1" in result.reason
 
 
-def test_a_device_that_a_node_does_not_have_is_wrong_and_memory_that_it_does_not_tell_of_is_not(story):
+def test_a_device_that_a_node_lacks_is_wrong_but_memory_that_it_does_not_report_is_not(story):
     story.node("n1", cpu="8")
     story.pod("a1", **A, asks={"memory": "1Gi"})
     story.pod("a1", **A, asks={"memory": "1Gi"}, node="n1")
@@ -162,7 +162,7 @@ def test_a_device_that_a_node_does_not_have_is_wrong_and_memory_that_it_does_not
     assert verdict(story, "INV-010").holds is False
 
 
-def test_a_pod_that_goes_holds_its_room_until_it_is_gone(story):
+def test_a_terminating_pod_keeps_its_room_until_it_is_deleted(story):
     story.node("n1", gpus="1")
     story.pod("a1", **A, asks=ONE)
     story.pod("a1", **A, asks=ONE, node="n1")
@@ -177,7 +177,7 @@ def test_a_pod_that_goes_holds_its_room_until_it_is_gone(story):
     assert verdict(story, "INV-010").holds is False
 
 
-def test_a_node_that_has_just_become_less_accuses_nobody(story):
+def test_a_node_that_has_just_shrunk_is_not_a_violation(story):
     story.node("n1", gpus="2")
     story.pod("a1", **A, asks={"nvidia.com/gpu": "2"})
     story.node("n1", gpus="1")

@@ -70,7 +70,7 @@ def test_a_lag_of_one_watch_changes_no_verdict(resource: str, referenced: bool) 
     assert verdicts(Lagging(resource), referenced=referenced) == verdicts(Scripted(), referenced=referenced)
 
 
-def test_a_history_that_never_comes_to_the_present_is_our_own_failure() -> None:
+def test_a_history_that_never_becomes_complete_is_a_harness_error() -> None:
     """An unknown result would block the requirement, and the implementation would be blamed for that."""
     with pytest.raises(HarnessError, match="podcliques"):
         verdicts(Lagging("podcliques", ever=False))
@@ -83,7 +83,7 @@ def test_a_view_shows_what_belongs_together() -> None:
     assert [record.name for record in story.history.records("podcliques")] == ["s-0-a"]
 
 
-def test_a_view_that_cannot_be_whole_is_our_own_failure() -> None:
+def test_a_view_that_cannot_be_complete_is_a_harness_error() -> None:
     story = Story(Lagging("podcliques", ever=False))
     record_set(story)
     with pytest.raises(HarnessError, match="podcliques"):
@@ -101,7 +101,7 @@ def test_nothing_newer_than_the_present_is_compared() -> None:
     assert story.history.view().names("pods") == []
 
 
-def test_a_wait_in_vain_looks_at_what_is_late() -> None:
+def test_a_wait_checks_late_records_before_it_times_out() -> None:
     story = Story(Lagging("podcliques"))
     record_set(story)
     assert story.history.wait("a clique", lambda view: view.names("podcliques") or Unmet("none"), 5) == ["s-0-a"]

@@ -21,7 +21,7 @@ def bound(view):
     return [p["metadata"]["name"] for p in pods if p["spec"].get("nodeName")] or Unmet(f"0 of {len(pods)} bound")
 
 
-def test_a_wait_sees_what_is_so_already(story):
+def test_a_wait_returns_if_its_condition_already_holds(story):
     story.pod("a1", **A, node="n1")
     assert story.history.wait("bound", bound, 0) == ["a1"]
 
@@ -37,7 +37,7 @@ def test_a_wait_is_woken_by_the_record_that_matters(story):
     timer.join()
 
 
-def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(story):
+def test_a_timeout_reports_the_nearest_miss_and_the_last_state(story):
     story.pod("a1", **A, gated=True)
     with pytest.raises(WaitTimeout) as caught:
         story.history.wait("one pod is bound", bound, 0.05)
@@ -47,7 +47,7 @@ def test_what_did_not_come_is_told_with_the_nearest_miss_and_the_last_state(stor
     assert "pods/a1: gated" in text
 
 
-def test_events_wake_nobody(story):
+def test_events_wake_no_wait(story):
     sequences = []
     story.history.wait("first", lambda view: True, 0)
     story.keep_pace()
@@ -118,7 +118,7 @@ def test_a_wait_goes_on_while_something_moves(scripted):
     assert scripted.log.now() == 15.6
 
 
-def test_a_wait_that_may_not_last_longer_does_not(scripted):
+def test_a_wait_without_an_extension_ends_in_time(scripted):
     later(scripted, [0.9, 5.8], lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 1)
@@ -133,20 +133,20 @@ def test_a_wait_ends_when_nothing_has_moved_for_a_while(scripted):
     assert scripted.log.now() == pytest.approx(0.9 + LULL)
 
 
-def test_a_wait_in_which_nothing_moves_at_all_ends_in_its_time(scripted):
+def test_a_wait_without_any_change_ends_in_time(scripted):
     with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 1, longest=60)
     assert scripted.log.now() == 1
 
 
-def test_a_wait_ends_though_something_moves_for_ever(scripted):
+def test_a_wait_ends_although_changes_never_stop(scripted):
     later(scripted, range(1, 99), lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 1, longest=20)
     assert scripted.log.now() == 20
 
 
-def test_a_wait_ends_though_changes_come_faster_than_they_are_looked_at(scripted):
+def test_a_wait_ends_although_changes_come_faster_than_checks(scripted):
     looks = []
 
     def slow(view):
@@ -161,14 +161,14 @@ def test_a_wait_ends_though_changes_come_faster_than_they_are_looked_at(scripted
     assert len(looks) <= 201 + 1
 
 
-def test_where_there_is_no_hope_a_wait_does_not_go_on(scripted):
+def test_a_hopeless_wait_ends_early(scripted):
     later(scripted, [0.5], lambda: scripted.pod("a1", **A, after=0))
     with pytest.raises(WaitTimeout):
         scripted.history.wait("bound", bound, 30, longest=60, hopeless=lambda: "it died")
     assert scripted.log.now() == pytest.approx(0.5 + LOOK_EVERY)
 
 
-def test_quiet_is_of_what_is_asked_for(scripted):
+def test_quiet_considers_only_the_requested_resources(scripted):
     later(scripted, [0.5, 1, 1.5], lambda: scripted.record("nodes", "n1", {}, after=0))
     later(scripted, [2], lambda: scripted.pod("a1", **A, after=0))
     scripted.history.quiet(0.7, 9)

@@ -165,7 +165,7 @@ def test_a_replacement_may_go_where_the_rest_went(story: Story) -> None:
     assert broken_rules(judge_story(story)) == []
 
 
-def test_nodes_are_full_with_the_pods_of_all_namespaces(story: Story) -> None:
+def test_pods_of_all_namespaces_use_up_nodes(story: Story) -> None:
     gpu = {"nvidia.com/gpu": "1"}
     story.node("n1", gpus="1", pods="9")
     story.gang("s-0", {"s-0-a": (1, ["a1"])})
@@ -223,14 +223,14 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, story: Story) -> No
         storage.load(path)
 
 
-def test_a_gang_that_is_torn_when_the_recording_ends_is_no_answer(tmp_path: Path, story: Story) -> None:
+def test_a_gang_that_is_torn_when_the_recording_ends_is_not_settled(tmp_path: Path, story: Story) -> None:
     torn_gang(story)
     path = recording(tmp_path, story, ends=False)
     invocation = CliRunner().invoke(app, ["scheduler", "judge", str(path)], standalone_mode=False)
     assert invocation.return_value == Exit.PARTIAL and "not settled yet" in invocation.output
 
 
-def test_a_recording_lasts_until_ctrl_c_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_lasts_until_ctrl_c_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Recorder:
         def __init__(self, *arguments: object) -> None: ...
 

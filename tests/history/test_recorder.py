@@ -171,7 +171,7 @@ def test_an_event_that_lags_is_missed_without_lists(
     assert counting.complete("default", 1).lagging == "services"
 
 
-def test_a_write_to_what_nobody_watches_is_no_gap(cluster: Cluster, counting: Recorder) -> None:
+def test_a_write_to_an_unwatched_resource_is_not_a_gap(cluster: Cluster, counting: Recorder) -> None:
     make(cluster, "beside-0")
     assert counting.complete("default", 30).lagging == ""
     for number in range(3):
@@ -204,7 +204,7 @@ def test_a_resource_that_is_not_served_is_named(cluster: Cluster) -> None:
         recorder.start(timeout=2)
 
 
-def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "none", "tests-history", WATCHED)
     with pytest.raises(HarnessError, match="no such kubeconfig"):
         recorder.start(timeout=5)

@@ -37,13 +37,13 @@ def breach(status: str) -> dict[str, Any]:
     return {"conditions": [{"type": "MinAvailableBreached", "status": status}]}
 
 
-def test_what_is_left_alone_is_right(story):
+def test_a_status_that_is_left_alone_is_right(story):
     clique(story, breach("True"))
     clique(story, breach("False"))
     assert rested(story, calm=REST).holds is True
 
 
-def test_who_takes_over_may_write(story):
+def test_an_operator_that_takes_over_may_write(story):
     clique(story, {})
     clique(story, {"replicas": 1})
     start = story.at + REST
@@ -54,7 +54,7 @@ def test_who_takes_over_may_write(story):
     assert rested(story, unrest=[(start, start + 4)]).holds is False
 
 
-def test_a_status_written_at_rest_is_told(story):
+def test_a_status_written_at_rest_is_reported(story):
     clique(story, {})
     clique(story, {"replicas": 1})
     clique(story, {"replicas": 2}, after=REST + 1)
@@ -70,14 +70,14 @@ def test_a_status_that_follows_a_change_is_right(story):
     assert rested(story).holds is True
 
 
-def test_what_users_write_accuses_nobody(story):
+def test_writes_of_users_are_not_violations(story):
     clique(story, {})
     clique(story, {}, generation=2, after=REST + 1)
     clique(story, {}, generation=2, after=REST + 1, annotations={"a": "b"})
     assert rested(story).holds is True
 
 
-def test_a_node_that_changes_stirs_and_its_heartbeat_does_not(story):
+def test_the_heartbeat_of_a_node_is_not_a_change(story):
     def node(moment: str, **options: Any) -> None:
         status = {"allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "lastHeartbeatTime": moment}]}
         story.record("nodes", "n", {"spec": options.pop("spec", {}), "status": status}, **options)
@@ -98,14 +98,14 @@ def test_a_change_of_a_node_is_a_cause(story):
     assert rested(story).holds is True
 
 
-def test_a_rest_that_a_node_ends_was_one(story):
+def test_a_new_node_ends_the_rest(story):
     clique(story, {})
     story.record("nodes", "n", {"spec": {}}, after=REST)
     clique(story, {"replicas": 1})
     assert rested(story).holds is True
 
 
-def test_a_set_that_is_taken_up_late_is_not_at_rest(story):
+def test_a_generation_that_is_observed_late_is_not_at_rest(story):
     for observed in (None, None, 1):
         clique(story, {"observedGeneration": observed}, after=REST + 2)
         clique(story, {"observedGeneration": observed, "replicas": 1}, after=REST + 2)
@@ -116,7 +116,7 @@ def test_a_set_that_is_taken_up_late_is_not_at_rest(story):
     assert rested(story).holds is True
 
 
-def test_what_leaves_the_status_alone_is_no_write_of_it(story):
+def test_a_write_that_keeps_the_status_is_not_a_status_write(story):
     clique(story, {})
     clique(story, {"replicas": 1})
     clique(story, {"replicas": 1}, after=REST + 1, finalizers=["grove.io/podclique"])
@@ -125,7 +125,7 @@ def test_what_leaves_the_status_alone_is_no_write_of_it(story):
     assert rested(story).holds is True
 
 
-def test_a_late_reaction_is_no_write_at_rest(story):
+def test_a_late_reaction_is_not_a_write_at_rest(story):
     """Any change since the last write of a status may be the reason for the next write, however late that is."""
     clique(story, {})
     story.pod("a1", gang="s-0", clique="s-0-a")
@@ -179,7 +179,7 @@ def test_a_status_follows_the_update_of_those_above_it(story):
     assert rested(story).holds is True
 
 
-def test_what_is_breached_or_in_trouble_is_not_at_rest(story):
+def test_a_clique_with_a_breach_or_errors_is_not_at_rest(story):
     for status in (breach("True"), {"lastErrors": [{"code": "ERR"}]}):
         clique(story, status)
         clique(story, {**status, "replicas": 1}, after=REST + 1)
@@ -187,7 +187,7 @@ def test_what_is_breached_or_in_trouble_is_not_at_rest(story):
     assert rested(story).holds is None
 
 
-def test_nothing_that_was_there_is_unknown(story):
+def test_without_a_status_the_rule_is_unknown(story):
     story.pod("a1")
     assert rested(story, calm=REST + 1).holds is None
     [result] = invariants.judge(story.history, only=["INV-007"])

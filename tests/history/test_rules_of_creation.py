@@ -47,7 +47,7 @@ def test_the_order_of_the_server_counts_for_gangs_and_pods(story):
 
 
 @pytest.mark.parametrize(("after", "holds"), [(STALE - 1, True), (STALE + 1, False)])
-def test_a_gang_that_somebody_has_just_deleted_counts_for_a_while(story, after, holds):
+def test_a_gang_that_was_just_deleted_counts_for_a_while(story, after, holds):
     story.gang("s-0", {"s-0-a": (1, [])})
     story.delete("podgangs", "s-0")
     story.pod("a1", **A, gated=True, after=after)
@@ -153,7 +153,7 @@ def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, 
     assert verdict(clique, "INV-025").holds is True
 
 
-def test_a_recreated_clique_has_indices_of_its_own(clique):
+def test_a_recreated_clique_has_its_own_indices(clique):
     indexed(clique, "a1", 0)
     clique.delete(*CLIQUE)
     clique.owned(*CLIQUE, SET)
@@ -231,7 +231,7 @@ def a_clique(story, replicas: int, **options) -> None:
         ([2], 2, 3, False),
     ],
 )
-def test_a_recreated_clique_has_a_size_that_somebody_has_asked_for(story, template, scaled, recreated, holds):
+def test_a_recreated_clique_has_a_size_that_was_requested(story, template, scaled, recreated, holds):
     for replicas in template:
         a_set(story, replicas)
     a_clique(story, template[0])

@@ -39,7 +39,7 @@ def test_a_gang_bound_whole_is_right(story):
     assert verdict(story).holds is True
 
 
-def test_a_gang_bound_not_at_all_is_right(story):
+def test_a_gang_without_bound_pods_is_right(story):
     two_groups(story)
     assert verdict(story).holds is True
 
@@ -53,7 +53,7 @@ def test_a_gang_bound_in_part_is_wrong_once_settled(story):
     assert "s-0-b has 0 of 1 bound" in result.reason
 
 
-def test_a_gang_bound_in_part_a_moment_ago_is_not_known_yet(story):
+def test_a_gang_just_bound_in_part_cannot_be_judged_yet(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     assert verdict(story, calm=1).holds is None
@@ -109,13 +109,13 @@ def test_a_gang_that_takes_over_pods_from_several_gangs_was_admitted_before(stor
     assert verdict(story).holds is True
 
 
-def test_a_bound_pod_without_a_gang_is_no_binding_of_the_gang_that_adopts_it(story):
+def test_a_bound_pod_without_a_gang_is_not_a_binding_of_the_gang_that_adopts_it(story):
     story.pod("a1", clique="s-0-a", node="n1")
     take_over(story)
     assert verdict(story).holds is True
 
 
-def test_pods_that_were_bound_too_early_are_so_in_another_gang_too(story):
+def test_pods_that_were_bound_too_early_count_in_another_gang_as_well(story):
     two_groups(story)
     story.pod("a1", **A, node="n1")
     take_over(story)
@@ -220,7 +220,7 @@ def test_an_owner_whose_record_comes_later_is_right(story):
     assert owned(story).holds is True
 
 
-def test_orphans_of_a_deleted_owner_are_no_fault(story):
+def test_orphans_of_a_deleted_owner_are_not_a_fault(story):
     tree(story)
     story.delete("podcliques", "s-0-a")
     story.pod("a1", **A)

@@ -89,7 +89,7 @@ def test_a_wait_that_is_over_stays_over(ordered):
     assert ordered.verdict().holds is True
 
 
-def test_a_pod_that_is_made_later_need_not_wait_anew(ordered):
+def test_a_pod_that_is_created_later_need_not_wait_again(ordered):
     """Whether a replacement waits is covered by START-014."""
     ordered.pod("b1")
     for name in ("a1", "a2"):
@@ -100,7 +100,7 @@ def test_a_pod_that_is_made_later_need_not_wait_anew(ordered):
     assert ordered.verdict().holds is True
 
 
-def test_a_clique_that_is_made_later_waits_anew(ordered):
+def test_a_clique_whose_pods_are_created_later_has_to_wait(ordered):
     for name in ("a1", "a2"):
         ordered.pod(name, ready=True)
     ordered.pod("a1")
@@ -109,7 +109,7 @@ def test_a_clique_that_is_made_later_waits_anew(ordered):
     assert ordered.verdict().holds is False
 
 
-def test_pods_of_the_parent_that_were_ready_one_after_the_other_are_no_minimum(ordered):
+def test_parent_pods_that_were_ready_one_after_another_do_not_reach_the_minimum(ordered):
     ordered.pod("b1")
     ordered.pod("a1", ready=True)
     ordered.pod("a1")

@@ -35,7 +35,7 @@ def test_pods_of_coherent_sets_need_no_gate(story: Story, id: str) -> None:
 
 @pytest.mark.parametrize("id", RULES)
 @pytest.mark.parametrize("kind", ["RollingRecreate", "OnDelete", ""])
-def test_pods_of_other_sets_beside_them_need_it(story: Story, id: str, kind: str) -> None:
+def test_pods_of_other_sets_still_need_the_gate(story: Story, id: str, kind: str) -> None:
     strategy(story, "s", "Coherent")
     strategy(story, "r", kind)
     pod_without_gate(story, "r")

@@ -19,7 +19,7 @@ IMPLEMENTATION = dataclasses.replace(
 NAME = IMPLEMENTATION.scheduler_name
 
 
-def test_pods_of_the_scheduler_and_gangs_get_theirs() -> None:
+def test_pods_of_the_scheduler_and_gangs_get_their_additions() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p", "labels": {"x": "y"}}, "spec": {"schedulerName": NAME}}
     assert with_additions(IMPLEMENTATION, pod)["metadata"] == {
         "name": "p", "labels": {"queue": "a", "x": "y"}, "annotations": {"note": "b"}
@@ -30,7 +30,7 @@ def test_pods_of_the_scheduler_and_gangs_get_theirs() -> None:
     assert with_additions(IMPLEMENTATION, {"kind": "PodGang", "metadata": {}})["metadata"] == {"labels": {"queue": "c"}}
 
 
-def test_a_set_has_those_of_gangs_itself_and_those_of_pods_in_its_templates() -> None:
+def test_a_set_gets_the_additions_of_gangs_and_its_templates_those_of_pods() -> None:
     cliques = [{"name": "w"}, {"name": "v", "labels": {"queue": "z"}, "annotations": {"n": "m"}}]
     pcs = {"kind": "PodCliqueSet", "metadata": {"name": "s"}, "spec": {"template": {"cliques": cliques}}}
     result = with_additions(IMPLEMENTATION, pcs)

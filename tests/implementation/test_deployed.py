@@ -116,7 +116,7 @@ def test_what_existed_before_stays(cluster: Cluster, api: Api, kubelet: StandIn)
     assert api.get("namespaces", None, "grove-system")["status"]["phase"] == "Active"
 
 
-def test_a_deployment_that_does_not_become_available_is_told_with_its_pods(
+def test_a_deployment_that_does_not_become_available_is_reported_with_its_pods(
     cluster: Cluster, kubelet: StandIn, tmp_path: Path
 ) -> None:
     folder = tmp_path / "broken"

@@ -219,7 +219,7 @@ def test_the_projects_own_descriptors_load(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_line_field_and_remedy(load, wrong: str, right: str, expected: str) -> None:
+def test_a_mistake_is_reported_with_line_field_and_remedy(load, wrong: str, right: str, expected: str) -> None:
     assert wrong in GOOD
     assert refusal(load, GOOD.replace(wrong, right)) == expected
 
@@ -259,7 +259,7 @@ def test_all_required_parameters_are_named_at_once(load) -> None:
     )
 
 
-def test_an_unknown_parameter_is_told(load) -> None:
+def test_an_unknown_parameter_is_reported(load) -> None:
     line = refusal(load, GOOD, {"binary": "operator", "lvel": "x"})
     assert line == '--set lvel: unknown parameter "lvel" — did you mean "level"?'
 
@@ -285,7 +285,7 @@ def test_a_binary_must_be_there_and_executable(load, tmp_path: Path) -> None:
     )
 
 
-def test_a_program_with_a_relative_path_lies_beside_the_descriptor(load, tmp_path: Path) -> None:
+def test_a_program_with_a_relative_path_lies_next_to_the_descriptor(load, tmp_path: Path) -> None:
     text = GOOD.replace("${set.binary}", "./mine/operator")
     line = refusal(load, text)
     assert line.startswith("mine.yaml:15: processes.operator.argv[0]: ") and "mine/operator does not exist" in line
@@ -294,7 +294,7 @@ def test_a_program_with_a_relative_path_lies_beside_the_descriptor(load, tmp_pat
     load(text, {"binary": sys.executable})
 
 
-def test_a_given_folder_without_yaml_files_is_told(load, tmp_path: Path) -> None:
+def test_a_given_folder_without_yaml_files_is_reported(load, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     text = GOOD.replace("crds: [crds]", 'crds: ["${set.crds}"]').replace(
         "  level:", "  crds: {description: its CRDs, kind: path}\n  level:"
@@ -304,7 +304,7 @@ def test_a_given_folder_without_yaml_files_is_told(load, tmp_path: Path) -> None
     )
 
 
-def test_an_unknown_implementation_is_told(tmp_path: Path) -> None:
+def test_an_unknown_implementation_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         loading.load("referense", {})
     assert str(caught.value) == (
@@ -405,7 +405,7 @@ def test_a_role_may_have_several_processes_and_a_scheduler_its_own_needs(load) -
         ("objects: [crds]", "objects: [crd]", "install.objects[0]: no YAML file at crd — give a file, a folder with"),
     ],
 )
-def test_a_mistake_in_what_a_scheduler_needs_is_told(load, wrong: str, right: str, expected: str) -> None:
+def test_a_mistake_in_what_a_scheduler_needs_is_reported(load, wrong: str, right: str, expected: str) -> None:
     assert wrong in SCHEDULER
     assert expected in refusal(load, SCHEDULER.replace(wrong, right), {})
 
@@ -417,7 +417,7 @@ def test_only_a_gang_scheduler_has_needs_on_pods(load) -> None:
     )
 
 
-def test_a_parameter_that_the_reference_does_not_have_is_told(load) -> None:
+def test_a_parameter_that_the_reference_does_not_have_is_reported(load) -> None:
     descriptor = load(SCHEDULER.replace("{schedulerName: ", "{schedularName: "), {})
     with pytest.raises(UsageError, match=r'mine\.yaml:13: supplied.*unknown parameter "schedularName" — did you mean'):
         deployment.supplier_of(descriptor)
@@ -438,7 +438,7 @@ def test_a_pattern_may_descend(load) -> None:
     assert [path.name for path in descriptor.manifests("crds")] == ["a.yaml", "b.yaml", "mine.yaml"]
 
 
-def test_what_cannot_be_looked_through_is_told(load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_looked_through_is_reported(load, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(folder: Path, pattern: str) -> list[Path]:
         raise PermissionError(13, "Permission denied")
 

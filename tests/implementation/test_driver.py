@@ -155,7 +155,7 @@ def test_a_variable_that_a_process_misses_is_named(make: Make, drive, monkeypatc
         driver.start()
 
 
-def test_a_folder_in_the_place_of_a_file_of_a_process_is_its_own_doing(make: Make, drive, facts: ClusterFacts) -> None:
+def test_a_folder_in_place_of_a_file_is_the_implementations_fault(make: Make, drive, facts: ClusterFacts) -> None:
     config_file = facts.directory / "implementation" / "operator" / "c.yaml"
     (config_file / "inside").mkdir(parents=True)
     driver = drive(make("mine", "operator", "gang-scheduler"))
@@ -182,7 +182,7 @@ def test_a_role_that_nobody_plays_is_an_error(make: Make, facts: ClusterFacts) -
         Driver(make("mine", "operator"), facts)
 
 
-def test_stop_kill_and_restart_are_no_failures(make: Make, drive) -> None:
+def test_stop_kill_and_restart_are_not_failures(make: Make, drive) -> None:
     driver = drive(make("mine", "operator", "gang-scheduler"))
     driver.start()
     first = _pid(driver, Role.OPERATOR)
@@ -215,7 +215,7 @@ def test_an_end_by_itself_is_a_failure_and_stays_one_after_a_new_start(make: Mak
 
 
 @pytest.mark.parametrize(("role", "other"), [("operator", "gang-scheduler"), ("gang-scheduler", "operator")])
-def test_one_that_does_not_start_takes_the_others_of_the_call_with_it(make: Make, drive, role: str, other: str) -> None:
+def test_a_role_that_does_not_start_stops_the_other_role(make: Make, drive, role: str, other: str) -> None:
     never_ready = ("ready: {log: argv", "ready: {log: never")
     driver = drive(make("mine", "operator", "gang-scheduler", replace=never_ready, mutant=f"crash-{role}"))
     with pytest.raises(NotStarted) as caught:
@@ -298,7 +298,7 @@ def test_an_earlier_version_has_the_operators_place_until_the_test_ends(make: Ma
     assert driver.failures() == ()
 
 
-def test_another_implementation_can_be_what_is_taken_over_from(make: Make, drive) -> None:
+def test_another_implementation_can_be_taken_over(make: Make, drive) -> None:
     implementation = succession.after(make("mine", "operator", "gang-scheduler"), make("theirs", "operator"))
     [old] = implementation.upgrades
     assert (old.about, "upgrade" in implementation.features) == ("theirs 1", True)
@@ -312,7 +312,7 @@ def test_another_implementation_can_be_what_is_taken_over_from(make: Make, drive
     assert driver.failures() == ()
 
 
-def test_who_starts_no_operator_is_taken_over_by_nobody(make: Make) -> None:
+def test_an_implementation_without_an_operator_cannot_be_taken_over(make: Make) -> None:
     with pytest.raises(UsageError, match="theirs starts no operator"):
         succession.after(make("mine", "operator"), make("theirs", "gang-scheduler"))
 

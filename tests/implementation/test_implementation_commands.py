@@ -53,7 +53,7 @@ def test_a_new_descriptor_is_written_and_valid(call: Call, tmp_path: Path) -> No
         assert words in output
 
 
-def test_claimed_is_what_was_asked_for(call: Call) -> None:
+def test_the_requested_features_are_claimed(call: Call) -> None:
     start = f"--command={sys.executable}"
     assert call(*NEW, start, "--feature=topology", "--feature=mnnvl")[0] == 0
     assert "claims     mnnvl, topology\n" in call("validate", "mine.yaml")[1]
@@ -182,7 +182,7 @@ def test_a_mistake_of_a_descriptor_is_found_without_a_cluster(
     assert words in err and err.startswith("grove-conformance: ")
 
 
-def test_every_descriptor_of_ours_can_be_named(call: Call) -> None:
+def test_every_bundled_descriptor_is_valid(call: Call) -> None:
     for name in loading.names():
         assert call("validate", name)[0] == 0, name
 
@@ -199,7 +199,7 @@ def run_try(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.cluster
-def test_an_implementation_that_makes_everything_is_told_so(tmp_path: Path) -> None:
+def test_an_implementation_that_creates_everything_is_confirmed(tmp_path: Path) -> None:
     done = run_try(tmp_path, "reference", "--within=60")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "everything is there; next: grove-conformance run --implementation reference" in done.stdout
@@ -207,7 +207,7 @@ def test_an_implementation_that_makes_everything_is_told_so(tmp_path: Path) -> N
 
 
 @pytest.mark.cluster
-def test_an_implementation_that_does_nothing_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_objects_that_an_idle_implementation_lacks_are_reported(tmp_path: Path) -> None:
     done = run_try(tmp_path, "blank", "--within=1")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = [line.split("  ")[0] for line in done.stdout.splitlines()[1:]]
@@ -216,7 +216,7 @@ def test_an_implementation_that_does_nothing_is_told_what_is_missing(tmp_path: P
 
 
 @pytest.mark.cluster
-def test_a_process_that_ends_at_its_start_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_a_process_that_ends_at_its_start_is_reported_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         "{apiVersion: conformance.grove.io/v1alpha1, kind: Implementation, name: mine, version: '1', roles: [operator],"
         "schedulerName: mine, processes: {operator: {argv: ['${python}', '-c', 'raise SystemExit(\"no luck\")'],"

@@ -75,13 +75,13 @@ def test_crds_can_be_used_when_install_returns(cluster: Cluster, ask) -> None:
     driver.install()  # a second call changes nothing and does not wait
 
 
-def test_a_crd_that_the_api_server_refuses_is_told(ask) -> None:
+def test_a_crd_that_the_api_server_refuses_is_reported(ask) -> None:
     wrong = GADGET | {"metadata": {"name": "gadgets.example.org"}}
     with pytest.raises(HarnessError, match=r"refused CustomResourceDefinition gadgets\.example\.org: .*must be"):
         ask(lambda client: installation.install_crds(client, [wrong]))
 
 
-def test_a_crd_that_never_establishes_is_told_with_the_reason(ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crd_that_never_establishes_is_reported_with_the_reason(ask, monkeypatch: pytest.MonkeyPatch) -> None:
     clash = GADGET | {
         "metadata": {"name": "podz.example.com"},
         "spec": GADGET["spec"] | {"names": {"plural": "podz", "singular": "gadget", "kind": "Gadget"}},
@@ -235,7 +235,7 @@ def test_each_role_is_a_user_that_may_do_what_the_descriptor_says(cluster: Clust
     assert access_of(cluster.kubeconfig) == ("kubernetes-admin", True)
 
 
-def test_a_cluster_role_that_does_not_exist_is_told(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_role_that_does_not_exist_is_reported(cluster: Cluster, tmp_path: Path) -> None:
     text = OPERATOR.format(name="mine").replace('install: {webhooks: ["${here}/mine-hooks.yaml"]}\n', "")
     (tmp_path / "mine.yaml").write_text(text + "clusterRoles: {operator: nobody}\n")
     driver = Driver(loading.load(str(tmp_path / "mine.yaml")), deployment.facts_of(cluster), loading.load("reference"))
@@ -243,7 +243,7 @@ def test_a_cluster_role_that_does_not_exist_is_told(cluster: Cluster, tmp_path: 
         driver.install()
 
 
-def test_a_manifest_of_another_kind_is_told(tmp_path: Path) -> None:
+def test_a_manifest_of_another_kind_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"x\.yaml: holds an object of kind 'Pod' — only CustomResourceDefinition"):
         installation.read_manifests(
             tmp_path / "x.yaml", "kind: Pod\nmetadata: {name: a}", ("CustomResourceDefinition",)

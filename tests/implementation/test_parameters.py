@@ -20,7 +20,7 @@ def test_values_may_hold_equals_signs_and_be_empty() -> None:
         (["a=1", "a=2"], '--set: "a" is given twice — give it once'),
     ],
 )
-def test_a_malformed_assignment_is_told(given: list[str], expected: str) -> None:
+def test_a_malformed_assignment_is_reported(given: list[str], expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         assignments(given)
     assert str(caught.value) == expected

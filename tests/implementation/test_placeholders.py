@@ -37,7 +37,7 @@ def test_known_names_pass() -> None:
         ("${kubeconfig", "a placeholder is not closed — close it with }, or write $${ for a plain ${"),
     ],
 )
-def test_an_unknown_name_is_told_with_a_suggestion(text: str, expected: str) -> None:
+def test_an_unknown_name_is_reported_with_a_suggestion(text: str, expected: str) -> None:
     assert complaint(text, files=["config.yaml"], parameters=["binary"]) == expected
 
 

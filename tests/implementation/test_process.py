@@ -197,7 +197,7 @@ def test_a_line_of_an_earlier_run_does_not_count(start: Start) -> None:
         start("import signal; signal.pause()").wait_ready(None, "serving", 0.3)
 
 
-def test_an_early_exit_is_told_at_once_with_code_and_log(start: Start) -> None:
+def test_an_early_exit_is_reported_at_once_with_code_and_log(start: Start) -> None:
     start_time = time.monotonic()
     with pytest.raises(NotReady) as caught:
         start("print('no crds', flush=True); raise SystemExit(3)").wait_ready("http://127.0.0.1:1/", None, 60)
@@ -317,7 +317,7 @@ def test_all_of_it_ends_when_the_process_that_started_it_is_killed(tmp_path: Pat
     assert has_ended(child) and has_ended(supervisor)
 
 
-def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Start) -> None:
+def test_a_process_that_lost_its_supervisor_is_killed_and_reported_as_killed(start: Start) -> None:
     group = start(PARENT)
     leader, child = psutil.Process(group.pid), child_of(group)
     supervisor_of(leader).kill()
@@ -325,7 +325,7 @@ def test_a_process_that_lost_its_supervisor_is_told_as_killed_and_is(start: Star
     assert has_ended(leader) and has_ended(child)
 
 
-def test_a_descendant_that_runs_as_somebody_else_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_descendant_that_runs_as_another_user_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     scans = iter([{4711}] * 3)
 
     def refused(pid: int, number: int) -> None:
@@ -359,7 +359,7 @@ def test_logs_are_appended(start: Start) -> None:
     assert "its log ends with: two (" in group.tail()
 
 
-def test_ending_what_has_ended_is_no_error(start: Start) -> None:
+def test_ending_a_process_that_has_ended_is_not_an_error(start: Start) -> None:
     group = start("pass")
     assert group.wait() == group.stop(1) == group.kill()
 

@@ -175,7 +175,7 @@ def test_a_chart_that_cannot_be_installed_gets_the_reason_of_helm(helm: Tool, fa
         Release(Values(facts, "mine")).apply(load(HELM))
 
 
-def test_what_somebody_else_has_deployed_is_not_the_judged_version(facts: ClusterFacts) -> None:
+def test_a_foreign_deployment_is_not_the_judged_version(facts: ClusterFacts) -> None:
     driver = Driver(load(MANIFESTS), facts)
     assert not driver.alive(Role.OPERATOR), "so a start deploys it, without a look at what runs under its name"
 
@@ -227,7 +227,7 @@ def test_an_earlier_version_is_started_by_the_same_command(driver: Driver, tool:
     assert words(tool) == ["stop", "start 0", "stop", "start 1"]
 
 
-def test_a_command_that_fails_is_told_with_what_it_said(driver: Driver, tool: Tool) -> None:
+def test_a_command_that_fails_is_reported_with_its_output(driver: Driver, tool: Tool) -> None:
     tool.fail()
     with pytest.raises(HarnessError, match=r"tool exited with code 1; it said: said by stop"):
         driver.stop(Role.OPERATOR)

@@ -167,7 +167,7 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
             ]
 
 
-def test_a_name_that_is_there_twice_is_told(tmp_path: Path) -> None:
+def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
     entry = "  - {name: a, rows: [WL37-G01], nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
     head = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
     (tmp_path / "gaps.yaml").write_text(head + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)

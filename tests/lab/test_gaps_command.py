@@ -40,7 +40,7 @@ def test_a_run_that_is_interrupted_writes_what_it_has(monkeypatch: pytest.Monkey
     assert list(tmp_path.glob("*.json")) and list(tmp_path.glob("*.svg"))
 
 
-def test_a_form_that_cannot_be_played_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+def test_a_form_that_cannot_be_played_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     def failed() -> Iterator[Any]:
         yield playing.Failed(sample_outcome().form, "the scheduler ended")
 

@@ -89,7 +89,7 @@ def run_campaign(
     return done, {trial.plan.point.name: trial for trial in done.tried}
 
 
-def test_what_is_broken_without_the_fault_in_a_later_run_is_not_the_faults(
+def test_a_violation_in_a_later_run_without_the_fault_is_not_due_to_the_fault(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False, False, True] + [False] * REPLAYS))
@@ -97,7 +97,9 @@ def test_what_is_broken_without_the_fault_in_a_later_run_is_not_the_faults(
     assert trials["b"].lines == (BY_THE_FAULT,)
 
 
-def test_what_is_never_broken_without_the_fault_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_violation_that_never_occurs_without_the_fault_is_due_to_the_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     done, trials = run_campaign(monkeypatch, tmp_path, Sometimes([False] * 2 * REPLAYS))
     assert done.findings() == [trials["a"], trials["b"]] and trials["b"].lines == (BY_ITSELF, BY_THE_FAULT)
 
@@ -109,17 +111,17 @@ def test_a_scenario_that_does_not_always_come_to_rest_shows_nothing(
     assert done.unstable(trials["a"]) and "may not come to rest" in trials["a"].lines[0]
 
 
-def test_what_ends_in_another_way_each_time_is_no_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_different_end_each_time_is_not_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done, trials = run_campaign(monkeypatch, tmp_path, Capricious([]))
     assert not done.findings() and all(done.unstable(attempt) for attempt in trials.values())
 
 
-def test_what_is_different_before_a_fault_is_not_the_faults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_difference_before_the_fault_is_not_due_to_the_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done, trials = run_campaign(monkeypatch, tmp_path, Early([]))
     assert not done.findings() and trials["a"].bad == 0 and trials["b"].played == 1
 
 
-def test_what_comes_and_goes_in_one_plan_is_no_finding_in_another() -> None:
+def test_an_unstable_violation_of_one_plan_is_not_a_finding_of_another() -> None:
     plans = [FaultPlan("create", "conflict", point) for point in POINTS]
     shaky = PlanTrial(plans[0], "different", 1.0, "create", (BY_ITSELF,), 1, 2, way=True)
     chance = PlanTrial(plans[1], "different", 1.0, "create", (BY_ITSELF,), 3, 3, way=True)

@@ -76,7 +76,7 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     assert set(Journal(path).trials) == {PLAN, other_trial.plan}
 
 
-def test_another_file_is_no_plan(tmp_path: Path) -> None:
+def test_another_file_is_not_a_plan(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text("kind: Implementation\n")
     with pytest.raises(UsageError, match=r"plan\.yaml"):

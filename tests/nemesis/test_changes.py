@@ -87,7 +87,7 @@ def test_what_ends_elsewhere_is_found_and_made_small() -> None:
     assert deviation.finding and (deviation.bad, deviation.played) == (3, 3)
 
 
-def test_what_ends_elsewhere_only_sometimes_is_no_finding() -> None:
+def test_a_different_end_that_occurs_only_sometimes_is_not_a_finding() -> None:
     deviations = searched(FakePlayer(stable=False), 500)
     assert deviations and not any(deviation.finding for deviation in deviations)
 
@@ -128,7 +128,7 @@ def test_a_finding_is_a_file_that_can_be_played_and_typed(tmp_path: Path) -> Non
     assert "1 sequence(s) of changes end elsewhere" in page and "kubectl scale podcliquescalinggroup" in page
 
 
-def test_a_file_that_is_wrong_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_wrong_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "changes.yaml"
     value = {"apiVersion": "conformance.grove.io/v1alpha1", "kind": "NemesisChanges", "implementation": "ours"}
     path.write_text(yaml.safe_dump({**value, "changes": [{"what": "image", "value": 2}]}))

@@ -82,7 +82,7 @@ def test_an_operator_that_repeats_what_it_does_not_hear_is_found(monkeypatch: py
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
 
 
-def test_an_operator_that_goes_another_way_is_told_so(tmp_path: Path) -> None:
+def test_an_operator_that_bypasses_the_proxy_is_reported(tmp_path: Path) -> None:
     descriptor = tmp_path / "other.yaml"
     idle = f'{{argv: ["{Path(__file__).parent / "idle.sh"}"], ready: {{log: ready, within: 10}}}}'
     descriptor.write_text(f"""

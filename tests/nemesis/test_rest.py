@@ -27,7 +27,7 @@ def pod(name: str, *, ready: bool = False, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
 
 
-def test_each_pod_that_is_not_ready_is_told_with_what_it_waits_for() -> None:
+def test_each_pod_that_is_not_ready_is_reported_with_what_it_waits_for() -> None:
     deleted = pod("d", nodeName="n", ready=True)
     deleted["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
     lines = waiting(Present(pod("g", schedulingGates=[{"name": "gate"}]), pod("u"), pod("b", nodeName="n"), deleted))

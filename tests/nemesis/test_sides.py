@@ -21,7 +21,7 @@ def test_the_first_change_that_only_one_run_has_is_the_deviation() -> None:
     ]  # fmt: skip
 
 
-def test_another_order_is_no_deviation() -> None:
+def test_another_order_is_not_a_deviation() -> None:
     rows = side_by_side(run("a", "b", "c"), run("b", "a", "d", "c"))
     assert [row.with_fault.text for row in rows if row.first and row.with_fault] == ["d"]
     assert sum(row.deviates for row in rows) == 1

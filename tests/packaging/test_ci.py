@@ -164,7 +164,9 @@ def test_both_folders_of_crds_of_the_operator_are_taken(tmp_path: Path) -> None:
     ("side", "code", "end"),
     [("head", 0, 0), ("head", 1, 1), ("head", 7, 7), ("base", 1, 0), ("base", 7, 0), ("base", 3, 3), ("base", 4, 4)],
 )
-def test_news_of_the_operator_make_the_job_red(tmp_path: Path, listed: bool, side: str, code: int, end: int) -> None:
+def test_a_new_failure_of_the_operator_makes_the_job_fail(
+    tmp_path: Path, listed: bool, side: str, code: int, end: int
+) -> None:
     if listed:
         (tmp_path / ".github").mkdir()
         (tmp_path / ".github" / "conformance.yaml").touch()

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", ["it's", "a$HOME", "back`tick", 'quo"te', "a:b", "back\\slash"])
-def test_a_path_that_pip_cannot_handle_is_told_before_anything_is_made(tmp_path: Path, name: str) -> None:
+def test_a_path_that_pip_cannot_handle_is_reported_before_anything_is_made(tmp_path: Path, name: str) -> None:
     checkout = tmp_path / name
     checkout.mkdir()
     for file in ("Makefile", "requirements.lock", "pyproject.toml"):

@@ -22,7 +22,7 @@ def python(program: Path) -> Path:
 
 @pytest.mark.parametrize("path", ["", "."], ids=["in their folder", "with PYTHONPATH"])
 @pytest.mark.parametrize("way", [["grove-conformance"], ["python", "-m", "grove_conformance"]], ids=" ".join)
-def test_the_suite_is_ours_beside_packages_of_the_same_names(
+def test_the_suite_runs_next_to_packages_of_the_same_names(
     program: Path, tmp_path: Path, way: list[str], path: str
 ) -> None:
     packages_of_theirs(tmp_path, *PACKAGES)
@@ -30,7 +30,7 @@ def test_the_suite_is_ours_beside_packages_of_the_same_names(
     assert FOUND in call(command, tmp_path, PYTHONPATH=path)
 
 
-def test_the_reference_is_ours_beside_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:
+def test_the_reference_runs_next_to_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:
     packages_of_theirs(tmp_path, *PACKAGES)
     assert "scheduler" in call([program.with_name("grove-reference"), "--help"], tmp_path, PYTHONPATH=".")
 
@@ -42,7 +42,7 @@ def test_a_module_uses_our_packages(python: Path, tmp_path: Path, module: str) -
     assert "Usage" in call([python, "-m", module, "--help"], tmp_path, PYTHONPATH=".")
 
 
-def test_processes_of_a_cluster_are_ours(python: Path, tmp_path: Path) -> None:
+def test_processes_of_a_cluster_use_our_packages(python: Path, tmp_path: Path) -> None:
     packages_of_theirs(tmp_path, *PACKAGES)
     code = "from grove_conformance import start; print(*start.command('conformance.cluster.owner_watch'), sep='\\n')"
     command = call([python, "-P", "-c", code], tmp_path).splitlines()
@@ -76,7 +76,7 @@ def test_a_process_that_has_imported_theirs_gets_one_line(python: Path, tmp_path
     )
 
 
-def test_the_wheel_takes_no_name_that_others_have(program: Path) -> None:
+def test_the_wheel_has_no_other_top_level_names(program: Path) -> None:
     (wheel,) = program.parents[2].glob("*.whl")
     tops = {Path(name).parts[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top.partition("-")[0] for top in tops} == {"grove_conformance", "grove_conformance.pth"}

@@ -46,7 +46,7 @@ def test_the_wheel_has_the_example(program: Path, tmp_path: Path) -> None:
     assert "toy.yaml is valid" in output
 
 
-def test_the_wheel_judges_beside_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:
+def test_the_wheel_judges_next_to_packages_of_the_same_names(program: Path, tmp_path: Path) -> None:
     packages_of_theirs(tmp_path, "conformance", "kube")
     variables = {"GROVE_CONFORMANCE_STATE": str(tmp_path / "state"), "PYTHONPATH": str(tmp_path)}
     call([program, "run", "--id", "CORE-002", "--workers", "1"], tmp_path, **variables)

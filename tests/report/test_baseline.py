@@ -49,7 +49,7 @@ def test_a_renewed_list_keeps_what_still_fails_and_what_was_not_judged() -> None
     assert renewed == [earlier[1], ExpectedFailure("AA-003", "it has expired", expires=SOON), *earlier[3:]]
 
 
-def test_what_a_run_could_not_judge_is_no_part_of_the_list() -> None:
+def test_what_a_run_could_not_judge_is_not_part_of_the_list() -> None:
     report = judged(*((way, Level.MUST) for way in (*WAYS, "not run")), ("broken", Level.SHOULD))
     assert baseline.unjudged(report) == ["AA-005", "AA-007"]
     assert baseline.unjudged(report_of("passed", "failed", "blocked", "unclaimed")) == []

@@ -316,7 +316,7 @@ def test_of_the_evidence_allure_has_the_picture(tmp_path: Path) -> None:
     assert "evidence: bundles/t/" in result["statusDetails"]["trace"]  # type: ignore[index]
 
 
-def test_what_is_no_picture_is_not_attached(tmp_path: Path) -> None:
+def test_what_is_not_a_picture_is_not_attached(tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     os.mkfifo(tmp_path / "bundles" / "t" / "timeline.svg")
     [result] = allure_results(tmp_path, real())
@@ -362,7 +362,7 @@ def test_values_of_an_implementation_stay_values(tmp_path: Path) -> None:
     assert r"kubernetes = 1\nverdict = conformant \u00e9\\" in lines
 
 
-def test_results_that_cannot_be_written_are_told_in_a_line(tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_are_reported_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "allure").write_text("in the way")
     with pytest.raises(HarnessError, match="cannot be written: File exists"):
         allure.write(tmp_path / "allure", real())

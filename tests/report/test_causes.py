@@ -149,7 +149,7 @@ def test_one_check_of_several_requirements_is_one_cause() -> None:
     assert groups(causes_of(tests, *checks, *ends)) == [["AA-001", "AA-002"], ["AA-003", "AA-004"]]
 
 
-def test_a_process_that_died_is_the_cause_of_waits_in_vain() -> None:
+def test_a_process_that_died_is_the_cause_of_timeouts() -> None:
     dead = "mine: the operator exited with code 7\npanic: no\n"
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     waits = [STATUS.format(set="s", desired=1, current=0), "not seen within 3 s: x\nnearest: no podcliques/s-0-a"]

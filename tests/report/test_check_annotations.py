@@ -7,7 +7,7 @@ from conformance.suite.registry.requirement import Level
 from tests.report.test_cases import INTERRUPTED, judged, real
 
 
-def test_each_cause_is_one_annotation_and_a_value_begins_no_other() -> None:
+def test_each_cause_is_one_annotation_whatever_its_values() -> None:
     report = real(violation="100 % wrong,\n::error::it is")
     [line] = check_annotations.of(document.document(report))
     assert line.startswith("::error title=AA-001::100 %25 wrong,%0A::error::it is%0Ain t: w: expected ")

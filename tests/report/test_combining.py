@@ -95,7 +95,7 @@ def test_shards_are_judged_like_one_run() -> None:
     assert document.document(report)["verdict"] == document.document(single_run)["verdict"]
 
 
-def test_what_could_judge_an_invariant_elsewhere_is_counted_anew() -> None:
+def test_tests_elsewhere_that_could_judge_an_invariant_are_counted_again() -> None:
     """Shards of one run leave out the same tests, but another selection may have run the tests that the first one left
     out."""
     one, two, three = ({id: "passed"} for id in IDS)
@@ -133,7 +133,7 @@ def test_a_killed_part_makes_the_whole_incomplete() -> None:
 
 @pytest.mark.parametrize("other", ["failed", "harness-error", "blocked"])
 @pytest.mark.parametrize("first", [True, False])
-def test_of_two_runs_of_a_test_the_worse_one_counts(other: str, first: bool) -> None:
+def test_the_worse_of_two_runs_of_a_test_counts(other: str, first: bool) -> None:
     runs = [{IDS[0]: other}, {IDS[0]: "passed"}]
     report = combined(*(run(n, outcome_by_id) for n, outcome_by_id in enumerate(runs if first else runs[::-1], 1)))
     assert outcomes(report)[0] == other
@@ -251,7 +251,7 @@ def test_the_id_of_a_run_gets_a_hint(
         assert capsys.readouterr().err.endswith('did you mean "reports/r1129-205815-96b8"?\n')
 
 
-def test_a_path_that_is_no_report_gets_a_hint(
+def test_a_path_that_is_not_a_report_gets_a_hint(
     halves: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(path: Path) -> str:

@@ -100,7 +100,7 @@ def test_times_decide_nothing() -> None:
     assert "  deploy/pods-ready: 1.0 s → 60.0 s" in comparison_text.text(difference)
 
 
-def test_facts_that_differ_are_told() -> None:
+def test_facts_that_differ_are_reported() -> None:
     assert compared(PASSED, PASSED, suites=("1", "2")).differing == {"suite": ("1", "2")}
 
 

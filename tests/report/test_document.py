@@ -132,7 +132,7 @@ def test_times_are_not_part_of_the_verdict() -> None:
         (("digest",), "md5:x"),
     ],
 )
-def test_the_schema_refuses_what_is_no_report(way: tuple[str | int, ...], value: object) -> None:
+def test_the_schema_refuses_what_is_not_a_report(way: tuple[str | int, ...], value: object) -> None:
     content = copy.deepcopy(document.document(sample_report()))
     document.validate(content)
     place = content

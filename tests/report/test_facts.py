@@ -19,7 +19,7 @@ def lines(description: str, expected: object, actual: object) -> list[str]:
     return [annotation.partition(" t: ")[2], side.requirements["AA-001"].reason]
 
 
-def test_a_wait_in_vain_is_told_by_its_nearest_miss() -> None:
+def test_a_timeout_is_described_by_its_nearest_miss() -> None:
     sentence = "surplus replicas gone: still there: services/s-1"
     assert lines("surplus replicas gone", "surplus replicas gone", WAIT) == [sentence, sentence]
 

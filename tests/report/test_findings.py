@@ -71,7 +71,7 @@ def test_findings_that_fail_and_failures_with_findings_are_fine() -> None:
     assert problems_of(PAGE, run(AA_001=Outcome.FAILED), run(AA_002=Outcome.FAILED, AA_001=Outcome.PASSED)) == []
 
 
-def test_a_finding_that_no_longer_fails_is_told() -> None:
+def test_a_finding_that_no_longer_fails_is_reported() -> None:
     assert problems_of(PAGE, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == [
         "p.md:3: AA-002 did not fail: passed"
     ]
@@ -83,7 +83,7 @@ def test_what_does_not_fail_in_every_run_may_pass() -> None:
     assert problems_of(text, run(AA_001=Outcome.FAILED, AA_002=Outcome.PASSED)) == []
 
 
-def test_a_failure_without_a_finding_and_an_unknown_requirement_are_told() -> None:
+def test_a_failure_without_a_finding_and_an_unknown_requirement_are_reported() -> None:
     text = "## AA-003: it does not\n"
     assert problems_of(text, run(AA_001=Outcome.FAILED)) == [
         'p.md:1: AA-003 is not a requirement; did you mean "AA-002"?',
@@ -111,7 +111,7 @@ def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
     assert recorded.read(record_file) == [record]
 
 
-def test_a_violated_invariant_is_recorded_beside_the_selected_requirements(tmp_path: Path) -> None:
+def test_a_violated_invariant_is_recorded_in_addition_to_the_selected_requirements(tmp_path: Path) -> None:
     head, *tail = EVENTS
     assert isinstance(head, ledger.RunStarted)
     invariant = replace(REGISTRY.requirements["AA-002"], id="INV-002")

@@ -131,7 +131,7 @@ def test_a_requirement_that_no_run_knows_has_no_mark() -> None:
     assert row.endswith("<td>MUST</td><td></td></tr>")
 
 
-def test_findings_are_links_where_the_page_is_told_their_address() -> None:
+def test_findings_are_links_if_their_address_is_known() -> None:
     version = PublishedVersion("1", "1", "", (run("passed"),), findings=("../found.md",))
     table = matrix.matrix([replace(of(), versions=(version,))], REGISTRY)
     assert "findings: ../found.md" in matrix_page.page(table)

@@ -172,7 +172,9 @@ def test_compatibility_is_counted_and_does_not_decide(outcome: str, compatible: 
 
 
 @pytest.mark.parametrize(("outcome", "seeds"), [("passed", (1, 1)), ("failed", (0, 1))])
-def test_what_seed_documents_ask_for_is_counted_apart_and_does_not_decide(outcome: str, seeds: tuple[int, int]) -> None:
+def test_requirements_of_seed_documents_are_counted_separately_and_do_not_decide(
+    outcome: str, seeds: tuple[int, int]
+) -> None:
     entries = registry(entry("AA-001"), entry("AA-002", seed="GREP-1"), entry("AA-003", seed="GREP-1"))
     events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001"), check("t", "AA-001")]
     events += [check("t", "AA-002", outcome), ended("t", outcome), DONE]  # type: ignore[list-item]
@@ -180,7 +182,7 @@ def test_what_seed_documents_ask_for_is_counted_apart_and_does_not_decide(outcom
     assert (report.verdict, report.exit, report.seeds) == (RunVerdict.CONFORMANT, Exit.CONFORMANT, seeds)
 
 
-def test_a_must_of_the_contract_decides_beside_seeds_that_hold() -> None:
+def test_a_must_of_the_contract_decides_even_if_seeds_hold() -> None:
     entries = registry(entry("AA-001"), entry("AA-002", seed="GREP-1"))
     events = [begin({"t": ("AA-001", "AA-002")}), started("t", "AA-001"), check("t", "AA-001", "failed")]
     report = model.judge(entries, [*events, check("t", "AA-002"), ended("t", "failed"), DONE], TODAY)
@@ -196,7 +198,7 @@ def test_a_seed_that_the_implementation_blocks_is_counted_and_does_not_decide() 
 
 
 @pytest.mark.parametrize(("outcome", "code"), [("passed", Exit.CONFORMANT), ("failed", Exit.PARTIAL)])
-def test_where_only_seeds_ask_for_anything_there_is_no_verdict_on_the_contract(outcome: str, code: Exit) -> None:
+def test_with_seeds_alone_there_is_no_verdict_on_the_contract(outcome: str, code: Exit) -> None:
     entries = registry(entry("AA-001", seed="GREP-1"))
     events = [begin({"t": ("AA-001",)}), started("t", "AA-001"), check("t", "AA-001", outcome)]
     report = model.judge(entries, [*events, ended("t", outcome), DONE], TODAY)  # type: ignore[list-item]
@@ -243,7 +245,7 @@ def test_a_finished_test_without_an_outcome_is_a_harness_error() -> None:
     assert only(one(started("t", "AA-001"), ended("t"), DONE)) is Outcome.HARNESS_ERROR
 
 
-def test_a_passed_check_of_a_torn_test_is_no_pass() -> None:
+def test_a_passed_check_of_a_torn_test_is_not_a_pass() -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), ledger.WorkerLost(wall=5.0, worker="gw0"), DONE)
     assert (only(report), report.exit) == (Outcome.HARNESS_ERROR, Exit.HARNESS)
     assert report.faults == ("worker gw0 died during t",)
@@ -256,7 +258,7 @@ INTERRUPTED = ledger.RunFinished(wall=9.0, interrupted=True, status=2)
 
 
 @pytest.mark.parametrize("after", [CLEARING, DIED])
-def test_what_goes_wrong_after_everything_was_judged_is_told_and_decides_nothing(after: ledger.AnyEvent) -> None:
+def test_a_fault_after_everything_was_judged_is_reported_and_decides_nothing(after: ledger.AnyEvent) -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001"), ended("t"), after, DONE)
     assert (only(report), report.exit) == (Outcome.PASSED, Exit.CONFORMANT)
     assert len(report.faults) == 1
@@ -264,7 +266,7 @@ def test_what_goes_wrong_after_everything_was_judged_is_told_and_decides_nothing
 
 @pytest.mark.parametrize("event", [FAULT, CLEARING, DIED, INTERRUPTED])
 @pytest.mark.parametrize("failed", [ended("t", "failed"), ended("t", "harness-error", "etcd died")])
-def test_a_failure_stays_proven_whatever_happens_besides(event: ledger.AnyEvent, failed: ledger.TestFinished) -> None:
+def test_a_failure_stays_proven_whatever_else_happens(event: ledger.AnyEvent, failed: ledger.TestFinished) -> None:
     report = one(started("t", "AA-001"), check("t", "AA-001", "failed"), failed, event, DONE)
     assert (only(report), report.verdict) == (Outcome.FAILED, RunVerdict.NOT_CONFORMANT)
     assert report.exit is Exit.NOT_CONFORMANT
@@ -287,7 +289,7 @@ def test_a_requirement_without_an_outcome_hides_no_failure_of_its_profile() -> N
     ("cause", "outcome"),
     [("implementation", Outcome.BLOCKED), ("circumstances", Outcome.HARNESS_ERROR)],
 )
-def test_what_the_implementation_blocks_is_its_fault_beside_a_harness_error(
+def test_what_the_implementation_blocks_is_its_fault_despite_a_harness_error(
     first: str, cause: str, outcome: Outcome
 ) -> None:
     second = "u" if first == "t" else "t"

@@ -110,7 +110,7 @@ def test_a_failure_quotes_the_document_that_says_otherwise() -> None:
     )
 
 
-def test_what_seed_documents_ask_for_is_counted_beside_the_verdict() -> None:
+def test_requirements_of_seed_documents_are_counted_next_to_the_verdict() -> None:
     ways = [("passed", Level.MUST), ("failed", Level.MUST)]
     text = words(page.render(judged(*ways, seed="GREP-1"), Path("none")))
     assert "mine 1 is NOT conformant; and 1 of 1 that the seed documents ask for" in text

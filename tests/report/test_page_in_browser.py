@@ -132,7 +132,7 @@ async def test_what_got_past_the_escaping_would_not_run_either(opened: Page, tmp
     assert any("Content Security Policy" in error for error in opened.errors)
 
 
-async def test_pictures_beside_the_page_are_shown(opened: Page, tmp_path: Path) -> None:
+async def test_pictures_next_to_the_page_are_shown(opened: Page, tmp_path: Path) -> None:
     (tmp_path / "bundles" / "t").mkdir(parents=True)
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="1240" height="9"><rect width="9" height="9"/></svg>'
     (tmp_path / "bundles" / "t" / "timeline.svg").write_text(svg)

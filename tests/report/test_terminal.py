@@ -97,7 +97,7 @@ def test_a_quick_run_says_nothing_of_conformance() -> None:
     assert "mine 1 is NOT conformant" in line((*quick.TESTS,), "failed")
 
 
-def test_compatibility_is_told_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compatibility_is_reported_next_to_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     for id in ("AA-001", "AA-002"):
         compatible = replace(REGISTRY.requirements[id], level=Level.COMPAT)
         monkeypatch.setitem(REGISTRY.requirements, id, compatible)  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def test_a_failure_says_that_its_requirement_rests_on_a_seed(monkeypatch: pytest
     assert f"Text of AA-002. {sentence}" in text
 
 
-def test_what_seed_documents_ask_for_is_counted_beside_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirements_of_seed_documents_are_counted_next_to_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "seed documents" not in terminal.verdict_line(sample_report())
     for id in ("AA-001", "AA-002"):
         monkeypatch.setitem(REGISTRY.requirements, id, replace(REGISTRY.requirements[id], seed="GREP-1"))  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ def test_reasons_that_are_not_shown_are_counted_with_their_place() -> None:
     assert "and 1 more reason why something was not judged: see reports/r1/report.txt\n" in output.getvalue()
 
 
-def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
+def test_what_an_expected_failure_blocks_is_reported() -> None:
     implementation = msgspec.structs.replace(
         EVENTS[0].implementation,  # type: ignore[union-attr]
         expected_failures=(ledger.ExpectedFailure("AA-002"),),
@@ -196,7 +196,7 @@ def test_what_an_expected_failure_kept_from_being_judged_is_told() -> None:
         assert "causes of failures" not in text
 
 
-def test_the_same_failure_of_two_requirements_is_told_once() -> None:
+def test_the_same_failure_of_two_requirements_is_reported_once() -> None:
     both = [
         msgspec.structs.replace(e, outcome="failed", what="made", expected=1, seen="refused")
         if isinstance(e, ledger.Check)
@@ -273,7 +273,7 @@ def test_without_a_terminal_a_line_now_and_then_says_how_far_the_run_is(tmp_path
             assert time.monotonic() < deadline, output.getvalue()
 
 
-def test_an_expected_failure_is_no_failure_while_it_is_played(tmp_path: Path) -> None:
+def test_an_expected_failure_is_not_a_failure_while_its_scene_runs(tmp_path: Path) -> None:
     events = (started("u", "AA-002"), check("u", "AA-002", "unknown"), check("u", "AA-002", "failed"))
     text = progress(tmp_path, *events, ended("u", "failed"), expected={"AA-002"})
     assert text.count("~ AA-002 w, as expected (u)") == len(text.splitlines()) == 1
@@ -311,7 +311,7 @@ def test_the_violation_of_an_invariant_is_printed_in_full_once(tmp_path: Path) -
     assert text.count("✗ INV-001 w") == 3 and text.count("pod a") == 1
 
 
-def test_why_tests_are_blocked_is_told_once(tmp_path: Path) -> None:
+def test_why_tests_are_blocked_is_reported_once(tmp_path: Path) -> None:
     ends = [msgspec.structs.replace(ended(test, "blocked"), reason="it does not start") for test in ("t", "u", "v")]
     text = progress(tmp_path, *ends)
     assert len(text.splitlines()) == 1 and "▪ blocked: it does not start (t)" in text
@@ -334,7 +334,7 @@ def test_progress_tells_phases_and_ends_of_tests(tmp_path: Path) -> None:
     assert r"gw0: harness error: etcd \x1b[2J died" in text
 
 
-def test_a_known_limit_is_explained_and_is_no_cause_of_failures() -> None:
+def test_a_known_limit_is_explained_and_is_not_a_cause_of_failures() -> None:
     text = StringIO()
     terminal.show(limited("failed"), Path("reports/r1/report.yaml"), Console(file=text, width=100, highlight=False))
     lines = text.getvalue()
@@ -343,7 +343,7 @@ def test_a_known_limit_is_explained_and_is_no_cause_of_failures() -> None:
     assert "cause" not in lines and "is conformant (core: 1 known-limit, 1 passed)" in lines
 
 
-def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
+def test_a_known_limit_is_reported_while_its_scene_runs(tmp_path: Path) -> None:
     output = StringIO()
     console = Console(file=output, width=200)
     with Book(tmp_path) as book, Progress(book, 1, console, 0.0, limited={"AA-002"}, verbose=True):
@@ -352,7 +352,7 @@ def test_a_known_limit_is_told_while_it_is_played(tmp_path: Path) -> None:
     assert "≈ AA-002 w (u)" in output.getvalue() and "1/1 known-limit u" in output.getvalue()
 
 
-def test_an_invariant_that_more_scenes_could_show_is_told_with_how_many() -> None:
+def test_an_invariant_is_reported_with_the_number_of_other_tests() -> None:
     run_started = msgspec.structs.replace(EVENTS[0], profiles=("core",), elsewhere={"AA-001": 3})
     sentence = (
         "invariants were judged in scenes of the selected profiles: AA-001 in 1 of 4 tests (--with-invariants for all)"

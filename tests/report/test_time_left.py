@@ -95,7 +95,7 @@ def test_the_line_of_a_run_says_what_is_done_failed_and_left(tmp_path: Path) -> 
         until(lambda: bool(re.search(r"\] 1 of 2 tests, 0 failed, about \d+ min left\n", output.getvalue())), output)
 
 
-def test_the_start_of_a_cluster_is_no_part_of_a_scene(tmp_path: Path) -> None:
+def test_the_start_of_a_cluster_is_not_part_of_a_scene(tmp_path: Path) -> None:
     output = StringIO()
     time_left = TimeLeft({"t": "T", "u": "U"}, {"T": 0.001, "U": 0.001})
     with (

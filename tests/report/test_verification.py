@@ -198,7 +198,7 @@ def open_new(path: Path) -> Path:
     return path
 
 
-def test_files_beside_a_report_without_its_list_are_named(tmp_path: Path) -> None:
+def test_files_next_to_a_report_without_its_list_are_named(tmp_path: Path) -> None:
     content = write_run(tmp_path)
     for name in ("bundles", "ledger"):
         shutil.rmtree(tmp_path / name)
@@ -273,7 +273,7 @@ def test_an_edited_ledger_is_found_by_its_verdict(tmp_path: Path) -> None:
     assert lines[1].startswith("the ledger gives not-conformant, and another part `counts`, `profiles`, `requirements`")
 
 
-def test_what_another_suite_wrote_is_told_as_unchecked(tmp_path: Path) -> None:
+def test_what_another_suite_wrote_is_reported_as_unchecked(tmp_path: Path) -> None:
     result = verification.verify(write_run(tmp_path), tmp_path, REGISTRY, "sha256:another")
     assert result.problems == ()
     assert [text.partition(":")[0] for text in result.unchecked] == ["requirements", "ledger"]

@@ -118,7 +118,7 @@ def test_a_head_that_fails_its_final_check_fails_the_comparison() -> None:
     assert document["verdict"] == "invalid" and comparison.exit_code(document) == Exit.NOT_CONFORMANT
 
 
-def test_only_disturbed_rounds_are_no_answer() -> None:
+def test_disturbed_rounds_alone_are_not_an_answer() -> None:
     base = result()
     base["phases"][0]["machine"]["foreignShare"] = 0.9
     document = compared([rounds.judged(1, base, result(), LIMITS)])

@@ -41,7 +41,7 @@ def test_a_time_has_an_exponent_and_memory_a_line() -> None:
     assert of("deploy: CPU of operator", *runs).law == "pods^1.00"
 
 
-def test_of_memory_the_most_counts_and_of_logs_the_sum() -> None:
+def test_memory_counts_by_its_maximum_and_logs_by_their_sum() -> None:
     runs = [at(pods) for pods in SIZES]
     for run in runs:
         run["phases"][1]["processes"]["operator"]["memoryMiB"] *= 2
@@ -49,11 +49,11 @@ def test_of_memory_the_most_counts_and_of_logs_the_sum() -> None:
     assert of("audit log of the phases", *runs).values == dict.fromkeys(SIZES, 20.0)
 
 
-def test_storage_that_grows_faster_than_a_line_is_told() -> None:
+def test_storage_that_grows_faster_than_a_line_is_reported() -> None:
     assert of("database of etcd", *(at(pods) for pods in SIZES)).law == "pods^2.00"
 
 
-def test_of_several_runs_of_a_size_the_median_counts_and_incomplete_ones_do_not() -> None:
+def test_the_median_of_the_complete_runs_of_a_size_counts() -> None:
     mixed = [at(1000, ready=900.0), at(1000, ready=10.0), {**at(1000, ready=1.0), "complete": False}]
     quantity = of("deploy: pods-ready", *mixed, at(1000, ready=20.0), at(5000, ready=100.0))
     assert quantity.values == {1000: 20.0, 5000: 100.0}

@@ -46,7 +46,7 @@ def test_an_operator_counts_whatever_it_calls_itself() -> None:
     assert writes["total"] == 3
 
 
-def test_reads_are_counted_apart_from_writes() -> None:
+def test_reads_are_counted_separately_from_writes() -> None:
     requests = Counter(
         {
             key("an-operator", "get", code=200): 7,

@@ -43,7 +43,7 @@ def test_a_scenario_gives_the_set_and_the_same_pods_without_an_operator() -> Non
         ("description:", "descriptoin:", "descriptoin"),
     ],
 )
-def test_a_wrong_scenario_is_told_with_file_and_field(tmp_path: Path, was: str, now: str, message: str) -> None:
+def test_a_wrong_scenario_is_reported_with_file_and_field(tmp_path: Path, was: str, now: str, message: str) -> None:
     text = SMALL.read_text()
     assert was in text
     path = tmp_path / "wrong.yaml"

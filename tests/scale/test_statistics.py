@@ -108,7 +108,7 @@ def test_much_scatter_is_inconclusive_and_says_how_many_rounds_it_takes() -> Non
     assert comparison.estimate and comparison.estimate.needed > 100
 
 
-def test_equal_pairs_are_no_difference_and_no_pair_is_invalid() -> None:
+def test_equal_pairs_are_not_a_difference_and_no_pair_is_invalid() -> None:
     assert timed([20.0] * 6, [20.0] * 6, 0.05, seed=1).verdict == TimeVerdict.NO_DIFFERENCE
     assert timed([], [], 0.05, seed=1).verdict == TimeVerdict.INVALID
     assert timed([20.0], [21.0], 0.05, seed=1).verdict == TimeVerdict.INCONCLUSIVE

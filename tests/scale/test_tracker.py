@@ -110,7 +110,7 @@ def test_records_of_a_list_are_counted_because_their_times_are_not_exact(feed: F
     assert feed.read().unclear == 1
 
 
-def test_where_there_is_no_room_for_all_the_phase_ends_with_those_that_fit(feed: Feed) -> None:
+def test_without_room_for_all_pods_the_phase_ends_with_those_that_fit(feed: Feed) -> None:
     deploy, target = phase(Until.SETTLED, Action.CREATE), Target(2, 2, 1, 0, 0, room=1)
     feed.tracker.mark(conditions(deploy, target), 0.5)
     feed.add(1, ADDED, "podcliquesets", "s", metadata={"generation": 1}, status={"availableReplicas": 0})
@@ -206,7 +206,7 @@ def test_what_was_read_need_not_be_kept(feed: Feed, monkeypatch: pytest.MonkeyPa
     assert (feed.read().ready, feed.tracker.present) == (1, 1)
 
 
-def test_following_a_log_of_others_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_a_shared_log_drops_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     """A conformance test judges the whole history later."""
     monkeypatch.setattr(logs, "MIN_DROPPED", 1)
     for at in range(9):
