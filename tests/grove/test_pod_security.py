@@ -78,7 +78,7 @@ def test_the_check_names_what_breaks_the_standard(spec: Spec, wrong: list[str]) 
     assert list(violations(spec)) == wrong
 
 
-def of_set(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+def violations_of_set(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the violations by clique, for the cliques that have violations."""
     cliques = manifest["spec"]["template"]["cliques"]
     by_clique = {clique["name"]: list(violations(clique["spec"]["podSpec"])) for clique in cliques}
@@ -87,12 +87,12 @@ def of_set(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", workloads.names())
 def test_workloads_satisfy_the_standard(name: str) -> None:
-    assert of_set(workloads.load(name)) == {}
+    assert violations_of_set(workloads.load(name)) == {}
 
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_scale_scenarios_satisfy_the_standard(name: str) -> None:
-    assert of_set(scenario.load(name).manifest) == {}
+    assert violations_of_set(scenario.load(name).manifest) == {}
 
 
 def test_templates_of_hashes_satisfy_the_standard() -> None:
@@ -110,4 +110,4 @@ def test_templates_of_hashes_satisfy_the_standard() -> None:
             template_pairs.template(name, change(chance, random_spec))
             for name, change in {"r": template_pairs.reordered, "c": template_pairs.changed}.items()
         ]
-    assert of_set({"spec": {"template": {"cliques": cliques}}}) == {}
+    assert violations_of_set({"spec": {"template": {"cliques": cliques}}}) == {}

@@ -25,7 +25,7 @@ def pod_options(**changes: Any) -> dict[str, Any]:
     return {"gang": "s-0", "clique": "s-0-a", "extra": TAGS, "owner": ("podcliques", "s-0-a"), **changes}
 
 
-def standing(story) -> None:
+def record_ready_gang(story) -> None:
     """Record a gang with minReplicas 2 and three pods, all of which are Ready."""
     story.node("n1", gpus="8")
     story.owned("podcliquesets", "s", None, replicas=1, template={"x": 1})
@@ -37,64 +37,64 @@ def standing(story) -> None:
         story.pod(name, **pod_options(node="n1", ready=True))
 
 
-def goes(story, name: str = "a3", **changes: Any) -> None:
+def terminate(story, name: str = "a3", **changes: Any) -> None:
     story.pod(name, **pod_options(node="n1", ready=True, terminating=True, **changes))
 
 
 def test_a_gang_whose_pods_stay_is_right(story):
-    standing(story)
+    record_ready_gang(story)
     assert verdict(story).holds is True
 
 
 def test_a_deletion_that_nothing_asked_for_is_wrong(story):
-    standing(story)
-    goes(story)
+    record_ready_gang(story)
+    terminate(story)
     result = verdict(story)
     assert result.holds is False
     assert "pod a3 was Ready, gang s-0 was sound, and nothing asked for its deletion" in result.reason
 
 
 def test_a_pod_that_vanishes_at_once_is_wrong_too(story):
-    standing(story)
+    record_ready_gang(story)
     story.delete("pods", "a3")
     assert verdict(story).holds is False
 
 
 def test_deletions_by_the_suite_are_excused(story):
-    standing(story)
+    record_ready_gang(story)
     story.history.origins.excused.add(story.history.records("pods", "a3")[0].uid)
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
 
 
 def test_a_later_pod_of_the_same_name_is_not_excused(story):
-    standing(story)
+    record_ready_gang(story)
     story.history.origins.excused.add(story.history.records("pods", "a3")[0].uid)
-    goes(story)
+    terminate(story)
     story.delete("pods", "a3")
     story.pod("a3", **pod_options())
     story.pod("a3", **pod_options(node="n1", ready=True))
     story.node("n1", gpus="8", after=2 * GRACE)
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is False
 
 
 def test_a_scale_in_is_a_cause_of_as_many_deletions(story):
-    standing(story)
+    record_ready_gang(story)
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=2)
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
-    goes(story, "a2")
+    terminate(story, "a2")
     assert verdict(story).holds is False
 
 
 def test_a_scale_in_that_was_taken_back_is_a_cause_for_a_moment(story):
-    standing(story)
+    record_ready_gang(story)
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=2)
     story.owned("podcliques", "s-0-a", ("podcliquesets", "s"), replicas=3)
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
-    goes(story, "a2", after=GRACE + 1)
+    terminate(story, "a2", after=GRACE + 1)
     assert verdict(story).holds is False
 
 
@@ -124,14 +124,14 @@ def test_a_scale_in_that_was_taken_back_is_a_cause_for_a_moment(story):
     ],
 )
 def test_causes(story, cause):
-    standing(story)
+    record_ready_gang(story)
     cause(story)
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
 
 
 def test_a_pod_of_another_template_than_its_clique_may_go(story):
-    standing(story)
+    record_ready_gang(story)
     old = {**TAGS, labels.TEMPLATE_HASH: "old"}
     story.pod("a3", **pod_options(node="n1", ready=True, extra=old))
     story.pod("a3", **pod_options(node="n1", ready=True, extra=old, terminating=True))
@@ -139,59 +139,59 @@ def test_a_pod_of_another_template_than_its_clique_may_go(story):
 
 
 def test_a_pod_of_the_same_priority_that_waits_is_not_a_cause(story):
-    standing(story)
+    record_ready_gang(story)
     story.pod("other", gang="t-0", clique="t-0-a")
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is False
 
 
 def test_a_pod_of_higher_priority_that_waited_long_ago_is_not_a_cause(story):
-    standing(story)
+    record_ready_gang(story)
     story.pod("vip", priority=5)
     story.pod("vip", priority=5, node="n1")
-    goes(story, after=GRACE + 1)
+    terminate(story, after=GRACE + 1)
     assert verdict(story).holds is False
 
 
 def test_a_gang_below_its_floor_may_be_ended(story):
-    standing(story)
+    record_ready_gang(story)
     for name in ("a1", "a2"):
         story.pod(name, **pod_options(node="n1"))
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
 
 
 def test_a_gang_that_has_just_recovered_may_be_ended(story):
-    standing(story)
+    record_ready_gang(story)
     for name in ("a1", "a2"):
         story.pod(name, **pod_options(node="n1"))
     story.pod("a2", **pod_options(node="n1", ready=True))
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
 
 
 def test_gangs_of_the_same_replica_may_be_ended_together(story):
-    standing(story)
+    record_ready_gang(story)
     scaled = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": TAGS}
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
     story.pod("w1", **scaled)
     story.pod("w1", **scaled, node="n1", ready=True)
     story.pod("w1", **scaled, node="n1")
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
 
 
 def test_a_pod_that_does_not_serve_may_go(story):
-    standing(story)
+    record_ready_gang(story)
     story.pod("a3", **pod_options(node="n1"))
-    goes(story)
+    terminate(story)
     assert verdict(story).holds is True
 
 
 def test_a_failed_pod_may_be_deleted_although_it_is_marked_ready(story):
-    standing(story)
+    record_ready_gang(story)
     story.pod("a3", **pod_options(node="n1", ready=True, phase="Failed"))
-    goes(story, phase="Failed")
+    terminate(story, phase="Failed")
     assert verdict(story).holds is True
 
 
@@ -208,6 +208,6 @@ def test_pods_without_a_controller_are_judged(story, owned):
     story.owners = lambda owner: (
         [{**reference, "controller": False} for reference in controlled(owner)] if owned else []
     )
-    standing(story)
-    goes(story)
+    record_ready_gang(story)
+    terminate(story)
     assert verdict(story).holds is False

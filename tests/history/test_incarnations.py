@@ -8,7 +8,7 @@ CLIQUES = "podcliques"
 TERMINATING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
-def says(status: str) -> dict[str, object]:
+def with_condition(status: str) -> dict[str, object]:
     return {"status": {"conditions": [{"type": "Sound", "status": status}]}}
 
 
@@ -28,12 +28,12 @@ def test_a_recreated_object_has_two_incarnations(story):
 
 
 def test_a_condition_counts_from_its_last_transition(story):
-    story.record(CLIQUES, "a", says("False"))
-    story.record(CLIQUES, "a", says("True"))
-    story.record(CLIQUES, "a", says("False"))
+    story.record(CLIQUES, "a", with_condition("False"))
+    story.record(CLIQUES, "a", with_condition("True"))
+    story.record(CLIQUES, "a", with_condition("False"))
     assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") is None
-    start = story.record(CLIQUES, "a", says("True"))
-    story.record(CLIQUES, "a", says("True"))
+    start = story.record(CLIQUES, "a", with_condition("True"))
+    story.record(CLIQUES, "a", with_condition("True"))
     assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") == start
     story.delete(CLIQUES, "a")
     assert incarnations.condition_start(story.history, CLIQUES, "a", "Sound", "True") is None

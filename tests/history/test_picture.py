@@ -17,7 +17,7 @@ POOL = "example.com/pool"
 FAILED = "SCHED-007 failed: bound pods: expected 0, seen 10"
 
 
-def serve(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") -> float:
+def record_torn_gang(story, prefills: int = 10, decodes: int = 2, name: str = "serve-0") -> float:
     """Record a gang whose prefill pods are all bound and become Ready, while none of its decode pods is bound; return
     the time just before the first binding."""
     groups = {f"{name}-prefill": prefills, f"{name}-decode": decodes}
@@ -53,7 +53,7 @@ def height(text: str) -> float:
 
 
 def test_a_torn_gang_is_shown_in_words_and_in_color(story):
-    first = serve(story)
+    first = record_torn_gang(story)
     text, words = draw(story.history, (first, FAILED))
     assert "TORN: decode has 0 of 1 bound" in words
     assert "0 of 2 bound, minimum 1" in words and "10 of 10 bound, minimum 1" in words
@@ -64,7 +64,7 @@ def test_a_torn_gang_is_shown_in_words_and_in_color(story):
 def test_the_picture_has_the_clock_of_the_history(story):
     story.node("n1", tags={POOL: "space"}, gpus="1")
     story.owned("podcliquesets", "serve", None, replicas=1, after=20.0)
-    first = serve(story)
+    first = record_torn_gang(story)
     text, words = draw(story.history, (first, FAILED))
     times = {f"{record.at:.3f}" for record in story.history.records()}
     created = next(record.at for record in story.history.records() if record.namespace)
@@ -78,7 +78,7 @@ def test_the_picture_has_the_clock_of_the_history(story):
 
 
 def test_each_of_a_dozen_pods_has_a_row(story):
-    serve(story)
+    record_torn_gang(story)
     text, words = draw(story.history)
     assert {f"serve-0-prefill-{i}" for i in range(10)} | {"serve-0-decode-0", "serve-0-decode-1"} <= set(words)
     assert "ready on n3" in words and "waiting" in words
@@ -87,7 +87,7 @@ def test_each_of_a_dozen_pods_has_a_row(story):
 
 def test_with_two_hundred_pods_each_clique_has_a_row(story):
     for gang in range(10):
-        serve(story, 18, 2, f"serve-{gang}")
+        record_torn_gang(story, 18, 2, f"serve-{gang}")
     text, words = draw(story.history)
     assert not any(word.startswith("serve-3-prefill-") for word in words)
     assert {"serve-3-prefill", "serve-9-decode"} <= set(words)
@@ -97,7 +97,7 @@ def test_with_two_hundred_pods_each_clique_has_a_row(story):
 
 def test_with_many_gangs_each_gang_has_a_row(story):
     for gang in range(30):
-        serve(story, 3, 1, f"serve-{gang}")
+        record_torn_gang(story, 3, 1, f"serve-{gang}")
     text, words = draw(story.history)
     assert "serve-3-prefill" not in words and "serve-3" in words
     assert words.count("TORN: decode has 0 of 1 bound") == 30
@@ -106,7 +106,7 @@ def test_with_many_gangs_each_gang_has_a_row(story):
 
 def test_a_gang_that_never_had_pods_has_a_row_among_many(story):
     for i in range(20):
-        serve(story, 3, 1, name=f"serve-{i}")
+        record_torn_gang(story, 3, 1, name=f"serve-{i}")
     story.gang("empty", {"empty-worker": (1, [])})
     _, words = draw(story.history)
     assert "empty" in words and "up to 0 at a time" in words
@@ -114,7 +114,7 @@ def test_a_gang_that_never_had_pods_has_a_row_among_many(story):
 
 def test_with_too_many_gangs_only_torn_gangs_have_rows(story):
     for gang in range(60):
-        serve(story, 2, gang % 10 == 0, f"serve-{gang}")
+        record_torn_gang(story, 2, gang % 10 == 0, f"serve-{gang}")
     for gang in range(60):
         if gang % 10:
             story.gang(f"serve-{gang}", {f"serve-{gang}-prefill": (1, [])})
@@ -142,7 +142,7 @@ def test_with_too_many_gangs_only_torn_gangs_have_rows(story):
     ],
 )
 def test_a_gang_that_was_bound_in_part_for_a_moment_is_torn_only_if_a_check_says_so(story, after, words, torn):
-    first = serve(story)
+    first = record_torn_gang(story)
     for i in range(2):
         story.pod(f"serve-0-decode-{i}", gang="serve-0", clique="serve-0-decode", node="n1", after=0.5)
     text, drawn_words = draw(story.history, *([(first + after, words)] if after else []))
@@ -155,7 +155,7 @@ def test_what_was_asked_for_is_marked(story):
     story.node("n1", tags={POOL: "space"}, gpus="1")
     story.node("other", gpus="1")
     story.owned("podcliquesets", "serve", None, replicas=1)
-    serve(story)
+    record_torn_gang(story)
     story.node("n2", tags={POOL: "space"}, gpus="1")
     story.owned("podcliquesets", "serve", None, replicas=3)
     story.delete("nodes", "n1")
@@ -174,7 +174,7 @@ def test_what_was_asked_for_is_marked(story):
 
 
 def test_bars_of_deleted_pods_have_an_end(story):
-    serve(story)
+    record_torn_gang(story)
     story.pod("serve-0-prefill-3", gang="serve-0", clique="serve-0-prefill", node="n3", terminating=True)
     story.delete("pods", "serve-0-prefill-3")
     story.pod("serve-0-decode-0", gang="serve-0", clique="serve-0-decode", after=1)
@@ -188,7 +188,7 @@ def test_bars_of_deleted_pods_have_an_end(story):
 
 
 def test_texts_of_an_implementation_are_escaped(story):
-    serve(story)
+    record_torn_gang(story)
     text, words = draw(story.history, (None, "<script>&\x1b[2J"), title='"]]><b>')
     assert "<script>&�[2J" in words and "at the end" in words
     assert "<script>" not in text
@@ -200,7 +200,7 @@ def test_an_empty_history_has_a_picture(story):
 
 
 def test_a_saved_history_has_the_same_picture(story, tmp_path: Path):
-    first = serve(story)
+    first = record_torn_gang(story)
     story.history.save(tmp_path / "history.jsonl")
     loaded = History.load(tmp_path / "history.jsonl")
     assert draw(loaded, (first, FAILED)) == draw(story.history, (first, FAILED))

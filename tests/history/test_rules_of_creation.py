@@ -115,7 +115,7 @@ def test_a_gang_that_refers_to_a_pod_that_was_not_created_is_wrong(story):
 # -- INV-025 --------------------------------------------------------------------------------------------------------
 
 
-def indexed(story, name: str, index: int, owner: tuple[str, str] = CLIQUE, **options) -> None:
+def record_indexed_pod(story, name: str, index: int, owner: tuple[str, str] = CLIQUE, **options) -> None:
     story.pod(name, **A, owner=owner, host=f"{owner[1]}-{index}", **options)
 
 
@@ -128,36 +128,36 @@ def clique(story):
 
 def test_two_active_pods_of_a_clique_with_one_index_are_wrong(clique):
     assert verdict(clique, "INV-025").holds is None
-    indexed(clique, "a1", 0)
-    indexed(clique, "a2", 1)
+    record_indexed_pod(clique, "a1", 0)
+    record_indexed_pod(clique, "a2", 1)
     assert verdict(clique, "INV-025").holds is True
-    indexed(clique, "a3", 1)
+    record_indexed_pod(clique, "a3", 1)
     assert verdict(clique, "INV-025").reason == "pods a2 and a3 both have the index 1"
 
 
 def test_pods_that_are_owned_and_not_controlled_have_one_index_each(clique):
     controlled = clique.owners
     clique.owners = lambda owner: [{**reference, "controller": False} for reference in controlled(owner)]
-    indexed(clique, "a1", 0)
-    indexed(clique, "a2", 0)
+    record_indexed_pod(clique, "a1", 0)
+    record_indexed_pod(clique, "a2", 0)
     assert verdict(clique, "INV-025").holds is False
 
 
 @pytest.mark.parametrize("former", [{"terminating": True}, {"phase": "Failed"}, {"phase": "Succeeded"}])
 def test_a_pod_that_terminates_or_has_ended_leaves_its_index_to_another(clique, former):
-    indexed(clique, "a1", 0)
-    indexed(clique, "a1", 0, **former)
-    indexed(clique, "a2", 0)
+    record_indexed_pod(clique, "a1", 0)
+    record_indexed_pod(clique, "a1", 0, **former)
+    record_indexed_pod(clique, "a2", 0)
     clique.delete("pods", "a2")
-    indexed(clique, "a3", 0)
+    record_indexed_pod(clique, "a3", 0)
     assert verdict(clique, "INV-025").holds is True
 
 
 def test_a_recreated_clique_has_its_own_indices(clique):
-    indexed(clique, "a1", 0)
+    record_indexed_pod(clique, "a1", 0)
     clique.delete(*CLIQUE)
     clique.owned(*CLIQUE, SET)
-    indexed(clique, "a2", 0)
+    record_indexed_pod(clique, "a2", 0)
     assert verdict(clique, "INV-025").holds is True
 
 
@@ -208,12 +208,12 @@ def test_a_pod_of_a_set_that_asks_for_no_service_needs_no_subdomain(story, host,
 # -- TERM-012 -------------------------------------------------------------------------------------------------------
 
 
-def a_set(story, replicas: int) -> None:
+def record_set(story, replicas: int) -> None:
     cliques = [{"name": "a", "spec": {"replicas": replicas}}, {"name": "w", "spec": {"replicas": 3}}]
     story.record(*SET, {"spec": {"template": {"cliques": cliques}}})
 
 
-def a_clique(story, replicas: int, **options) -> None:
+def record_clique(story, replicas: int, **options) -> None:
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
     story.record(*CLIQUE, {"metadata": {"labels": tags}, "spec": {"replicas": replicas}}, **options)
 
@@ -233,19 +233,19 @@ def a_clique(story, replicas: int, **options) -> None:
 )
 def test_a_recreated_clique_has_a_size_that_was_requested(story, template, scaled, recreated, holds):
     for replicas in template:
-        a_set(story, replicas)
-    a_clique(story, template[0])
-    a_clique(story, scaled)
+        record_set(story, replicas)
+    record_clique(story, template[0])
+    record_clique(story, scaled)
     assert verdict(story, "TERM-012").holds is None
-    a_clique(story, scaled, kind=DELETED)
-    a_clique(story, recreated)
+    record_clique(story, scaled, kind=DELETED)
+    record_clique(story, recreated)
     result = verdict(story, "TERM-012")
     assert result.holds is holds
     assert holds or f"clique s-0-a was recreated with {recreated} replicas instead of 2" in result.reason
 
 
 def test_a_clique_of_a_group_has_the_size_of_its_own_template(story):
-    a_set(story, 2)
+    record_set(story, 2)
     tags = {labels.PART_OF: "s", labels.SET_INDEX: "0", labels.GROUP: "s-0-g", labels.GROUP_INDEX: "1"}
     for replicas, kind in ((3, ""), (3, DELETED), (2, "")):
         story.record(

@@ -16,7 +16,7 @@ def verdict(story, id: str) -> RuleResult:
     return result
 
 
-def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
+def record_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **status: int) -> None:
     condition_list = [
         {"type": condition_type, "status": is_true, "lastTransitionTime": time}
         for condition_type, is_true, time in conditions
@@ -40,28 +40,28 @@ def a_clique(story, *conditions: tuple[str, str, str], after: float = 0.5, **sta
     ],
 )
 def test_ready_and_gated_pods_are_at_most_all_pods(story, status, holds):
-    a_clique(story, **status)
-    a_clique(story, **status)
+    record_clique(story, **status)
+    record_clique(story, **status)
     assert verdict(story, "CORE-018").holds is holds
 
 
 def test_a_transition_time_that_moves_alone_is_wrong(story):
-    a_clique(story, ("B", "True", "1"))
+    record_clique(story, ("B", "True", "1"))
     assert verdict(story, "CORE-019").holds is None
-    a_clique(story, ("B", "False", "1"))  # within the same second
-    a_clique(story, ("B", "False", "1"), ("P", "True", "1"))
-    a_clique(story, ("B", "True", "2"), ("P", "True", "1"))
-    a_clique(story, ("B", "True", "3"), ("P", "True", "1"))  # the operator may not have seen its own write yet
+    record_clique(story, ("B", "False", "1"))  # within the same second
+    record_clique(story, ("B", "False", "1"), ("P", "True", "1"))
+    record_clique(story, ("B", "True", "2"), ("P", "True", "1"))
+    record_clique(story, ("B", "True", "3"), ("P", "True", "1"))  # the operator may not have seen its own write yet
     assert verdict(story, "CORE-019").holds is True
-    a_clique(story, ("B", "True", "3"), ("P", "True", "1"), after=STALE)
-    a_clique(story, ("B", "True", "9"), ("P", "True", "1"))
+    record_clique(story, ("B", "True", "3"), ("P", "True", "1"), after=STALE)
+    record_clique(story, ("B", "True", "9"), ("P", "True", "1"))
     assert "B=True of podcliques/s-0-a: 3 → 9" in verdict(story, "CORE-019").reason
 
 
 def test_a_condition_that_comes_back_has_a_new_time(story):
-    a_clique(story, ("B", "True", "1"))
-    a_clique(story)
-    a_clique(story, ("B", "True", "2"))
+    record_clique(story, ("B", "True", "1"))
+    record_clique(story)
+    record_clique(story, ("B", "True", "2"))
     assert verdict(story, "CORE-019").holds is not False
 
 
@@ -95,7 +95,7 @@ def test_a_counter_may_be_above_its_total_after_a_scale_in(story, scaled, replic
     assert verdict(story, "UPD-008").holds is holds
 
 
-def a_gang(story, name: str, *true_types: str) -> None:
+def record_gang(story, name: str, *true_types: str) -> None:
     metadata = {"labels": {labels.GENERATION_HASH: "h"}}
     status = {"conditions": [{"type": condition_type, "status": "True"} for condition_type in true_types]}
     story.record("podgangs", name, {"metadata": metadata, "status": status})
@@ -104,13 +104,13 @@ def a_gang(story, name: str, *true_types: str) -> None:
 @pytest.mark.parametrize("strategy", ["Coherent", "RollingRecreate"])
 def test_a_gang_that_is_ready_before_it_was_scheduled_is_wrong_in_coherent_sets(story, strategy):
     story.record("podcliquesets", "s", {"spec": {"updateStrategy": {"type": strategy}, "template": {"cliques": []}}})
-    a_gang(story, "s-0-1", "Scheduled")
+    record_gang(story, "s-0-1", "Scheduled")
     assert verdict(story, "COHR-018").holds is None
-    a_gang(story, "s-0-1", "Ready")
-    a_gang(story, "s-0-2", "Ready", "Scheduled")
+    record_gang(story, "s-0-1", "Ready")
+    record_gang(story, "s-0-2", "Ready", "Scheduled")
     is_judged = strategy == "Coherent"
     assert verdict(story, "COHR-018").holds is (True if is_judged else None)
-    a_gang(story, "s-0-3", "Ready")
+    record_gang(story, "s-0-3", "Ready")
     result = verdict(story, "COHR-018")
     assert (result.holds is False, "gang s-0-3 was reported as Ready" in result.reason) == (is_judged, is_judged)
 

@@ -13,7 +13,7 @@ from conformance.suite.outcomes import ledger
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Requirement
 
-HAD = "cliques that each name has had"
+DESCRIPTION = "cliques that each name has had"
 STATUS = """\
 not seen within 60 s: {set} is available
 nearest: availableReplicas is {current} of {desired}, observedGeneration None of generation 1
@@ -45,7 +45,7 @@ def failed(
     )
 
 
-def set_late(test: str, id: str, name: str, desired: int, current: int | None = None) -> ledger.Check:
+def late_set(test: str, id: str, name: str, desired: int, current: int | None = None) -> ledger.Check:
     description = f"{name} is available"
     return failed(test, id, description, description, STATUS.format(set=name, desired=desired, current=current))
 
@@ -86,8 +86,8 @@ def test_a_requirement_has_one_cause_however_many_checks_fail_in_however_many_te
 def test_texts_that_are_alike_join_nothing() -> None:
     tests = {f"t{number}": (f"AA-00{number}",) for number in range(4)}
     checks = [
-        failed("t0", "AA-000", HAD, {"strict-0-a": 2}, {"strict-0-a": 5}),
-        failed("t1", "AA-001", HAD, {"torn-0-a": 2}, {"torn-0-a": 5}),
+        failed("t0", "AA-000", DESCRIPTION, {"strict-0-a": 2}, {"strict-0-a": 5}),
+        failed("t1", "AA-001", DESCRIPTION, {"torn-0-a": 2}, {"torn-0-a": 5}),
         failed("t2", "AA-002", "lastErrors", "lastErrors", "not seen within 60 s: x\nnearest: no errors of one"),
         failed("t3", "AA-003", "lastErrors", "lastErrors", "not seen within 60 s: x\nnearest: no errors of other"),
     ]
@@ -196,7 +196,7 @@ def test_what_holds_up_most_comes_first() -> None:
     all_causes = causes_of(
         tests,
         failed("u", "AA-003", "labels", {"a": 1}, {"a": 2}),
-        set_late("t", "AA-001", "one", 1),
+        late_set("t", "AA-001", "one", 1),
         ended("t", by="AA-001 failed (one is available)"),
     )
     assert [(groups([c]), [r.requirement.id for r in c.held_up]) for c in all_causes] == [
@@ -208,7 +208,7 @@ def test_what_holds_up_most_comes_first() -> None:
 def test_a_step_that_is_not_reached_holds_up_what_needs_a_later_one() -> None:
     tests = {"t": ("AA-001",), "u": ("AA-002",)}
     blocked = ended("u", "blocked", by="one is available", scene="scene")
-    [cause] = causes_of(tests, set_late("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
+    [cause] = causes_of(tests, late_set("t", "AA-001", "one", 1), ended("t", scene="scene"), blocked)
     assert [result.requirement.id for result in cause.held_up] == ["AA-002"]
 
 
@@ -254,7 +254,7 @@ def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None
     ids = sorted({id for group in APART + TOGETHER for id in group.split()})
     tests: Tests = {id: (id,) for id in ids}
     entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in ids))
-    events = [event for id in ids for event in (started(id, id), failed(id, id, HAD, 2, 3), ended(id))]
+    events = [event for id in ids for event in (started(id, id), failed(id, id, DESCRIPTION, 2, 3), ended(id))]
     report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
     grouped = [{result.requirement.id for result in cause.failed} for cause in causes.of(report, defects.rows())]
     cause_of = {id: number for number, group in enumerate(grouped) for id in group}
