@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from reference_impl.scheduler import eligibility
+from reference_impl.scheduler.change_log import ChangeLog
 from reference_impl.scheduler.filters.cluster_state import ClusterState
 from reference_impl.scheduler.filters.feasibility import refusal
 from reference_impl.scheduler.guard import Guard, Terms, relations
@@ -31,8 +32,7 @@ class Capacity:
         self.nodes = sorted(nodes, key=lambda node: node.metadata.name)
         self.index = {node.metadata.name: i for i, node in enumerate(self.nodes)}
         self.free = [_free(node, used.get(node.metadata.name, {})) for node in self.nodes]
-        self.log: list[int] = []
-        """Nodes whose capacity has changed, in order. Each reader remembers up to where it has read the log."""
+        self.log = ChangeLog()
         self.state = state or ClusterState()
         self.state.nodes = self.nodes
         self._related: dict[str, frozenset[object]] = {}
@@ -173,7 +173,7 @@ class Capacity:
             self._meet(pod, node, count)
 
     def _touch(self, node: int) -> None:
-        self.log.append(node)
+        self.log.add(node)
         self._amounts.pop(node, None)
 
     def amounts(self, node: int) -> Requests:
@@ -268,7 +268,7 @@ class Shape:
             self._slots.update(dict.fromkeys(nodes, slots))
             self._total += slots * len(nodes)
         self._sums: dict[str, dict[str, int]] = {}
-        self._read = len(capacity.log)
+        self._read = capacity.log.count
 
     @property
     def slots(self) -> dict[int, int]:
@@ -339,9 +339,9 @@ class Shape:
 
     def _catch_up(self) -> None:
         log = self._capacity.log
-        if self._read == len(log):
+        if self._read == log.count:
             return
-        for i in dict.fromkeys(log[self._read :]):
+        for i in log.since(self._read):
             old = self._slots.get(i)
             if old is None or (new := self._count(i)) == old:
                 continue
@@ -354,7 +354,7 @@ class Shape:
             for key, sums in self._sums.items():
                 if value := self._capacity.values(key)[i]:
                     sums[value] += new - old
-        self._read = len(log)
+        self._read = log.count
 
 
 class Tally:
@@ -364,16 +364,16 @@ class Tally:
         self._capacity, self._key, self._resource = capacity, key, resource
         self._free = [0] * len(capacity.nodes)
         self._sums: dict[str, int] = defaultdict(int)
-        self._read = len(capacity.log)
+        self._read = capacity.log.count
         self._look(range(len(capacity.nodes)))
 
     @property
     def sums(self) -> Mapping[str, int]:
         """The free amount of the resource in each domain."""
         log = self._capacity.log
-        if self._read < len(log):
-            self._look(dict.fromkeys(log[self._read :]))
-            self._read = len(log)
+        if self._read < log.count:
+            self._look(log.since(self._read))
+            self._read = log.count
         return self._sums
 
     def _look(self, nodes: Iterable[int]) -> None:

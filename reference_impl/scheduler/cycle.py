@@ -13,6 +13,7 @@ The rules (spec GS-20 to GS-45):
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -88,25 +89,29 @@ class Cycle:
         self.scheduled: list[Gang] = []
         """Gangs whose minimum is placed, in the order in which their extra pods are placed."""
         self._scheduled_names: dict[str, bool] = {}
-        self._names = {gang.name for gang in gangs}
         self._behind: dict[str, list[Gang]] = {}
         self._failed: dict[object, tuple[Gang, Shortfall]] = {}
         self._undecided: list[Gang] = []
         self._reserved_room: list[tuple[int, Requests]] = []
+        self._positions = {gang.name: position for position, gang in enumerate(gangs)}
+        self._occupied = [position for position, gang in enumerate(gangs) if gang.members]
+        """Positions of the gangs that may have bound pods, sorted. With many waiting gangs these are few."""
         self._lowest = min(
-            [gang.priority for gang in gangs if gang.members] + [pod.spec.priority for pod, _ in self._evictable],
+            [gangs[position].priority for position in self._occupied]
+            + [pod.spec.priority for pod, _ in self._evictable],
             default=0,
         )
 
     def consider(self, gang: Gang) -> None:
         """Place the minimum of a gang. Postpone a scaled gang until its base gang has been considered."""
-        if gang.base in self._names and gang.base not in self._scheduled_names and gang.base != gang.name:
+        if gang.base in self._positions and gang.base not in self._scheduled_names and gang.base != gang.name:
             self._behind.setdefault(gang.base, []).append(gang)
             return
         scheduled = self._decide(gang)
         self._scheduled_names[gang.name] = scheduled or bool(gang.members)
         if scheduled:
             self.scheduled.append(gang)
+            self._note_occupied(gang)
         for scaled in self._behind.pop(gang.name, ()):
             self.consider(scaled)
 
@@ -162,6 +167,12 @@ class Cycle:
             self.result.waiting[gang.name] = Shortfall("behind", domain=self.result.reserved_for[-1])
         return fits
 
+    def _note_occupied(self, gang: Gang) -> None:
+        position = self._positions[gang.name]
+        at = bisect_left(self._occupied, position)
+        if self._occupied[at : at + 1] != [position]:
+            self._occupied.insert(at, position)
+
     def bereft(self) -> list[Gang]:
         """Return the running gangs that are below their minimum and for which no pods are being evicted."""
         running = [g for g in self.gangs if g.members and not g.minimum_reached and g.name not in self.result.nominated]
@@ -189,9 +200,10 @@ class Cycle:
     def _clear_capacity(self, gang: Gang) -> bool:
         """Choose pods to evict in favor of the gang, if that makes it fit. Return whether capacity is now reserved for
         the gang."""
-        capacity, mark = self.capacity, self.capacity.mark()
         if not gang.preempts:
             return False
+        capacity, mark = self.capacity, self.capacity.mark()
+        occupied = [self.gangs[position] for position in self._occupied]
         for pod, node in self.around.leaving:
             capacity.release(pod, node)
         placement = place(gang, gang.lacking, capacity, self.budget) if self.around.leaving else None
@@ -201,7 +213,7 @@ class Cycle:
             # in addition to them.
             capacity.undo(mark)
             if self._lowest < gang.priority:
-                chosen = preemption.choose(gang, self.gangs, self._evictable, capacity, self.budget)
+                chosen = preemption.choose(gang, occupied, self._evictable, capacity, self.budget)
                 evictions, placement = chosen or ([], None)
         reserved = preemption.net(capacity, mark)
         capacity.undo(mark)
@@ -221,7 +233,7 @@ class Cycle:
             capacity.take(index, requests, 1)
         for pod, index in placement:  # filters treat the pod as placed
             capacity.take(index, (), 1, capacity.shape(pod).pod)
-        for other in self.gangs:
+        for other in occupied:
             if any(pod.metadata.uid in evicted for pod, _ in other.members):
                 preemption.drop(other, evicted)
                 self._scheduled_names[other.name] = bool(other.members)

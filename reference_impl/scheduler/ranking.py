@@ -6,14 +6,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
+from reference_impl.scheduler.change_log import ChangeLog
+
 
 class Ranking:
     """Some nodes, in ascending order, ranked by their free amount of a resource. Each query first processes the new
     entries in the log of changed nodes."""
 
-    def __init__(
-        self, nodes: Sequence[int], free: Sequence[Mapping[str, int]], log: Sequence[int], resource: str
-    ) -> None:
+    def __init__(self, nodes: Sequence[int], free: Sequence[Mapping[str, int]], log: ChangeLog, resource: str) -> None:
         self.nodes = nodes
         """The reference keeps the list alive, since its id is the key of the ranking."""
         self.zeros = dict.fromkeys(nodes, 0)
@@ -22,7 +22,7 @@ class Ranking:
         self._free_amounts = {node: free[node].get(resource, 0) for node in nodes}
         self._ranked = sorted(nodes, key=self._free_amounts.__getitem__)
         self._amounts = [self._free_amounts[node] for node in self._ranked]
-        self._read = len(log)
+        self._read = log.count
 
     def below(self, amount: int) -> int:
         """Return the number of nodes that have less than `amount`."""
@@ -47,9 +47,9 @@ class Ranking:
             start = end
 
     def _catch_up(self) -> None:
-        if self._read == len(self._log):
+        if self._read == self._log.count:
             return
-        for node in dict.fromkeys(self._log[self._read :]):
+        for node in self._log.since(self._read):
             old = self._free_amounts.get(node)
             if old is None or (now := self._free[node].get(self._resource, 0)) == old:
                 continue
@@ -59,7 +59,7 @@ class Ranking:
             self._amounts.insert(rank, now)
             self._ranked.insert(rank, node)
             self._free_amounts[node] = now
-        self._read = len(self._log)
+        self._read = self._log.count
 
     def _place(self, node: int, amount: int) -> int:
         """Return the rank of a node with this amount; nodes with equal amounts are ranked by index."""
