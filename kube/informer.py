@@ -60,7 +60,7 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._index_functions: dict[str, IndexFunction[T]] = {}
         self._indices: dict[str, dict[str, dict[Key, T]]] = {}
-        self._filed: dict[str, dict[Key, tuple[str, ...]]] = {}
+        self._indexed_values: dict[str, dict[Key, tuple[str, ...]]] = {}
         self._synced = asyncio.Event()
         self._reflector = Reflector(
             client,
@@ -96,7 +96,7 @@ class Informer(Generic[T]):
         """Index every object under each of the strings that `function` returns for it. Call this before `run`."""
         self._index_functions[name] = function
         self._indices[name] = {}
-        self._filed[name] = {}
+        self._indexed_values[name] = {}
 
     def get(self, namespace: str, name: str) -> T | None:
         """Return the object with this name, or None."""
@@ -174,7 +174,7 @@ class Informer(Generic[T]):
         object, because it may have been mutated since."""
         key = item.metadata.key
         for name, function in self._index_functions.items():
-            index, filed = self._indices[name], self._filed[name]
+            index, filed = self._indices[name], self._indexed_values[name]
             values = () if deleted else tuple(function(item))
             for value in filed.pop(key, ()):
                 bucket = index.get(value)

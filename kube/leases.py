@@ -125,27 +125,27 @@ class Elector:
         self.identity, self.terms = identity, terms
         self._observation: Observation | None = None
         self._lease: dict[str, Any] | None = None
-        self._until = -math.inf
+        self._leads_until = -math.inf
 
     @property
     def leads(self) -> bool:
         """Whether the last renewal is younger than the deadline."""
-        return asyncio.get_running_loop().time() < self._until
+        return asyncio.get_running_loop().time() < self._leads_until
 
     def check(self) -> None:
         """Raise LeadershipLost unless this process leads. Call this before each write: a process that resumes after a
         suspension must not carry out its old plans."""
         if not self.leads:
-            raise LeadershipLost(f"{self._place} is not held: writes are not allowed")
+            raise LeadershipLost(f"{self._description} is not held: writes are not allowed")
 
     async def acquire(self) -> None:
         """Wait until this process leads."""
-        log.info("waiting for %s, identity %s", self._place, self.identity)
+        log.info("waiting for %s, identity %s", self._description, self.identity)
         while True:
             if await self._try():
                 break
             await asyncio.sleep(self.terms.retry * (1 + random.random() * JITTER))
-        log.info("leading: acquired %s", self._place)
+        log.info("leading: acquired %s", self._description)
 
     async def hold(self) -> None:
         """Renew the lease until cancelled. Raises LeadershipLost if no renewal succeeds within the deadline, or if
@@ -155,22 +155,22 @@ class Elector:
                 await asyncio.sleep(self.terms.retry)
                 await self._renew()
         except LeadershipLost:
-            self._until = -math.inf
+            self._leads_until = -math.inf
             raise
 
     async def release(self) -> None:
         """Release the lease if this process holds it. Failures are only logged, since the lease expires anyway."""
         if not self.leads:
             return
-        self._until = -math.inf
+        self._leads_until = -math.inf
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                while not await self._released():
+                while not await self._try_release():
                     pass
         except errors.REQUEST_FAILED as error:
-            log.warning("cannot release %s: %s", self._place, error or type(error).__name__)
+            log.warning("cannot release %s: %s", self._description, error or type(error).__name__)
 
-    async def _released(self) -> bool:
+    async def _try_release(self) -> bool:
         """Try to release the lease. Return False if the Lease was changed at the same time: a cancelled renewal may
         have been written, or may still be written. Return True if it is released or another process holds it."""
         content = await self._client.get_or_none(LEASES, self._namespace, self._name)
@@ -183,24 +183,24 @@ class Elector:
             if error.conflict:
                 return False
             raise
-        log.info("released %s", self._place)
+        log.info("released %s", self._description)
         return True
 
     @property
-    def _place(self) -> str:
+    def _description(self) -> str:
         return f"lease {self._namespace}/{self._name}"
 
     async def _renew(self) -> None:
         try:
-            async with asyncio.timeout_at(self._until):
+            async with asyncio.timeout_at(self._leads_until):
                 while True:
                     if await self._try():
                         break
                     if self._observation is not None and self._observation.record.holder not in ("", self.identity):
-                        raise LeadershipLost(f"{self._place} is held by {self._observation.record.holder}")
+                        raise LeadershipLost(f"{self._description} is held by {self._observation.record.holder}")
                     await asyncio.sleep(self.terms.retry)
         except TimeoutError:
-            raise LeadershipLost(f"{self._place} was not renewed within {self.terms.deadline:g} s") from None
+            raise LeadershipLost(f"{self._description} was not renewed within {self.terms.deadline:g} s") from None
 
     async def _try(self) -> bool:
         """Try once to acquire or renew the lease. Return False if the attempt failed or another process holds the
@@ -227,9 +227,9 @@ class Elector:
             self._lease = None
             if isinstance(error, ApiError) and (error.conflict or error.already_exists):
                 return not read_first and await self._try()
-            log.warning("%s: %s", self._place, error or type(error).__name__)
+            log.warning("%s: %s", self._description, error or type(error).__name__)
             return False
-        self._until = started_at + self.terms.deadline
+        self._leads_until = started_at + self.terms.deadline
         return True
 
     async def _write(self, record: Record) -> None:

@@ -191,7 +191,7 @@ class Reflector(Generic[T]):
                 self._garbled += 1
                 self._listed = self._garbled < 2
                 reason = str(error)
-            except _unanswered() as error:
+            except _request_errors() as error:
                 reason = repr(error)
             if wait is None:
                 wait = self._backoff.next()
@@ -289,6 +289,6 @@ class Reflector(Generic[T]):
         log.error("cannot decode %s %s, treating it as absent: %s", self._resource, name, error)
 
 
-def _unanswered() -> tuple[type[Exception], ...]:
+def _request_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions of a request that got no response, or a response that cannot be read."""
     return (*errors.UNANSWERED, *_DECODE_ERRORS)

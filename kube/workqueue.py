@@ -70,14 +70,14 @@ class WorkQueue(Generic[K]):
         """Hand out no more keys: `take` raises Closed from now on, also in workers that are waiting."""
         self._closed = True
         while self._waiters:
-            self._call()
+            self._wake_one()
 
     def add(self, key: K) -> None:
         """Add a key, to be handed out after the settle time."""
         if self._settle:
             self.add_after(key, self._settle)
         else:
-            self._now(key)
+            self._add_now(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Add a key after a delay; the earliest of several delays applies."""
@@ -87,7 +87,7 @@ class WorkQueue(Generic[K]):
             if timer.when() <= loop.time() + seconds:
                 return
             timer.cancel()
-        self._timers[key] = loop.call_later(seconds, self._due, key)
+        self._timers[key] = loop.call_later(seconds, self._on_timer, key)
 
     def retry(self, key: K) -> None:
         """Add a key whose reconcile failed, after a delay that grows with each consecutive failure."""
@@ -111,7 +111,7 @@ class WorkQueue(Generic[K]):
                 # A worker that is cancelled after its wake-up and before it takes a key wakes another worker, or the
                 # key would never be taken.
                 if waiter.done() and not waiter.cancelled() and self._ready:
-                    self._call()
+                    self._wake_one()
                 raise
         if self._closed:
             raise Closed
@@ -140,11 +140,11 @@ class WorkQueue(Generic[K]):
         horizon = asyncio.get_running_loop().time() + seconds
         return not self._working and not self._dirty and all(t.when() > horizon for t in self._timers.values())
 
-    def _due(self, key: K) -> None:
+    def _on_timer(self, key: K) -> None:
         self._timers.pop(key, None)
-        self._now(key)
+        self._add_now(key)
 
-    def _now(self, key: K) -> None:
+    def _add_now(self, key: K) -> None:
         if key in self._dirty:
             return
         self._dirty.add(key)
@@ -156,9 +156,9 @@ class WorkQueue(Generic[K]):
 
     def _hand_out(self, key: K) -> None:
         self._ready.append(key)
-        self._call()
+        self._wake_one()
 
-    def _call(self) -> None:
+    def _wake_one(self) -> None:
         """Wake one waiting worker."""
         while self._waiters:
             waiter = self._waiters.popleft()

@@ -35,7 +35,7 @@ class LastErrors:
         """`of_parts` returns the errors of an object's parts, for the kind that users inspect first. The object reports
         these errors like its own, and each new error is also posted as a Warning event. A retry that fails in the same
         way as before causes neither a status write nor an event."""
-        self._informer, self._writer, self._of_parts = informer, writer, of_parts
+        self._informer, self._writer, self._errors_of_parts = informer, writer, of_parts
         self.keys: set[Key] = set()
         """The objects whose last reconcile failed."""
 
@@ -54,11 +54,14 @@ class LastErrors:
         item = self._informer.get(*key)
         if item is not None:
             old = (item.status.last_errors if item.status else None) or []
-            problems = [*([problem] if problem else ()), *(self._of_parts(item) if self._of_parts else ())]
+            problems = [
+                *([problem] if problem else ()),
+                *(self._errors_of_parts(item) if self._errors_of_parts else ()),
+            ]
             errors = last_errors(old, problems, now())
             if errors != (old or None):
                 await self._writer.patch(self._informer, item, {"status": {"lastErrors": wire(errors)}}, status=True)
-                for error in errors or () if self._of_parts else ():
+                for error in errors or () if self._errors_of_parts else ():
                     if error not in old:
                         await self._writer.warn(self._informer.resource, item, EVENT, error.description)
         return RETRY_SECONDS if problem else None

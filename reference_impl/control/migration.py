@@ -115,7 +115,7 @@ class HashMigration:
             async with limit:
                 await write()
 
-        writes = list(self._of_all(window, pcs))
+        writes = list(self._set_writes(window, pcs))
         await together(within(write) for write in writes)
         if writes:
             log.info("migrated %d hashes of %s/%s", len(writes), *key)
@@ -127,7 +127,7 @@ class HashMigration:
         log.info("%s/%s: %s", pcs.metadata.namespace, pcs.metadata.name, note)
         await self._writer.post_event(PODCLIQUESETS, pcs, "Normal", EVENT, note)
 
-    def _of_all(self, window: Window, pcs: PodCliqueSet) -> Iterator[Write]:
+    def _set_writes(self, window: Window, pcs: PodCliqueSet) -> Iterator[Write]:
         groups = self._cache.groups.indexed(OWNER, pcs.metadata.uid)
         for clique in self._cache.cliques.indexed(OWNER, pcs.metadata.uid):
             yield from self._of_clique(window, pcs, clique)
@@ -135,7 +135,7 @@ class HashMigration:
             for clique in self._cache.cliques.indexed(OWNER, group.metadata.uid):
                 yield from self._of_clique(window, pcs, clique)
             yield from self._of_group(window, group)
-        yield from self._of_gangs(window.generation, pcs)
+        yield from self._gang_writes(window.generation, pcs)
         for gang_map in self._cache.maps.indexed(OWNER, pcs.metadata.uid):
             stored = maps.read(gang_map)
             if (desired := migration.replica_map(window, stored)) != stored:
@@ -143,7 +143,7 @@ class HashMigration:
                 body = maps.correction(manifest, gang_map)
                 yield partial(self._writer.patch, self._cache.maps, gang_map, body, guard=True)
 
-    def _of_gangs(self, generation: CurrentHashes, pcs: PodCliqueSet) -> Iterator[Write]:
+    def _gang_writes(self, generation: CurrentHashes, pcs: PodCliqueSet) -> Iterator[Write]:
         for gang in self._cache.gangs.indexed(OWNER, pcs.metadata.uid):
             if generation.foreign(gang.metadata.label(labels.GENERATION_HASH)):
                 body = {"metadata": {"labels": {labels.GENERATION_HASH: generation.written}}}

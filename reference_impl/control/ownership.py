@@ -59,7 +59,7 @@ class Adoption:
         await self._adopt(clique, reference, (self._cache.pods,))
         pods = self._cache.pods_of(clique)
         if clique.metadata.key in self._suspects:
-            pods = [*pods, *await self._hidden(clique, {pod.metadata.uid for pod in pods})]
+            pods = [*pods, *await self._uncached_pods(clique, {pod.metadata.uid for pod in pods})]
             self._suspects.discard(clique.metadata.key)
         await together(
             self._writer.patch(self._cache.pods, pod, change)
@@ -74,7 +74,7 @@ class Adoption:
         if pod.metadata.deletion_timestamp is None and controller is not None:
             self._suspects.add((pod.metadata.namespace, controller.name))
 
-    async def _hidden(self, clique: PodClique, cached_uids: Iterable[str]) -> list[Pod]:
+    async def _uncached_pods(self, clique: PodClique, cached_uids: Iterable[str]) -> list[Pod]:
         """Return the pods that a clique controls but that are not in the cache."""
         items = await self._writer.pods(clique.metadata.namespace, "")
         decode = self._cache.pods.decode
@@ -86,7 +86,9 @@ class Adoption:
         for informer in informers:
             candidates = informer.indexed(KIN, kin_text(kind, meta.namespace, meta.name))
             abandoned = [
-                item for item in candidates if ownership.abandoned(owner, kind, item) and self._adopts(informer, item)
+                item
+                for item in candidates
+                if ownership.abandoned(owner, kind, item) and self._may_adopt(informer, item)
             ]
             await together(
                 self._writer.patch(informer, item, ownership.adoption(reference, item), guard=True)
@@ -95,7 +97,7 @@ class Adoption:
             if abandoned:
                 log.info("%s %s has adopted %d of %s", kind, meta.name, len(abandoned), informer.resource.kind)
 
-    def _adopts(self, informer: Informer[Any], item: Object) -> bool:
+    def _may_adopt(self, informer: Informer[Any], item: Object) -> bool:
         """Return whether an object of this kind may be adopted here. Secondary resources without a controller are
         identified by all their labels when they are written. A Secret is never adopted (OBJ-236)."""
         if informer is self._cache.secrets:

@@ -122,7 +122,7 @@ class CliqueReconciler:
         self._marked: Callable[[Manifest], Manifest] = lambda pod: plans.marked(marked_for_kai(pod))
         self._layouts, self._migration, self._policy = layouts, migration, layouts.policy
         self._init_image = init_image
-        self._unwritten: dict[Key, float] = {}
+        self._unwritten_since: dict[Key, float] = {}
         self._watch = UpdateWatch()
         self.last_errors = LastErrors(cache.cliques, writer)
 
@@ -304,7 +304,7 @@ class CliqueReconciler:
         first and statuses are written less often."""
         clique = self._cache.cliques.get(*key)
         if clique is None or clique.metadata.deletion_timestamp is not None:
-            self._unwritten.pop(key, None)
+            self._unwritten_since.pop(key, None)
             self._watch.forget(key)
             return None
         pcs = self._cache.set_of(clique)
@@ -314,15 +314,15 @@ class CliqueReconciler:
         status = statuses.clique_status(clique, pods_now, pcs, now(), self._policy)
         stuck_in = self._put_update_condition(clique, status, pcs)
         if status == clique.status:
-            self._unwritten.pop(key, None)
+            self._unwritten_since.pop(key, None)
             return stuck_in
         is_final = status.ready_replicas == len(pods_now) == clique.spec.replicas
-        changed_at = self._unwritten.setdefault(key, time.monotonic())
+        changed_at = self._unwritten_since.setdefault(key, time.monotonic())
         wait = changed_at + STATUS_SECONDS - time.monotonic()
         if wait > 0 and not is_final:
             return wait
         await self._writer.status(self._cache.cliques, clique, status)
-        self._unwritten.pop(key, None)
+        self._unwritten_since.pop(key, None)
         previously_scheduled = clique.status.scheduled_replicas if clique.status else 0
         if previously_scheduled and not status.scheduled_replicas:
             note = f"All scheduled pods lost (was {previously_scheduled})."

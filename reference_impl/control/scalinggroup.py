@@ -152,7 +152,7 @@ class GroupReconciler:
             return self._layouts.may_recreate(pcs, index_of(group), entry, config.name)
 
         difference = members.difference(target.cliques, existing, may_create)
-        renewed = self._renewed(pcs, existing, target)
+        renewed = self._outdated_cliques(pcs, existing, target)
         # A layout that does not hold every replica is about to be renewed, so no cliques are deleted because of it.
         surplus = difference.surplus if len(indices) == group.spec.replicas else []
         await together(self._writer.delete(self._cache.cliques, clique) for clique in surplus)
@@ -166,7 +166,7 @@ class GroupReconciler:
             ]
         )
 
-    def _renewed(self, pcs: PodCliqueSet, existing: dict[str, PodClique], target: DesiredMembers) -> list[str]:
+    def _outdated_cliques(self, pcs: PodCliqueSet, existing: dict[str, PodClique], target: DesiredMembers) -> list[str]:
         """Return the cliques that get the current template in place. This happens only with OnDelete (CHG-OD-01); with
         other strategies an update recreates the cliques."""
         if not update_progress.on_delete(pcs):

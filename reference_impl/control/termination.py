@@ -34,7 +34,7 @@ class Termination:
         self, cache: Cache, writer: Writer, before: Callable[[PodCliqueSet, int], Awaitable[None]] | None = None
     ) -> None:
         """`before` is called before a replica of a set is terminated."""
-        self._cache, self._writer, self._before = cache, writer, before
+        self._cache, self._writer, self._before_termination = cache, writer, before
 
     async def in_set(self, pcs: PodCliqueSet) -> float | None:
         """Terminate the replicas of a set whose delay is over. Return the number of seconds until the next one is
@@ -65,8 +65,8 @@ class Termination:
         owners = [pcs.metadata.uid, *(group.metadata.uid for group in groups)]
         cliques = [c for uid in owners for c in self._cache.cliques.indexed(OWNER, uid)]
         cliques = [clique for clique in cliques if termination.index_of(clique) == index]
-        if self._before is not None:
-            await self._before(pcs, index)
+        if self._before_termination is not None:
+            await self._before_termination(pcs, index)
         await self._cliques([clique for clique in cliques if clique.metadata.uid not in causes])
         await together(self._flag(group, index) for group in groups)
         await self._cliques([clique for clique in cliques if clique.metadata.uid in causes])

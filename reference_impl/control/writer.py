@@ -50,7 +50,7 @@ class Writer:
         self._client, self.metrics = client, metrics
         self._events = EventRecorder(client, CONTROLLER)
         self._terminating = Terminating()
-        self._doubtful: set[str] = set()
+        self._doubtful_owners: set[str] = set()
         """UIDs of owners for which an object may have been created although no response arrived."""
 
     async def create(self, informer: Informer[T], manifest: dict[str, Any]) -> None:
@@ -61,11 +61,11 @@ class Writer:
         try:
             answer = await self._client.create(informer.resource, manifest)
         except UNANSWERED:
-            self._doubt(manifest)
+            self._remember_owner(manifest)
             raise
         except ApiError as error:
             if error.status >= 500:
-                self._doubt(manifest)
+                self._remember_owner(manifest)
             if self._terminating.learn(manifest, error):
                 return
             if not error.already_exists:
@@ -75,23 +75,23 @@ class Writer:
             self.metrics.created(informer.resource.kind)
             informer.observe(informer.decode(answer))
 
-    def _doubt(self, manifest: dict[str, Any]) -> None:
+    def _remember_owner(self, manifest: dict[str, Any]) -> None:
         """Remember the owner of an object that may have been created. The API server chooses the object's name, so
         another request would create a second object."""
         if "generateName" in manifest["metadata"]:
-            self._doubtful.update(owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ()))
+            self._doubtful_owners.update(owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ()))
 
     async def make_sure(self, informer: Informer[T], owner: Object, selector: str) -> None:
         """Read the dependents of an owner for which an object may have been created although no response arrived,
         because the watch may lag. Call this before deciding what to create."""
         uid = owner.metadata.uid
-        if uid not in self._doubtful:
+        if uid not in self._doubtful_owners:
             return
-        self._doubtful.discard(uid)
+        self._doubtful_owners.discard(uid)
         try:
             items = await self._client.list(informer.resource, owner.metadata.namespace, selector=selector)
         except REQUEST_FAILED:
-            self._doubtful.add(uid)
+            self._doubtful_owners.add(uid)
             raise
         for item in items:
             informer.observe(informer.decode(orjson.dumps(item)))

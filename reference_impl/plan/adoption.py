@@ -64,10 +64,10 @@ def live_layout(gangs: Iterable[PodGang], observed: Observed, named: Named | Non
             if key in entries_by_key and index not in observed.replicas.get(group, {}):
                 indices = entries_by_key[key].groups.get(group, ())
                 entries_by_key[key] = entries_by_key[key].with_indices(group, (*indices, index))
-    return _chained(sorted(entries_by_key.values(), key=lambda entry: order(entry.key)))
+    return _with_dependencies(sorted(entries_by_key.values(), key=lambda entry: order(entry.key)))
 
 
-def _chained(entries: Sequence[Entry]) -> Layout:
+def _with_dependencies(entries: Sequence[Entry]) -> Layout:
     """Return the entries with their dependencies. Each entry depends on the one before it if both belong to the same
     deployment or update (GM-155). The entry for replicas that scaling adds depends on an anchor (GM-34)."""
     chained: list[Entry] = []

@@ -37,7 +37,7 @@ def fits(layout: Layout, components: Sequence[Component]) -> bool:
     component_keys = {component.key for component in components}
     return (
         not violations(layout, components)
-        and all(_restricted(entry, component_keys) == entry for entry in layout)
+        and all(_only_components(entry, component_keys) == entry for entry in layout)
         and not any(entry.cliques for entry in layout if not entry.anchor)
         and tidy(layout) == layout
         and (bool(anchors(layout)) or not layout)
@@ -72,10 +72,10 @@ def fitted(
     if groups(components):
         work.for_scale_out()
     component_keys = {component.key for component in components}
-    return tidy(_restricted(entry, component_keys) for entry in work.entries.values())
+    return tidy(_only_components(entry, component_keys) for entry in work.entries.values())
 
 
-def _restricted(entry: Entry, component_keys: set[Key]) -> Entry:
+def _only_components(entry: Entry, component_keys: set[Key]) -> Entry:
     pods = {name: count for name, count in entry.cliques.items() if Key(Kind.CLIQUE, name) in component_keys}
     indices = {
         name: group_indices for name, group_indices in entry.groups.items() if Key(Kind.GROUP, name) in component_keys
@@ -99,7 +99,7 @@ class _Fitting:
     def restore(self) -> None:
         """Restore all live entries that the layout has lost, without their members."""
         for key in self._live:
-            self._restored(key)
+            self._ensure_entry(key)
 
     def assign_indices(self, component: Component) -> None:
         """Assign each replica of a scaling group to one entry, and remove replicas beyond `spec.replicas`."""
@@ -119,7 +119,7 @@ class _Fitting:
         """Return the entry that holds a replica; None if there is none. If there are several `holders`, choose the
         entry where the replica runs, or else the newest."""
         replica = self._observed.replicas.get(key.name, {}).get(index)
-        if replica is not None and (replica.entry in holders or (not holders and self._restored(replica.entry))):
+        if replica is not None and (replica.entry in holders or (not holders and self._ensure_entry(replica.entry))):
             return replica.entry
         return holders[-1] if holders else None
 
@@ -147,9 +147,9 @@ class _Fitting:
             if surplus > 0 and (removed := min(surplus, entry.count(key))):
                 self._add(key, entry.key, -removed)
                 surplus -= removed
-        for entry_key, pods in self._homeless(key).items():
+        for entry_key, pods in self._pods_without_place(key).items():
             returned = min(pods, -surplus)
-            if returned > 0 and self._restored(entry_key):
+            if returned > 0 and self._ensure_entry(entry_key):
                 self._add(key, entry_key, returned)
                 surplus += returned
         if surplus < 0:
@@ -159,7 +159,7 @@ class _Fitting:
         """Return the entries in the order in which they give up places."""
         return list(self.entries.values())[::-1]
 
-    def _homeless(self, key: Key) -> dict[str, int]:
+    def _pods_without_place(self, key: Key) -> dict[str, int]:
         """Return, for each entry, the number of a clique's pods that exceed the places in the layout."""
         surplus = Counter(pod.entry for pod in self._observed.pods.get(key.name, ()))
         for entry in self.entries.values():
@@ -177,7 +177,7 @@ class _Fitting:
         current = self.entries[entry]
         self.entries[entry] = current.with_pods(key.name, current.count(key) + pods)
 
-    def _restored(self, key: str) -> bool:
+    def _ensure_entry(self, key: str) -> bool:
         """Return whether an entry is in the layout, after restoring it from the live gangs if necessary."""
         if key not in self.entries and key in self._live:
             restored = replace(self._live[key], cliques={}, groups={})

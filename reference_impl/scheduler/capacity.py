@@ -71,13 +71,13 @@ class Capacity:
         """The number of pods on each node that a filter may consider, by node name."""
         counts: Counter[str] = Counter()
         for pod, node in self.state.placed:
-            counts[node.metadata.name] += self._noticed(pod)
+            counts[node.metadata.name] += self._is_noticed(pod)
         for index, _, count, placed in self._journal:
             if placed is not None:
-                counts[self.name(index)] += self._noticed(placed) * count
+                counts[self.name(index)] += self._is_noticed(placed) * count
         return +counts
 
-    def _noticed(self, pod: Pod) -> bool:
+    def _is_noticed(self, pod: Pod) -> bool:
         return pod.sociable or bool(self._terms.profile(pod))
 
     def shape(self, pod: Pod) -> Shape:
@@ -88,7 +88,7 @@ class Capacity:
         shape = self._shapes.get(key)
         if shape is None:
             guard = Guard(pod, self.state, profile) if (pod.sociable and not pod.unreadable) or profile else None
-            shape = self._shapes[key] = Shape(self, pod, requests, self._answering(pod, guard), guard or None)
+            shape = self._shapes[key] = Shape(self, pod, requests, self._eligible_nodes(pod, guard), guard or None)
             if guard:
                 _ = self.crowd  # count the pods before the first change
                 relations = self._relations(pod)
@@ -170,7 +170,7 @@ class Capacity:
         self._journal.append((node, requests, count, pod))
         self._touch(node)
         if pod is not None:
-            self._meet(pod, node, count)
+            self._update_filters(pod, node, count)
 
     def _touch(self, node: int) -> None:
         self.log.add(node)
@@ -183,12 +183,12 @@ class Capacity:
             amounts = self._amounts[node] = tuple(sorted(self.free[node].items()))
         return amounts
 
-    def _meet(self, pod: Pod, node: int, count: int) -> None:
+    def _update_filters(self, pod: Pod, node: int, count: int) -> None:
         """Tell the filters about pods that are placed, or removed if `count` is negative."""
         self.state.place(pod, self.nodes[node], count)
         if self._guards:
             crowd, name = self.crowd, self.name(node)
-            crowd[name] += self._noticed(pod) * count
+            crowd[name] += self._is_noticed(pod) * count
             if crowd[name] <= 0:
                 del crowd[name]
             related_guards = (
@@ -217,7 +217,7 @@ class Capacity:
                 free[resource] += amount * count
             self._touch(node)
             if pod is not None:
-                self._meet(pod, node, -count)
+                self._update_filters(pod, node, -count)
 
     def taken_since(self, mark: int) -> list[tuple[int, Requests, int]]:
         """Return the capacity that was taken since `mark`, as tuples of node, requests of one pod, and count."""
@@ -234,7 +234,7 @@ class Capacity:
         value = self.domain(key, node)
         return value if value and len(self.domains(key)[value]) > 1 else str(bool(value))
 
-    def _answering(self, pod: Pod, guard: Guard | None) -> list[int]:
+    def _eligible_nodes(self, pod: Pod, guard: Guard | None) -> list[int]:
         """Return the nodes that are eligible for the pod, without regard to other pods."""
         if pod.unreadable:
             return []
@@ -365,18 +365,18 @@ class Tally:
         self._free = [0] * len(capacity.nodes)
         self._sums: dict[str, int] = defaultdict(int)
         self._read = capacity.log.count
-        self._look(range(len(capacity.nodes)))
+        self._refresh(range(len(capacity.nodes)))
 
     @property
     def sums(self) -> Mapping[str, int]:
         """The free amount of the resource in each domain."""
         log = self._capacity.log
         if self._read < log.count:
-            self._look(log.since(self._read))
+            self._refresh(log.since(self._read))
             self._read = log.count
         return self._sums
 
-    def _look(self, nodes: Iterable[int]) -> None:
+    def _refresh(self, nodes: Iterable[int]) -> None:
         free, values = self._capacity.free, self._capacity.values(self._key)
         for i in nodes:
             now = max(0, free[i].get(self._resource, 0))

@@ -228,7 +228,7 @@ class Cycle:
         placed_now = {pod.metadata.uid for pod, _ in self.result.bindings}
         self.result.bindings = [bound for bound in self.result.bindings if bound[0].metadata.uid not in evicted]
         self.result.evictions += [e for e in evictions if e.pod.metadata.uid not in placed_now]
-        self.result.nominated[gang.name] = _named(placement, capacity)
+        self.result.nominated[gang.name] = _with_node_names(placement, capacity)
         for index, requests in reserved:
             capacity.take(index, requests, 1)
         for pod, index in placement:  # filters treat the pod as placed
@@ -300,7 +300,7 @@ def yield_extra_pods(this: Cycle) -> bool:
     """
     waits = [g for g in this.gangs if g.name in this.result.waiting and g.name not in this.result.nominated]
     forms = {_form(gang, this.capacity): gang for gang in waits}
-    hopeful = preemption.hopeful(forms.values(), this.gangs, _fresh(this.result), this.capacity, this.budget)
+    hopeful = preemption.hopeful(forms.values(), this.gangs, _placed_uids(this.result), this.capacity, this.budget)
     hopeful_forms, placed = {_form(gang, this.capacity) for gang in hopeful}, False
     for gang in waits:
         if not this.may_be_scheduled(gang):
@@ -311,10 +311,10 @@ def yield_extra_pods(this: Cycle) -> bool:
         if this.result.reserved_for or (form := _form(gang, this.capacity)) not in hopeful_forms:
             continue
         mark = this.capacity.mark()
-        chosen = preemption.yielding(gang, this.gangs, _fresh(this.result), this.capacity, this.budget)
+        chosen = preemption.yielding(gang, this.gangs, _placed_uids(this.result), this.capacity, this.budget)
         given_up, placement = chosen or (set(), [])
         bindings = [bound for bound in this.result.bindings if bound[0].metadata.uid not in given_up]
-        changed = [*bindings, *_named(placement, this.capacity)]
+        changed = [*bindings, *_with_node_names(placement, this.capacity)]
         if chosen is None or not _consistent(changed, this.capacity, this.result):
             this.capacity.undo(mark)
             hopeful_forms.discard(form)  # a gang placed later in this pass may give up pods for it in the next pass
@@ -351,13 +351,13 @@ def _independent(
     """Return the placement made since the mark, or another placement, that the filters accept both with and without the
     nominated pods, which may never be bound (kube-scheduler runs its filters twice for the same reason). If there is
     none, undo the placement and return None."""
-    if not result.nominated or _consistent(_named(placement, capacity), capacity, result):
+    if not result.nominated or _consistent(_with_node_names(placement, capacity), capacity, result):
         return placement
     capacity.undo(mark)
     _count_nominated(capacity, result, -1)
     other = place(gang, needed, capacity, budget)
     _count_nominated(capacity, result, 1)
-    if other is not None and _consistent(_named(other, capacity), capacity, result):
+    if other is not None and _consistent(_with_node_names(other, capacity), capacity, result):
         return other
     capacity.undo(mark)
     return None
@@ -373,17 +373,17 @@ def _count_nominated(capacity: Capacity, result: Plan, count: int) -> None:
 def _consistent(bindings: Sequence[Bound], capacity: Capacity, result: Plan) -> bool:
     """Return whether the filters accept each pod alongside all others, both with and without the nominated pods.
     Through affinity or topology spread, a pod's placement may depend on a pod that is given up again."""
-    accepted = all(_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
+    accepted = all(_is_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
     if not accepted or not result.nominated:
         return accepted
     mark = capacity.mark()
     _count_nominated(capacity, result, -1)
-    accepted = all(_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
+    accepted = all(_is_accepted(pod, capacity.index[name], capacity) for pod, name in bindings)
     capacity.undo(mark)
     return accepted
 
 
-def _accepted(pod: Pod, node: int, capacity: Capacity) -> bool:
+def _is_accepted(pod: Pod, node: int, capacity: Capacity) -> bool:
     """Return whether the filters accept a placed pod on its node."""
     shape, mark = capacity.shape(pod), capacity.mark()
     if shape.guard is None:
@@ -394,18 +394,18 @@ def _accepted(pod: Pod, node: int, capacity: Capacity) -> bool:
     return not refusal
 
 
-def _named(placement: Placement, capacity: Capacity) -> list[Bound]:
+def _with_node_names(placement: Placement, capacity: Capacity) -> list[Bound]:
     return [(pod, capacity.name(node)) for pod, node in placement]
 
 
-def _fresh(result: Plan) -> set[str]:
+def _placed_uids(result: Plan) -> set[str]:
     """Return the pods (by uid) that this cycle has placed."""
     return {pod.metadata.uid for pod, _ in result.bindings}
 
 
 def bind(gang: Gang, placement: Placement, capacity: Capacity, result: Plan) -> None:
     """Add a placement to the result and to the gang."""
-    nodes = {pod.metadata.uid: name for pod, name in _named(placement, capacity)}
+    nodes = {pod.metadata.uid: name for pod, name in _with_node_names(placement, capacity)}
     for group in gang.groups:
         placed = [(pod, nodes[pod.metadata.uid]) for pod in group.waiting if pod.metadata.uid in nodes]
         if placed:

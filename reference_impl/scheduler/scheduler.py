@@ -70,7 +70,7 @@ class GangScheduler:
         """The time since which room has been reserved, by gang."""
         self._preempted: dict[str, str] = {}
         """Gangs whose pods are being evicted, with the preempting gang."""
-        self._posted: dict[str, str] = {}
+        self._posted_notes: dict[str, str] = {}
         self._events = EventRecorder(client, name)
         self._unschedulable = Unschedulable(client, self._pods, self._events)
         self._unresolved: dict[str, Pod] = {}
@@ -141,7 +141,7 @@ class GangScheduler:
         if gang and item.spec.node_name and (old is None or old.ready != item.ready or kind == "DELETED"):
             self._mark((item.metadata.namespace, gang))
 
-        if self._sociable and old is not None and _looks(old) != _looks(item):
+        if self._sociable and old is not None and _filter_inputs(old) != _filter_inputs(item):
             self._changed.set()
 
     def _on_surroundings(self) -> None:
@@ -150,7 +150,7 @@ class GangScheduler:
 
     def _on_gang(self, kind: str, old: PodGang | None, item: PodGang) -> None:
         if kind == "DELETED":
-            self._posted.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
+            self._posted_notes.pop(f"{item.metadata.namespace}/{item.metadata.name}", None)
         elif old is None or old.spec != item.spec or not snapshot.served(old, self._name):
             self._changed.set()
 
@@ -320,9 +320,9 @@ class GangScheduler:
     async def _post_event(self, item: PodGang, note: str, reason: str = "GangWaiting") -> None:
         """Post an event that says why a gang waits or is preempted. The same note is not posted twice in a row."""
         name = f"{item.metadata.namespace}/{item.metadata.name}"
-        if self._posted.get(name) == note:
+        if self._posted_notes.get(name) == note:
             return
-        self._posted[name] = note
+        self._posted_notes[name] = note
         await self._events.record(models.PODGANGS, item.metadata, "Warning", reason, note, action="Scheduling")
 
     async def _write_statuses(self) -> None:
@@ -370,6 +370,6 @@ class GangScheduler:
             self._gangs.observe(self._gangs.decode(answer))
 
 
-def _looks(pod: Pod) -> tuple[object, ...]:
+def _filter_inputs(pod: Pod) -> tuple[object, ...]:
     """Return the fields of a pod that filters for other pods read and that can change."""
     return pod.spec.node_name, pod.metadata.labels, pod.metadata.deletion_timestamp

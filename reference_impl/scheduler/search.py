@@ -124,7 +124,7 @@ class Search:
             if self._stepwise:
                 return Stepwise(self, allowed).run()
             self.tries -= 1
-            return self._quickly(allowed)
+            return self._place_greedily(allowed)
         restriction = self.restrictions[at]
         hopeless: set[object] = set()
         failed: frozenset[str] | None = None
@@ -266,7 +266,7 @@ class Search:
         """Whether the placement of some of the pods depends on where other pods are."""
         return any(need.shape.guard is not None for need in self.needs)
 
-    def _quickly(self, allowed: list[Nodes]) -> bool:
+    def _place_greedily(self, allowed: list[Nodes]) -> bool:
         mark = self.capacity.mark()
         self.allocations.clear()
         for need, nodes in zip(self.needs, allowed, strict=True):
@@ -289,7 +289,7 @@ class Search:
         restrictions."""
         later = self.restrictions[at:]
         single = [r for r in later if r.width == 1 and not r.settled and self.capacity.single(r.key)]
-        together = _united([r.needs for r in single], len(self.needs))
+        together = _merged_parts([r.needs for r in single], len(self.needs))
         single_node_needs = {n for r in single for n in r.needs}
         items = [self._item(part, single, allowed, whole=part[0] in single_node_needs) for part in together]
         packing = Packing(items, self.capacity.free, self.budget.gang)
@@ -326,7 +326,7 @@ class Search:
         self.allocations.append((need, node, count))
 
 
-def _united(sets: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:
+def _merged_parts(sets: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:
     """Return a partition of 0 to `count` - 1 in which the members of each set are in the same part."""
     parts = [[n] for n in range(count)]
     for members in sets:

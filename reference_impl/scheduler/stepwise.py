@@ -44,7 +44,7 @@ class Stepwise:
             option = next(options[-1], None)
             if option is None:
                 if explain:
-                    self._note()
+                    self._record_obstacle()
                 options.pop()
                 if not options or not deep:
                     break
@@ -130,7 +130,7 @@ class Stepwise:
         self._capacity.undo(self._capacity.mark() - 1)
         self._remaining[self._index[id(need)]] += 1
 
-    def _note(self) -> None:
+    def _record_obstacle(self) -> None:
         stuck = [need for need, remaining in zip(self._needs, self._remaining, strict=True) if remaining]
         need = next((n for n in stuck if n.shape.guard is not None), stuck[0])
         reasons = (

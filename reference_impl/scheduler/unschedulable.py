@@ -55,7 +55,7 @@ class Unschedulable:
         self._reasons: dict[Key, tuple[str, str, float]] = {}
         """By pod: its uid, the reason, and since when the pod waits, or since when this reason applies if another one
         has been written."""
-        self._unposted: dict[Key, tuple[str, str]] = {}
+        self._unposted_events: dict[Key, tuple[str, str]] = {}
         """By pod: its uid and the reason, while the condition is written and the event is not posted yet."""
         self._changed = asyncio.Event()
 
@@ -70,7 +70,9 @@ class Unschedulable:
             unchanged = earlier[0] == pod.metadata.uid and (earlier[1] == reason or not _reported(pod))
             start = earlier[2] if unchanged else timestamp
             self._reasons[pod.metadata.key] = (pod.metadata.uid, reason, start)
-        self._unposted = {key: unposted for key, unposted in self._unposted.items() if key in self._reasons}
+        self._unposted_events = {
+            key: unposted for key, unposted in self._unposted_events.items() if key in self._reasons
+        }
         if self._reasons:
             self._changed.set()
 
@@ -101,22 +103,22 @@ class Unschedulable:
         if pod is None or pod.metadata.uid != uid or not pod.waiting or self._reasons.get(key, ())[:2] != (uid, reason):
             return
         body = patch(pod, reason)
-        if body is None and self._unposted.get(key) != (uid, reason):
+        if body is None and self._unposted_events.get(key) != (uid, reason):
             return
         try:
             if body is not None:
                 answer = await self._client.patch(PODS, *key, body, content_type=STRATEGIC_PATCH, subresource="status")
                 self._pods.observe(self._pods.decode(answer))
-                self._unposted[key] = (uid, reason)
+                self._unposted_events[key] = (uid, reason)
             await self._events.post(PODS, pod.metadata, "Warning", EVENT, reason, action="Scheduling")
-            self._unposted.pop(key, None)
+            self._unposted_events.pop(key, None)
         except REQUEST_FAILED as error:
             if not isinstance(error, ApiError) or not (error.not_found or error.conflict):
                 log.info("cannot write why pod %s/%s waits: %s", *key, error or repr(error))
             if passing(error) or (isinstance(error, ApiError) and error.conflict):  # the pod has changed: try again
                 self._changed.set()
             else:
-                self._unposted.pop(key, None)
+                self._unposted_events.pop(key, None)
 
 
 def patch(pod: Pod, reason: str) -> dict[str, Any] | None:

@@ -17,7 +17,9 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
     template = pcs.spec.template
     if template.clique_startup_type is StartupType.EXPLICIT:
         for i, clique in enumerate(template.cliques):
-            yield from _of_parents(f"{paths.clique(i)}.spec.startsAfter", clique.name, clique.spec.starts_after or [])
+            yield from _parent_errors(
+                f"{paths.clique(i)}.spec.startsAfter", clique.name, clique.spec.starts_after or []
+            )
         parents = {clique.name: clique.spec.starts_after or [] for clique in template.cliques}
         if unknown := dict.fromkeys(name for names in parents.values() for name in names if name not in parents):
             detail = "unknown clique names found, all clique dependencies must be defined as cliques"
@@ -27,7 +29,7 @@ def violations(pcs: PodCliqueSet) -> Iterator[FieldError]:
     yield from _termination_delay(template.termination_delay)
 
 
-def _of_parents(path: str, clique: str, parents: list[str]) -> Iterator[FieldError]:
+def _parent_errors(path: str, clique: str, parents: list[str]) -> Iterator[FieldError]:
     for parent in parents:
         if not parent:
             yield required(path, "clique dependency must not be empty")

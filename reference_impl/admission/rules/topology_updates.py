@@ -31,13 +31,13 @@ def violations(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
         if clique.name in cliques:
             old_constraint = cliques[clique.name].topology_constraint
             path, owner = f"{paths.clique(i)}.topologyConstraint", f"PodClique '{clique.name}'"
-            errors += _of_part(path, owner, clique.topology_constraint, old_constraint, repaired)
+            errors += _part_errors(path, owner, clique.topology_constraint, old_constraint, repaired)
     groups = {group.name: group for group in old_template.pod_clique_scaling_groups or []}
     for i, group in enumerate(new_template.pod_clique_scaling_groups or []):
         if group.name in groups:
             old_constraint = groups[group.name].topology_constraint
             path, owner = f"{paths.group(i)}.topologyConstraint", f"PodCliqueScalingGroup '{group.name}'"
-            errors += _of_part(path, owner, group.topology_constraint, old_constraint, repaired)
+            errors += _part_errors(path, owner, group.topology_constraint, old_constraint, repaired)
     return errors
 
 
@@ -51,7 +51,7 @@ def _of_set(now: TopologyConstraint | None, before: TopologyConstraint | None, r
         yield forbidden(SET, f"PodCliqueSet topology constraint {_change(now, before)}")
 
 
-def _of_part(
+def _part_errors(
     path: str, owner: str, now: TopologyConstraint | None, before: TopologyConstraint | None, repaired: bool
 ) -> Iterator[FieldError]:
     """Compare the constraint of a clique or scaling group with the old one (VTC-22 to VTC-28)."""
