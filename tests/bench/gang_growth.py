@@ -1,4 +1,5 @@
-"""CPU time of one scheduling cycle for gangs that all differ, on nodes that are partly occupied, without preemption.
+"""CPU time of one scheduling cycle by the number of waiting gangs, which all differ, on nodes that are partly occupied,
+with one priority (no preemption) and with three.
 
 .venv/bin/python -m tests.bench.gang_growth
 """
@@ -8,33 +9,48 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from operator import itemgetter
 
 from tests.scheduling import fragmented
+from tests.scheduling.fragmented import Scene
 
-SIZES = (100, 400, 800)
-"""Numbers of nodes; four pods wait for each node."""
+NODES = (100, 400)
+GANGS = (100, 400, 1600)
 SEED = 1
 ROUNDS = 3
 """Cycles for each size. The fastest counts, because other work on the machine slows a cycle down."""
 
 
-def measure(nodes: int) -> tuple[int, float]:
-    """Return the number of gangs that still wait after a cycle, and the cycle's CPU seconds."""
-    scene = fragmented.scene(SEED, nodes, 4 * nodes)
-    level = dataclasses.replace(scene, gangs=[dataclasses.replace(gang, priority=0) for gang in scene.gangs])
-    start = time.process_time()
-    plan = fragmented.plan(level)
-    return len(plan.waiting), time.process_time() - start
+def scene(nodes: int, gangs: int, *, preemption: bool) -> Scene:
+    """Return a scene with this number of waiting gangs; without preemption, all gangs have the same priority."""
+    generated = fragmented.scene(SEED, nodes, 12 * gangs)  # a gang has ten pods on average
+    waiting = [gang for gang in generated.gangs if gang.name.startswith("waiting")]
+    assert len(waiting) >= gangs
+    chosen = [gang for gang in generated.gangs if gang not in waiting] + waiting[:gangs]
+    if not preemption:
+        chosen = [dataclasses.replace(gang, priority=0) for gang in chosen]
+    return dataclasses.replace(generated, gangs=chosen)
+
+
+def measure(example: Scene) -> float:
+    """Return the CPU seconds of the fastest cycle."""
+    seconds = []
+    for _ in range(ROUNDS):
+        gangs, capacity = fragmented.models(example)
+        start = time.process_time()
+        fragmented.cycle.plan(gangs, capacity)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
 
 
 def main() -> None:
-    seconds = {}
-    for nodes in SIZES:
-        waiting, seconds[nodes] = min((measure(nodes) for _ in range(ROUNDS)), key=itemgetter(1))
-        print(f"{nodes:5} nodes, {waiting:4} gangs wait afterwards: {seconds[nodes]:.2f} s")
-    growth = math.log(seconds[SIZES[-1]] / seconds[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
-    print(f"exponent {growth:.2f}")
+    for preemption in (False, True):
+        for nodes in NODES:
+            seconds = [measure(scene(nodes, gangs, preemption=preemption)) for gangs in GANGS]
+            growth = math.log(seconds[-1] / seconds[0]) / math.log(GANGS[-1] / GANGS[0])
+            figures = ", ".join(f"{gangs} gangs {figure:.2f} s" for gangs, figure in zip(GANGS, seconds, strict=True))
+            print(
+                f"{nodes} nodes, {'three priorities' if preemption else 'one priority'}: {figures}; exponent {growth:.2f}"
+            )
 
 
 if __name__ == "__main__":
