@@ -48,9 +48,8 @@ def main() -> None:
             seconds = [measure(scene(nodes, gangs, preemption=preemption)) for gangs in GANGS]
             growth = math.log(seconds[-1] / seconds[0]) / math.log(GANGS[-1] / GANGS[0])
             figures = ", ".join(f"{gangs} gangs {figure:.2f} s" for gangs, figure in zip(GANGS, seconds, strict=True))
-            print(
-                f"{nodes} nodes, {'three priorities' if preemption else 'one priority'}: {figures}; exponent {growth:.2f}"
-            )
+            priorities = "three priorities" if preemption else "one priority"
+            print(f"{nodes} nodes, {priorities}: {figures}; exponent {growth:.2f}")
 
 
 if __name__ == "__main__":
