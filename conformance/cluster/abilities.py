@@ -31,7 +31,7 @@ NAMESPACE = "default"
 PROFILE = "dgx-h100"
 MARK = pod_behaviors.PREFIX + "preflight"
 """The label of the objects that are created here."""
-LOOK_EVERY = 0.1
+CHECK_INTERVAL = 0.1
 """Seconds between two checks."""
 UNORDERED = ("", "CliqueStartupTypeAnyOrder")
 
@@ -50,7 +50,7 @@ def needed(obj: object) -> set[Ability]:
     """Return the abilities that a cluster must have for an object, or a patch of an object, to have its effect."""
     abilities = set()
     for key, value in _fields(obj):
-        if key in _asking():
+        if key in _behavior_annotations():
             abilities.add(Ability.BEHAVIORS)
         elif key == LOST:
             abilities.add(Ability.NODE_FAILURES)
@@ -67,27 +67,34 @@ async def missing(client: Client, within: float, run: str = "") -> dict[Ability,
     """
     mark = f"preflight-{secrets.token_hex(3)}"
     fleet = [marked(node, run) for node in nodes.manifests(PROFILE, 2, mark, {MARK: mark})]
-    first, second = (str(node["metadata"]["name"]) for node in fleet)
-    until = partial(_until, deadline=time.monotonic() + within)
+    healthy_node, failed_node = (str(node["metadata"]["name"]) for node in fleet)
+    poll = partial(_until, deadline=time.monotonic() + within)
     try:
         await nodes.create_nodes(client, fleet)
-        if not await until(partial(_ready, client, first, second)):
+        if not await poll(partial(_ready, client, healthy_node, failed_node)):
             raise _cannot_play(f"a fake node is not Ready after {within:g} s")
-        await asyncio.gather(*(client.create(PODS, marked(_pod(probe, mark, first), run)) for probe in _PROBES))
-        await client.patch(NODES, None, second, {"metadata": {"labels": {LOST: "yes"}}})
+        await asyncio.gather(*(client.create(PODS, marked(_pod(probe, mark, healthy_node), run)) for probe in _PROBES))
+        await client.patch(NODES, None, failed_node, {"metadata": {"labels": {LOST: "yes"}}})
         verdicts = dict[str, bool | None]()
-        decided, failed = partial(_decided, client, mark, verdicts), partial(_failed, client, second)
-        _, fails = await asyncio.gather(until(decided), until(failed))
+        poll_probes, poll_failure = (
+            partial(_all_decided, client, mark, verdicts),
+            partial(_has_failed, client, failed_node),
+        )
+        _, node_fails = await asyncio.gather(poll(poll_probes), poll(poll_failure))
     finally:
         for probe in _PROBES:
             await client.delete(PODS, NAMESPACE, f"{mark}-{probe.name}", grace_seconds=0)
-        await nodes.delete_nodes(client, (first, second))
+        await nodes.delete_nodes(client, (healthy_node, failed_node))
     if not verdicts.get(PLAIN):
         raise _cannot_play(f"a fake pod is not Ready after {within:g} s")
-    lacking = {
+    missing_abilities = {
         probe.ability: probe.instead for probe in _PROBES if probe.ability is not None and not verdicts[probe.name]
     }
-    return lacking if fails else lacking | {Ability.NODE_FAILURES: f"a node with the label {LOST} stays Ready"}
+    return (
+        missing_abilities
+        if node_fails
+        else missing_abilities | {Ability.NODE_FAILURES: f"a node with the label {LOST} stays Ready"}
+    )
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,8 @@ PLAIN = "plain"
 
 def _crashes(pod: Object) -> bool | None:
     """Return whether a pod crashes. A first crash suffices: the restart that follows is not awaited."""
-    crashed = any((status.get("lastState") or {}).get("terminated") for status in _list(pod, "containerStatuses"))
-    return True if crashed else False if _condition(pod, "Ready") else None
+    has_crashed = any((status.get("lastState") or {}).get("terminated") for status in _list(pod, "containerStatuses"))
+    return True if has_crashed else False if _condition(pod, "Ready") else None
 
 
 def _stays_unready(pod: Object) -> bool | None:
@@ -148,14 +155,14 @@ _PROBES = (
 )
 
 
-async def _decided(client: Client, mark: str, verdicts: dict[str, bool | None]) -> bool:
+async def _all_decided(client: Client, mark: str, verdicts: dict[str, bool | None]) -> bool:
     """Update the verdicts of the probes, and return whether all of them are known."""
     pods = {pod["metadata"]["name"]: pod for pod in await client.list(PODS, NAMESPACE, selector=f"{MARK}={mark}")}
     verdicts |= {probe.name: probe.verdict(pods.get(f"{mark}-{probe.name}", {})) for probe in _PROBES}
     return None not in verdicts.values()
 
 
-async def _failed(client: Client, node: str) -> bool:
+async def _has_failed(client: Client, node: str) -> bool:
     current = orjson.loads(await client.get(NODES, None, node))
     return any(
         condition["type"] == "Ready" and condition["status"] == "Unknown" for condition in _list(current, "conditions")
@@ -166,12 +173,12 @@ async def _ready(client: Client, *names: str) -> bool:
     return all([nodes.schedulable(orjson.loads(await client.get(NODES, None, name))) for name in names])
 
 
-async def _until(true: Callable[[], Awaitable[bool]], deadline: float) -> bool:
+async def _until(condition: Callable[[], Awaitable[bool]], deadline: float) -> bool:
     """Poll until the condition is true or the time is up, and return the last value of the condition."""
     while True:
-        if (answer := await true()) or time.monotonic() > deadline:
-            return answer
-        await asyncio.sleep(LOOK_EVERY)
+        if (result := await condition()) or time.monotonic() > deadline:
+            return result
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
 def _cannot_play(problem: str) -> UsageError:
@@ -192,15 +199,17 @@ def _pod(probe: _Probe, mark: str, node: str) -> Object:
     }
 
 
-def _condition(pod: Object, kind: str) -> bool:
-    return any(condition["type"] == kind and condition["status"] == "True" for condition in _list(pod, "conditions"))
+def _condition(pod: Object, condition_type: str) -> bool:
+    return any(
+        condition["type"] == condition_type and condition["status"] == "True" for condition in _list(pod, "conditions")
+    )
 
 
 def _list(obj: Object, field: str) -> list[Any]:
     return (obj.get("status") or {}).get(field) or []
 
 
-def _asking() -> frozenset[str]:
+def _behavior_annotations() -> frozenset[str]:
     behaviors = pod_behaviors.load()
     return frozenset(
         {pod_behaviors.BEHAVIOR, *(pod_behaviors.PREFIX + name for name in (*behaviors.forms, *behaviors.holds))}

@@ -83,10 +83,10 @@ def resolve_all(report: ProgressReporter = silent, kubernetes: str = "") -> Asse
 
     Raises UsageError for mistakes of the user, ChecksumMismatch for a wrong download, HarnessError for a failed build.
     """
-    needed = programs(kubernetes)
-    check_variables(program.name for program in needed)
+    needed_programs = programs(kubernetes)
+    check_variables(program.name for program in needed_programs)
     store = ProgramCache(data.cache())
-    return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in needed})
+    return Assets(**{program.name.replace("-", "_"): store.resolve(program, report) for program in needed_programs})
 
 
 def check_variables(names: Iterable[str]) -> None:
@@ -103,7 +103,7 @@ def sources(kubernetes: str = "") -> dict[str, str]:
     origins = {}
     for program in programs(kubernetes):
         receipt = store.receipt(program)
-        origins[program.name] = "path given" if _given(program) else receipt.source if receipt else ""
+        origins[program.name] = "path given" if _user_program(program) else receipt.source if receipt else ""
     return origins
 
 
@@ -115,8 +115,8 @@ def programs(kubernetes: str = "") -> tuple[Program, ...]:
 def versions(kubernetes: str = "") -> dict[str, str]:
     """Map the products of a cluster's programs to their versions: `kubernetes`, `kwok` and `etcd`. Raises UsageError if
     this version of Kubernetes is not pinned."""
-    pinned = {program.group.product: program.group.version for program in programs(kubernetes)}
-    return pinned | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
+    pinned_versions = {program.group.product: program.group.version for program in programs(kubernetes)}
+    return pinned_versions | {pins.KUBERNETES: pins.release(pins.platform_name(), kubernetes).version}
 
 
 def cache_key(kubernetes: str = "") -> str:
@@ -132,9 +132,9 @@ def cache_key(kubernetes: str = "") -> str:
 def served(kubernetes: str = "") -> dict[str, str]:
     """Return `versions`, but with the version of Kubernetes that the API server will report: the user's own program may
     have another version than the pinned one. Raises UsageError if the program does not report a version."""
-    reported = versions(kubernetes)
+    reported_versions = versions(kubernetes)
     server = next(program for program in programs(kubernetes) if program.name == APISERVER)
-    if (given := _given(server)) is not None:
+    if (given := _user_program(server)) is not None:
         try:
             output = subprocess.run(
                 [given, "--version"], capture_output=True, text=True, timeout=60, check=False
@@ -147,8 +147,8 @@ def served(kubernetes: str = "") -> dict[str, str]:
                 where=variable_of(APISERVER),
                 hint=f"name the file of {APISERVER}, or unset the variable",
             )
-        reported[pins.KUBERNETES] = version[1]
-    return reported
+        reported_versions[pins.KUBERNETES] = version[1]
+    return reported_versions
 
 
 def check_minor(served: str, expected: str) -> None:
@@ -177,7 +177,7 @@ class ProgramCache:
 
     def resolve(self, program: Program, report: ProgressReporter) -> Path:
         """Return the path of a program. The module docstring lists the order of the sources."""
-        if (given := _given(program)) is not None:
+        if (given := _user_program(program)) is not None:
             return given
         with disk.errors(f"cache of programs {self._root}", HINT):
             self._sweep(program)
@@ -202,16 +202,16 @@ class ProgramCache:
             intact = intact and _digest(path) == receipt.sha256
         except (OSError, ValueError, TypeError):
             return None
-        downloaded = "://" in receipt.source
-        return receipt if intact and (not downloaded or receipt.pinned == program.digest) else None
+        is_download = "://" in receipt.source
+        return receipt if intact and (not is_download or receipt.pinned == program.digest) else None
 
     def _fill(self, program: Program, report: ProgressReporter) -> None:
         self._clear(program)
         scratch = Path(tempfile.mkdtemp(dir=self._scratch(program)))
         try:
-            if downloaded := self._download(program, scratch, report):
-                for fetched in downloaded:
-                    self._shelve(fetched, scratch / fetched.name, fetched.url, fetched.digest)
+            if downloads := self._download(program, scratch, report):
+                for download in downloads:
+                    self._shelve(download, scratch / download.name, download.url, download.digest)
             else:
                 file = scratch / program.name
                 marker = self._marker(program)
@@ -234,8 +234,8 @@ class ProgramCache:
         return batch
 
     def _comes_with(self, other: Program, program: Program) -> bool:
-        same = (other.url, other.digest) == (program.url, program.digest) and other.name != program.name
-        return same and _given(other) is None and self.receipt(other) is None
+        same_archive = (other.url, other.digest) == (program.url, program.digest) and other.name != program.name
+        return same_archive and _user_program(other) is None and self.receipt(other) is None
 
     def _shelve(self, program: Program, file: Path, source: str, pinned: str = "") -> None:
         """Move a file into the cache, together with its receipt, with one rename."""
@@ -245,13 +245,13 @@ class ProgramCache:
         shelf.mkdir()
         file.rename(shelf / program.name)
         (shelf / RECEIPT).write_text(json.dumps(vars(receipt), indent=2) + "\n")
-        for written in (*shelf.iterdir(), shelf):
-            _fsync(written)
-        final = self.path(program).parent
-        final.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(final, ignore_errors=True)  # damaged, because an intact program would have been used
-        shelf.rename(final)
-        _fsync(final.parent)
+        for path in (*shelf.iterdir(), shelf):
+            _fsync(path)
+        destination = self.path(program).parent
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(destination, ignore_errors=True)  # damaged, because an intact program would have been used
+        shelf.rename(destination)
+        _fsync(destination.parent)
 
     def _marker(self, program: Program) -> str:
         return str(self._scratch(program))
@@ -291,7 +291,7 @@ def variable_of(program: str) -> str:
     return VARIABLE + program.replace("-", "_").upper()
 
 
-def _given(program: Program) -> Path | None:
+def _user_program(program: Program) -> Path | None:
     variable = variable_of(program.name)
     value = os.environ.get(variable)
     if not value:
@@ -309,16 +309,16 @@ def _given(program: Program) -> Path | None:
 def _digest(path: Path) -> str:
     """Return the SHA-256 (hex) of a file in the cache. A file is only read again if it has been touched: reading all
     programs takes as long as starting one of them, and each cluster needs them."""
-    now = path.stat()
-    state = [now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns]
+    stat = path.stat()
+    state = [stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
     note = path.with_name(f"{path.name}.{DIGEST}")
     with suppress(OSError, ValueError, TypeError, KeyError):
-        noted = json.loads(note.read_text())
-        if noted["state"] == state:
-            return str(noted["sha256"])
+        stored_note = json.loads(note.read_text())
+        if stored_note["state"] == state:
+            return str(stored_note["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - now.st_ctime_ns > SETTLED:  # otherwise another change might go unnoticed
+    if time.time_ns() - stat.st_ctime_ns > SETTLED:  # otherwise another change might go unnoticed
         with suppress(OSError):  # the cache may be read-only for this user
             disk.write(note, json.dumps({"state": state, "sha256": digest}))
     return digest

@@ -155,19 +155,19 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     @property
     def request(self) -> AuditedRequest:
         """Return the event as a request."""
-        about, answer = self.objectRef, bytes(self.responseObject)
+        reference, response = self.objectRef, bytes(self.responseObject)
         return AuditedRequest(
             program=self.userAgent.partition("/")[0],
             code=self.responseStatus.code,
             verb=self.verb,
-            namespace=about.namespace,
+            namespace=reference.namespace,
             at=self.stageTimestamp.timestamp(),
-            resource=about.path,
-            name=about.name,
+            resource=reference.path,
+            name=reference.name,
             user=self.user.username,
-            version=_ANSWER.decode(answer).metadata.resourceVersion if answer else "",
+            version=_ANSWER.decode(response).metadata.resourceVersion if response else "",
             sent=bytes(self.requestObject),
-            answer=answer,
+            answer=response,
             dry_run="dryRun=" in self.requestURI,
         )
 

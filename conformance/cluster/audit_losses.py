@@ -14,9 +14,9 @@ from conformance import regular
 from conformance.cluster import users
 
 _LOST = re.compile(rb' AUDIT: id="[^"]*" .*?method="([a-z]+)" user="([^"\\]+)" .* uri="([^"\\]*)" response="2')
-PIECE = 1 << 20
+READ_BYTES = 1 << 20
 """The number of bytes that are read at once."""
-LONGEST = 1 << 16
+MAX_LINE_BYTES = 1 << 16
 """The number of bytes of a line that are examined."""
 
 
@@ -37,16 +37,16 @@ class AuditLosses:
             return self._first
         if file.size < self._at:
             self._at, self._rest = 0, b""
-        while not self._first and (piece := file.at(self._at, PIECE)):
+        while not self._first and (piece := file.at(self._at, READ_BYTES)):
             self._at += len(piece)
             *lines, self._rest = (self._rest + piece).split(b"\n")
-            self._rest = self._rest[-LONGEST:]
+            self._rest = self._rest[-MAX_LINE_BYTES:]
             self._first = next((sentence for line in lines if (sentence := _sentence(line))), "")
         return self._first
 
 
 def _sentence(line: bytes) -> str:
-    if b" AUDIT: " not in line or (match := _LOST.search(line[:LONGEST])) is None:
+    if b" AUDIT: " not in line or (match := _LOST.search(line[:MAX_LINE_BYTES])) is None:
         return ""
     verb, user, uri = (part.decode("utf-8", "replace") for part in match.groups())
     if user == users.SUITE or users.is_component(user):

@@ -64,14 +64,18 @@ def chosen(given: Path | None, context: str, state: StateRoot | None = None) -> 
 def minimal(files: Mapping[Path, Object], context: str, location: str) -> Object:
     """Return a kubeconfig with one context, its cluster and its user. If several entries have the same name, the first
     one is used; relative paths become absolute. `location` is named in errors. Raises UsageError."""
-    entries = {kind: _named(kind, files) for kind in _KINDS}
+    entries = {kind: _entries_by_name(kind, files) for kind in _KINDS}
     if context not in entries["contexts"]:
         hint = suggestion(context, entries["contexts"]) if context else "give --context"
         problem = f"has no context {context!r}" if context else "has no current context"
         raise UsageError(problem, where=location, hint=hint)
-    needs = entries["contexts"][context].get("context") or {}
+    chosen_context = entries["contexts"][context].get("context") or {}
     kubeconfig: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": context}
-    for kind, name in (("clusters", needs.get("cluster")), ("users", needs.get("user")), ("contexts", context)):
+    for kind, name in (
+        ("clusters", chosen_context.get("cluster")),
+        ("users", chosen_context.get("user")),
+        ("contexts", context),
+    ):
         if name not in entries[kind]:
             problem = f"context {context!r} names the {kind[:-1]} {name!r}, which does not exist"
             raise UsageError(problem, where=location, hint=f"known: {', '.join(entries[kind]) or 'none'}")
@@ -86,35 +90,35 @@ def _files(given: Path | None) -> tuple[list[Path], str]:
             problem, near = ("is a folder", "") if given.is_dir() else absent(given)
             raise UsageError(problem, where=f"--kubeconfig {given}", hint=near or "give the path of a kubeconfig")
         return [given.absolute()], f"--kubeconfig {given}"
-    named = os.environ.get("KUBECONFIG", "")
-    paths = [Path(text) for text in named.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
-    location = f"KUBECONFIG {named}" if named else display_path(paths[0])
+    variable = os.environ.get("KUBECONFIG", "")
+    paths = [Path(text) for text in variable.split(os.pathsep) if text] or [Path.home() / ".kube" / "config"]
+    location = f"KUBECONFIG {variable}" if variable else display_path(paths[0])
     files = [path.absolute() for path in paths if path.is_file()]  # like kubectl, ignore files that do not exist
     if not files:
         raise UsageError("no such file", where=location, hint="give --kubeconfig FILE, or set KUBECONFIG")
     return files, location
 
 
-def _named(kind: str, files: Mapping[Path, Object]) -> dict[str, dict[str, Any]]:
+def _entries_by_name(section: str, files: Mapping[Path, Object]) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for path, document in files.items():
-        for entry in _mappings(document.get(kind)):
-            entries.setdefault(str(entry.get("name")), _absolute(kind, entry, path.parent))
+        for entry in _only_mappings(document.get(section)):
+            entries.setdefault(str(entry.get("name")), _with_absolute_paths(section, entry, path.parent))
     return entries
 
 
-def _absolute(kind: str, entry: Object, folder: Path) -> dict[str, Any]:
-    fields = entry.get(kind[:-1])
+def _with_absolute_paths(section: str, entry: Object, folder: Path) -> dict[str, Any]:
+    fields = entry.get(section[:-1])
     if not isinstance(fields, Mapping):
         return dict(entry)
-    moved = {key: str(folder / str(fields[key])) for key in _PATHS.get(kind, ()) if fields.get(key)}
+    absolute_paths = {key: str(folder / str(fields[key])) for key in _PATHS.get(section, ()) if fields.get(key)}
     plugin = fields.get("exec")
     if isinstance(plugin, Mapping) and os.sep in str(plugin.get("command", "")):  # a bare name is found on PATH
-        moved["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}  # type: ignore[assignment]
-    return {**entry, kind[:-1]: {**fields, **moved}}
+        absolute_paths["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}  # type: ignore[assignment]
+    return {**entry, section[:-1]: {**fields, **absolute_paths}}
 
 
-def _mappings(value: object) -> Iterable[Object]:
+def _only_mappings(value: object) -> Iterable[Object]:
     entries: Sequence[object] = value if isinstance(value, list) else ()
     return (entry for entry in entries if isinstance(entry, Mapping))
 
@@ -124,7 +128,7 @@ def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
     """Keep a copy while this process needs it, and remove the copies of killed processes."""
     folder = state.root / "kubeconfigs"
     disk.make(folder, location=f"state folder {state.root}", hint="make it writable", mode=0o700)
-    _remove_left(folder)
+    _remove_abandoned_copies(folder)
     me = Owner.this_process()
     path = folder / f"{me.pid}_{me.started}_{secrets.token_hex(3)}"
     disk.write(path, text)
@@ -134,7 +138,7 @@ def _temporary_copy(text: str, state: StateRoot) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _remove_left(folder: Path) -> None:
+def _remove_abandoned_copies(folder: Path) -> None:
     for path in folder.iterdir():
         try:
             pid, started, _ = path.name.removeprefix(".").split("_")  # starts with a dot while being written

@@ -52,19 +52,19 @@ class Components:
         """Return the running process of a component; None if it is dead. The environment of a process is read only
         once, because a pid together with a start time identifies a process permanently."""
         pid = _pid_in(self.workspace / "pids" / f"{component}.pid")
-        started = processes.identity(pid) if pid is not None else None
-        if pid is None or started is None:
+        start_time = processes.identity(pid) if pid is not None else None
+        if pid is None or start_time is None:
             return None
-        verified = self._verified.get(component)
-        if verified is not None and (verified[0].pid, verified[1]) == (pid, started):
-            return verified[0]
+        verified_process = self._verified.get(component)
+        if verified_process is not None and (verified_process[0].pid, verified_process[1]) == (pid, start_time):
+            return verified_process[0]
         try:
             process = psutil.Process(pid)
             if not self.is_mine(process.environ()):
                 return None
         except psutil.Error:  # the process is gone, or its pid was reused
             return None
-        self._verified[component] = process, started
+        self._verified[component] = process, start_time
         return process
 
     def alive(self) -> dict[str, int]:

@@ -96,7 +96,7 @@ class Cluster(Facts):
         state.require()
         assets = resolve_all(report, settings.kubernetes)  # may take minutes, so simple mistakes are checked before
         minor = minor_of(record.versions[KUBERNETES])
-        enabled = features.of_programs(settings.features, minor, assets.program)
+        enabled_features = features.of_programs(settings.features, minor, assets.program)
         state.add(record, report)
         cluster = cls(state, record)
         try:
@@ -104,12 +104,12 @@ class Cluster(Facts):
                 retry=retry_if_exception_type(_PortClash), stop=stop_after_attempt(3), reraise=True
             ):
                 with attempt, state.errors():
-                    cluster._start(settings, enabled, assets, report)
+                    cluster._start(settings, enabled_features, assets, report)
             if settings.addons:
                 asyncio.run(cluster._install_addons())
                 asyncio.run(cluster._wait_for_metrics())
             if settings.preflight:
-                cluster._prove(settings, enabled, report)
+                cluster._prove(settings, enabled_features, report)
         except BaseException as error:  # including Ctrl-C
             try:
                 if isinstance(error, HarnessError):
@@ -227,9 +227,9 @@ class Cluster(Facts):
             if settings.features and (mistake := self._mistake()) is not None:
                 raise mistake from error
             raise
-        served = self.monitor.version()
-        check_minor(served, self.record.versions[KUBERNETES])
-        self.record = self._state.update(self.record, served=served)
+        served_version = self.monitor.version()
+        check_minor(served_version, self.record.versions[KUBERNETES])
+        self.record = self._state.update(self.record, served=served_version)
         kubeconfigs.write(self)
         self.record = self._state.update(self.record, phase="ready")
 

@@ -33,7 +33,7 @@ def fetch(programs: Sequence[Program], folder: Path, sites: Sites, report: Progr
     if not first.member:
         file.rename(folder / first.name)
         return
-    extracted = archives.extract(file, members)
+    found_members = archives.extract(file, members)
     file.unlink()
-    if missing := members.keys() - extracted:
-        raise Unavailable(f"{first.url}: contains no file {min(missing)}")
+    if missing_members := members.keys() - found_members:
+        raise Unavailable(f"{first.url}: contains no file {min(missing_members)}")

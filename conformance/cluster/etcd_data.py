@@ -29,14 +29,14 @@ def whole(target: Path) -> Path | None:
 
 def stage(source: Path, target: Path) -> None:
     """Copy data to a location next to `target`, completely or not at all. Raises OSError."""
-    filling = _filling(target)
-    for left_over in (_new(target), filling):
+    partial_copy = _partial_copy(target)
+    for left_over in (_new(target), partial_copy):
         shutil.rmtree(left_over, ignore_errors=True)
     try:
-        shutil.copytree(source, filling, ignore=_UNUSED)
-        filling.rename(_new(target))
+        shutil.copytree(source, partial_copy, ignore=_UNUSED)
+        partial_copy.rename(_new(target))
     except BaseException:
-        shutil.rmtree(filling, ignore_errors=True)
+        shutil.rmtree(partial_copy, ignore_errors=True)
         raise
 
 
@@ -60,7 +60,7 @@ def finish(target: Path) -> None:
     Raises OSError."""
     if not target.exists() and _new(target).exists():
         _new(target).rename(target)
-    for left_over in (_new(target), _old(target), _filling(target)):
+    for left_over in (_new(target), _old(target), _partial_copy(target)):
         shutil.rmtree(left_over, ignore_errors=True)
 
 
@@ -78,5 +78,5 @@ def _old(target: Path) -> Path:
     return target.with_name(f"{target.name}.old")
 
 
-def _filling(target: Path) -> Path:
+def _partial_copy(target: Path) -> Path:
     return target.with_name(f".{target.name}.new.copying")

@@ -79,19 +79,21 @@ def resolve(requested: Requested, minor: str, gates_of: GatesOf | None = None) -
     gates: dict[str, dict[str, bool]] = {}
     runtime_config: dict[str, bool] = {}
     for name in requested.presets:
-        switched = preset(name, minor)
-        for component, switches in switched.gates.items():
+        preset_features = preset(name, minor)
+        for component, switches in preset_features.gates.items():
             gates.setdefault(component, {}).update(switches)
-        runtime_config.update(switched.runtime_config)
-    for text, component, name, on in _switches(requested.gates, GATES):
-        for target in [component] if component else _knowing(text, name, minor, gates_of):
-            gates.setdefault(target, {})[name] = on
-    for text, component, name, on in _switches(requested.runtime_config, RUNTIME_CONFIG):
+        runtime_config.update(preset_features.runtime_config)
+    for text, component, name, is_enabled in _switches(requested.gates, GATES):
+        for target in [component] if component else _components_with_gate(text, name, minor, gates_of):
+            gates.setdefault(target, {})[name] = is_enabled
+    for text, component, name, is_enabled in _switches(requested.runtime_config, RUNTIME_CONFIG):
         if component:
             raise UsageError(
-                f"only {APISERVER} has it", where=f"{RUNTIME_CONFIG} {text}", hint=f"give {name}={str(on).lower()}"
+                f"only {APISERVER} has it",
+                where=f"{RUNTIME_CONFIG} {text}",
+                hint=f"give {name}={str(is_enabled).lower()}",
             )
-        runtime_config[name] = on
+        runtime_config[name] = is_enabled
     return Features(gates, runtime_config)
 
 
@@ -126,10 +128,12 @@ def read(path: Path) -> dict[str, Features]:
 def known_gates(program: Path) -> frozenset[str]:
     """Return the feature gates in the help of a component, which omits gates that are GA or deprecated."""
     try:
-        done = subprocess.run([str(program), "--help"], capture_output=True, text=True, timeout=30, check=True)
+        completed_process = subprocess.run(
+            [str(program), "--help"], capture_output=True, text=True, timeout=30, check=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise HarnessError(f"has no help that lists its feature gates: {error}", where=str(program)) from error
-    return frozenset(_LISTED_GATE.findall(done.stdout + done.stderr))
+    return frozenset(_LISTED_GATE.findall(completed_process.stdout + completed_process.stderr))
 
 
 def explanation(component: str, log: str) -> UsageError | None:
@@ -138,9 +142,9 @@ def explanation(component: str, log: str) -> UsageError | None:
         problem = f"{component} does not know the feature gate {match[1]}"
         return UsageError(problem, where=GATES, hint="leave it out, or use the version of Kubernetes that has it")
     if match := re.search(r"(\w+) is enabled, but depends on features that are disabled: \[([\w ]+)\]", log):
-        needed = ",".join(f"{component}:{name}=true" for name in match[2].split())
+        needed_gates = ",".join(f"{component}:{name}=true" for name in match[2].split())
         problem = f"the feature gate {match[1]} of {component} depends on {' and '.join(match[2].split())}"
-        return UsageError(problem, where=GATES, hint=f"add {GATES} {needed}")
+        return UsageError(problem, where=GATES, hint=f"add {GATES} {needed_gates}")
     if match := re.search(r"cannot set feature gate (\w+) to (\w+), feature is locked to (\w+)", log):
         return UsageError(f"{component} has {match[1]} locked to {match[3]}", where=GATES, hint="leave it out")
     if match := re.search(r"unknown api (?:groups?|versions?) ?\[?([\w./ -]+)\]?", log):
@@ -151,7 +155,7 @@ def explanation(component: str, log: str) -> UsageError | None:
 
 def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str, bool]]:
     """Yield the text, the component (may be empty), the name and the value of each switch."""
-    for text in (part.strip() for given in texts for part in given.split(",")):
+    for text in (part.strip() for option_text in texts for part in option_text.split(",")):
         match = _SWITCH.fullmatch(text)
         if match is None:
             form = "NAME=true, or COMPONENT:NAME=true" if option == GATES else "GROUP/VERSION=true"
@@ -163,12 +167,12 @@ def _switches(texts: Iterable[str], option: str) -> Iterator[tuple[str, str, str
         yield text, component, match["name"], match["value"] == "true"
 
 
-def _knowing(text: str, name: str, minor: str, gates_of: GatesOf | None) -> Iterable[str]:
+def _components_with_gate(text: str, name: str, minor: str, gates_of: GatesOf | None) -> Iterable[str]:
     if gates_of is None:
         return COMPONENTS
     gates = {component: gates_of(component) for component in COMPONENTS}
-    if knowing := [component for component in COMPONENTS if name in gates[component]]:
-        return knowing
+    if components := [component for component in COMPONENTS if name in gates[component]]:
+        return components
     raise UsageError(
         f"no component of Kubernetes {minor} lists the feature gate {name}",
         where=f"{GATES} {text}",

@@ -68,7 +68,7 @@ def requested(
 ) -> list[Manifest]:
     """Return the nodes that an argument requests: the first nodes whose names are not in `used_names`. A rack or block
     is used only if none of its nodes exists yet. `location` names the argument in messages. Raises UsageError."""
-    request = _parsed(text, location)
+    request = _parse(text, location)
     if isinstance(request, Fleet):
         all_nodes = manifests(request, pool, keys)
         if any(manifest["metadata"]["name"] in used_names for manifest in all_nodes):
@@ -76,8 +76,8 @@ def requested(
                 f"nodes of the fleet {request.name} exist", where=location, hint="a cluster has it once only"
             )
         return all_nodes
-    present = resizing.indices(nodes.node_stem(request.kind, pool), used_names)
-    free = resizing.first_free(present, request.units, request.size)
+    existing = resizing.indices(nodes.node_stem(request.kind, pool), used_names)
+    free = resizing.first_free(existing, request.units, request.size)
     return [nodes.node_manifest(request.kind, index, pool, keys=keys) for index in free]
 
 
@@ -86,9 +86,11 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, location: str =
     profile. Raises UsageError if there are too few."""
     if text in names:
         return [text]
-    if ":" not in text and not text.endswith(_SUFFIXES) and text not in _kinds():
-        raise UsageError(f"unknown node {text!r}", where=location, hint=documents.suggestion(text, (*names, *_kinds())))
-    request = _parsed(text, location)
+    if ":" not in text and not text.endswith(_SUFFIXES) and text not in _all_names():
+        raise UsageError(
+            f"unknown node {text!r}", where=location, hint=documents.suggestion(text, (*names, *_all_names()))
+        )
+    request = _parse(text, location)
     if isinstance(request, Fleet):
         members = [manifest["metadata"]["name"] for manifest in manifests(request, pool)]
         members = [name for name in members if name in names]
@@ -96,15 +98,15 @@ def chosen(text: str, names: Collection[str], pool: str = "", *, location: str =
             raise UsageError(f"no node of the fleet {request.name} exists", where=location)
         return members
     stem = nodes.node_stem(request.kind, pool)
-    present = resizing.indices(stem, names)
-    last = resizing.last_whole(present, request.units, request.size)
-    if len(last) < request.units * request.size:
-        hint = f"ask for fewer than {text}" if last else "name nodes that exist, with their --pool"
-        raise UsageError(f"only {len(last)} such nodes exist", where=location, hint=hint)
-    return [f"{stem}-{index}" for index in last]
+    existing = resizing.indices(stem, names)
+    last_indices = resizing.last_whole(existing, request.units, request.size)
+    if len(last_indices) < request.units * request.size:
+        hint = f"ask for fewer than {text}" if last_indices else "name nodes that exist, with their --pool"
+        raise UsageError(f"only {len(last_indices)} such nodes exist", where=location, hint=hint)
+    return [f"{stem}-{index}" for index in last_indices]
 
 
-def _parsed(text: str, location: str) -> FleetRequest | Fleet:
+def _parse(text: str, location: str) -> FleetRequest | Fleet:
     """Return the request that an argument makes. Raises UsageError."""
     match = _REQUEST.fullmatch(text)
     if match is None:
@@ -114,20 +116,22 @@ def _parsed(text: str, location: str) -> FleetRequest | Fleet:
         if count is not None:
             raise UsageError(f"the fleet {name} has a size of its own", where=location, hint=f"write {name}")
         return fleet(name)
-    kind = _from_file(Path(name).expanduser(), location) if name.endswith(_SUFFIXES) else _shipped(name, location)
-    request = FleetRequest(kind, int((count or "1")[:9]), _size(kind, unit))
+    profile = _from_file(Path(name).expanduser(), location) if name.endswith(_SUFFIXES) else _built_in(name, location)
+    request = FleetRequest(profile, int((count or "1")[:9]), _size(profile, unit))
     if request.units * request.size > MAX_NODES or len(count or "") > 9:
         raise UsageError(f"{text[:40]!r} asks for more than {MAX_NODES:,} nodes", where=location, hint="ask for fewer")
     return request
 
 
-def _shipped(name: str, location: str) -> NodeProfile:
+def _built_in(name: str, location: str) -> NodeProfile:
     if name not in nodes.profile_names():
-        raise UsageError(f"unknown node profile {name!r}", where=location, hint=documents.suggestion(name, _kinds()))
+        raise UsageError(
+            f"unknown node profile {name!r}", where=location, hint=documents.suggestion(name, _all_names())
+        )
     return nodes.profile(name)
 
 
-def _kinds() -> list[str]:
+def _all_names() -> list[str]:
     """Return the names of all profiles and fleets."""
     return [*nodes.profile_names(), *names()]
 
@@ -155,18 +159,18 @@ def fleet(name: str) -> Fleet:
 def load(path: Path) -> Fleet:
     """Read and check one fleet file. Raises UsageError."""
     document = documents.read(path, folder("kwok-profiles") / "fleets.schema.json")
-    parts: list[FleetPart] = []
+    fleet_parts: list[FleetPart] = []
     for index, entry in enumerate(document.value["parts"]):
         location = document.location("parts", index, "profile")
         name = entry["profile"]
         if name not in nodes.profile_names():
             hint = documents.suggestion(name, nodes.profile_names())
             raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
-        if name in {part.profile for part in parts}:
+        if name in {part.profile for part in fleet_parts}:
             raise UsageError("duplicate profile", where=location, hint="add the counts up")
         count = entry["nodes"] if "nodes" in entry else entry["racks"] * _size(nodes.profile(name), "rack")
-        parts.append(FleetPart(name, count, entry.get("block", "")))
-    return Fleet(path.stem, document.value["description"], tuple(parts))
+        fleet_parts.append(FleetPart(name, count, entry.get("block", "")))
+    return Fleet(path.stem, document.value["description"], tuple(fleet_parts))
 
 
 def manifests(fleet_: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:
@@ -190,13 +194,13 @@ def keys(texts: Iterable[str]) -> Keys:
     return Keys(**chosen)
 
 
-def _size(kind: NodeProfile, unit: str) -> int:
+def _size(profile: NodeProfile, unit: str) -> int:
     """Return the number of nodes of a profile in a unit."""
     if unit in ("", "node"):
         return 1
-    if not kind.nodes_per_rack:
-        raise UsageError(f"nodes of the profile {kind.name} are in no {unit}", hint="give a number of nodes")
-    return kind.nodes_per_rack * (kind.racks_per_block if unit == "block" else 1)
+    if not profile.nodes_per_rack:
+        raise UsageError(f"nodes of the profile {profile.name} are in no {unit}", hint="give a number of nodes")
+    return profile.nodes_per_rack * (profile.racks_per_block if unit == "block" else 1)
 
 
 def _fleets() -> Path:

@@ -38,8 +38,8 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
     `marker` is added to the environment of every process of the build. Raises HarnessError with the end of the
     compiler's output, or UsageError if there is too little space or the module folder contains another version.
     """
-    required = rf" v{re.escape(program.group.version)}( // indirect)?$"
-    if not re.search(required, _go_mod(program.group.module), re.MULTILINE):
+    required_version = rf" v{re.escape(program.group.version)}( // indirect)?$"
+    if not re.search(required_version, _go_mod(program.group.module), re.MULTILINE):
         raise UsageError(
             f"{program.name} {program.group.version} cannot be built: the module folder has another version",
             where=str(pins.source()),
@@ -61,10 +61,10 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
         processes.BUILD: marker,
     }
     total = _packages(go, program, environment)
-    begin, every = time.monotonic(), Every(report)
+    start, report_progress = time.monotonic(), Every(report)
 
     def compiling(output: list[str]) -> None:
-        every(program.name, _how_far(time.monotonic() - begin, sum(map(_is_package, output)), total))
+        report_progress(program.name, _how_far(time.monotonic() - start, sum(map(_is_package, output)), total))
 
     run(command, environment, action=f"building {program.name}", meanwhile=compiling)
     return f"built with Go {version} from the module folder pins/{program.group.name}"
@@ -73,15 +73,15 @@ def build(program: Program, into: Path, *, marker: str, cache: Path, report: Pro
 def _packages(go: str, program: Program, environment: dict[str, str]) -> int:
     """Return the number of packages in the program; 0 if Go does not list them, in which case the build reports the
     reason."""
-    listing = [go, "list", "-C", str(program.group.module), "-mod=readonly", "-deps", program.package]
+    command = [go, "list", "-C", str(program.group.module), "-mod=readonly", "-deps", program.package]
     try:
-        output = run(listing, environment, action=f"listing the packages of {program.name}")
+        output = run(command, environment, action=f"listing the packages of {program.name}")
     except HarnessError:
         return 0
     return sum(map(_is_package, output.splitlines()))
 
 
-_TELLING = 20
+_MIN_COMPILED_SHARE = 20
 """An estimate is made once one in this many packages is compiled: the first packages may be large, and others may be
 cached."""
 
@@ -90,7 +90,7 @@ def _how_far(seconds: float, done: int, total: int) -> str:
     """Describe the progress of a build. Packages in Go's cache are not compiled, so less work than estimated may be
     left."""
     text = f"building for {seconds:.0f} s, {done} of {max(total, done)} packages compiled"
-    if not total <= done * _TELLING < total * _TELLING:
+    if not total <= done * _MIN_COMPILED_SHARE < total * _MIN_COMPILED_SHARE:
         return text
     remaining = seconds / done * (total - done)
     return (
@@ -153,14 +153,14 @@ def _is_package(line: str) -> bool:
 
 
 def _require_space(cache: Path) -> None:
-    need = SPACE_AFTER_FIRST if any((cache / "assets").glob("*")) else SPACE
+    needed_bytes = SPACE_AFTER_FIRST if any((cache / "assets").glob("*")) else SPACE
     for folder in (
         cache,
         Path.home(),
     ):  # by default, Go's own caches are below the home directory
-        if folder.exists() and (free := shutil.disk_usage(folder).free) < need:
+        if folder.exists() and (free := shutil.disk_usage(folder).free) < needed_bytes:
             raise UsageError(
-                f"building the control plane takes about {need >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
+                f"building the control plane takes about {needed_bytes >> 30} GiB, {free / (1 << 30):.1f} GiB are free",
                 where=str(folder),
                 hint="free some room, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE",
             )
@@ -169,12 +169,12 @@ def _require_space(cache: Path) -> None:
 def find_go(module: Path, cache: Path, report: ProgressReporter) -> tuple[str, str]:
     """Return the path and the version of a Go that is new enough for `module`: the one on PATH, or else the one that
     the suite installs."""
-    required = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
-    assert required is not None
+    required_version = re.search(r"^go (\d+)\.(\d+)", _go_mod(module), re.MULTILINE)
+    assert required_version is not None
     for go in (shutil.which("go"), str(_own_go(cache))):
         version = _version(go) if go else ""
         numbers = re.match(r"(\d+)\.(\d+)", version)
-        if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, required.groups())):
+        if go and numbers and tuple(map(int, numbers.groups())) >= tuple(map(int, required_version.groups())):
             return go, version
     return _install_go(cache, report)
 
@@ -185,7 +185,7 @@ def _go_mod(module: Path) -> str:
 
 def _version(go: str) -> str:
     try:
-        done = subprocess.run(
+        completed_process = subprocess.run(
             [go, "env", "GOVERSION"],
             env=os.environ | {"GOTOOLCHAIN": "local"},
             capture_output=True,
@@ -195,7 +195,7 @@ def _version(go: str) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip().removeprefix("go")
+    return completed_process.stdout.strip().removeprefix("go")
 
 
 def _own_go(cache: Path) -> Path:

@@ -58,17 +58,17 @@ class Growing:
         """Yield the complete lines that start at or after `begin`, each with the offset of its end. `begin` may be
         inside a line, because a server does not write lines atomically."""
         self.end()
-        place = max(0, begin - 1)  # the end of the previous line, unless `begin` is inside a line
-        rest, skipping = b"", begin > 0
-        for piece in self._pieces(place):
-            lines = (rest + piece).splitlines(keepends=True)
-            rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
+        offset = max(0, begin - 1)  # the end of the previous line, unless `begin` is inside a line
+        incomplete, is_skipping = b"", begin > 0
+        for piece in self._pieces(offset):
+            lines = (incomplete + piece).splitlines(keepends=True)
+            incomplete = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
             for line in lines:
-                place += len(line)
-                if not skipping and not line.isspace():
-                    yield line, place
-                skipping = False
-            if len(rest) > LONGEST:
+                offset += len(line)
+                if not is_skipping and not line.isspace():
+                    yield line, offset
+                is_skipping = False
+            if len(incomplete) > LONGEST:
                 raise self.wrong(f"has a line of more than {LONGEST >> 20} MiB")
 
     def wrong(self, problem: str) -> HarnessError:
@@ -78,12 +78,12 @@ class Growing:
 
     def _pieces(self, place: int) -> Iterator[bytes]:
         """Yield the content from `place` on."""
-        until = self._end
-        for number in range(place // PIECE, -(-until // PIECE)):
+        end = self._end
+        for number in range(place // PIECE, -(-end // PIECE)):
             assert self._file is not None
-            begin = number * PIECE
-            piece = self._file.at(begin, min(PIECE, self._end - begin))
-            last = number == len(self._digests)
-            if hashlib.blake2b(piece).digest() != (self._last.digest() if last else self._digests[number]):
+            start = number * PIECE
+            piece = self._file.at(start, min(PIECE, self._end - start))
+            is_last = number == len(self._digests)
+            if hashlib.blake2b(piece).digest() != (self._last.digest() if is_last else self._digests[number]):
                 raise self.wrong("was changed")
-            yield piece[max(0, place - begin) :]
+            yield piece[max(0, place - start) :]

@@ -67,11 +67,11 @@ class Health:
         return "" if status == 200 else f"HTTP {status} {body[:80]}"
 
     def _get(self, port: Port, path: str) -> tuple[int, str]:
-        reused = port in self._connections
+        is_reused = port in self._connections
         try:
             return self._request(port, path)
         except (ConnectionError, http.client.HTTPException):
-            if not reused:
+            if not is_reused:
                 raise
             return self._request(port, path)  # the component has closed an idle connection, or was restarted
 
@@ -80,12 +80,12 @@ class Health:
         try:
             connection.request("GET", path)
             response = connection.getresponse()
-            answer = response.status, response.read().decode(errors="replace")
+            result = response.status, response.read().decode(errors="replace")
         except BaseException:
             connection.close()
             raise
         self._connections[port] = connection
-        return answer
+        return result
 
     def _connection(self, port: Port) -> http.client.HTTPConnection:
         if port in (Port.ETCD, Port.KWOK):

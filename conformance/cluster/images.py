@@ -36,22 +36,25 @@ def fetch(program: Program, members: Mapping[str, Path], platform: str, transfer
             raise Unavailable(str(error)) from error
 
     manifest = document(manifest_digest(document(program.digest, INDEX), platform), MANIFEST)
-    missing = dict(members)
+    missing_members = dict(members)
     for digest in layer_digests(manifest):
         transfers.fetch(f"{program.repository}/blobs/{digest}", scratch, digest)
-        for member in archives.extract(scratch, missing):
-            del missing[member]
+        for member in archives.extract(scratch, missing_members):
+            del missing_members[member]
         scratch.unlink()
-        if not missing:
+        if not missing_members:
             return
-    raise Unavailable(f"{program.repository}: no layer contains a file {min(missing)}")
+    raise Unavailable(f"{program.repository}: no layer contains a file {min(missing_members)}")
 
 
 def manifest_digest(index: Any, platform: str) -> str:
     """Return the digest of the manifest for a platform such as `linux-amd64`. Raises Unavailable."""
     for entry in _list(index, "manifests"):
-        about = entry.get("platform")
-        if isinstance(about, dict) and f"{about.get('os')}-{about.get('architecture')}" == platform:
+        platform_fields = entry.get("platform")
+        if (
+            isinstance(platform_fields, dict)
+            and f"{platform_fields.get('os')}-{platform_fields.get('architecture')}" == platform
+        ):
             return _digest(entry)
     raise Unavailable(f"the index of the image has no manifest for {platform}")
 

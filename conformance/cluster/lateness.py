@@ -43,13 +43,13 @@ class Lateness:
         """Record a request that was sent at `begin` and answered at `end`. A complaint does not count as an answer in
         time."""
         with self._lock:
-            lasting = self._lasting.pop(component, None)
+            current_delay = self._lasting.pop(component, None)
             if not well or end - begin >= self._limit:
                 delay = end - begin if end - begin >= self._limit else 0.0
-                worst = max(delay, lasting.worst if lasting else 0.0)
-                self._lasting[component] = Delay(component, worst, lasting.begin if lasting else begin)
-            elif lasting is not None:
-                self._past.append(replace(lasting, end=begin))
+                worst = max(delay, current_delay.worst if current_delay else 0.0)
+                self._lasting[component] = Delay(component, worst, current_delay.begin if current_delay else begin)
+            elif current_delay is not None:
+                self._past.append(replace(current_delay, end=begin))
 
     def woke(self, component: str, begin: float, end: float) -> None:
         """Record a span in which a thread should have run and did not."""
@@ -70,8 +70,8 @@ class Lateness:
             (max(delay.begin, begin), now if delay.end is None else min(delay.end, now))
             for delay in self.between(begin, now)
         )
-        total, until = 0.0, begin
+        total, counted_until = 0.0, begin
         for start, end in spans:
-            total += max(0.0, end - max(start, until))
-            until = max(until, end)
+            total += max(0.0, end - max(start, counted_until))
+            counted_until = max(counted_until, end)
         return total

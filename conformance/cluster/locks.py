@@ -35,21 +35,21 @@ def hold(path: Path, report: ProgressReporter, *, within: float | None = None) -
     """Hold the lock file `path`. Raises UsageError if another process holds it for more than `within` seconds (by
     default MOMENT)."""
     within = within or MOMENT
-    lock, begin, patience = FileLock(path, mode=0o600), time.monotonic(), min(PATIENCE, within)
+    lock, start, patience = FileLock(path, mode=0o600), time.monotonic(), min(PATIENCE, within)
     while True:
         try:
             lock.acquire(timeout=patience)
             break
         except Timeout:
-            waited = time.monotonic() - begin
+            waited = time.monotonic() - start
         if waited > within:
             raise UsageError(
                 f"{_holder(path)} holds this lock for more than {within:g} s",
                 where=str(path),
                 hint="let it go on (kill -CONT) or end it",
             )
-        after = ", after it has downloaded or built a program: some minutes" if within == BUILD else ""
-        report("lock", f"waiting for {_holder(path)} to release {path}{after}")
+        reason = ", after it has downloaded or built a program: some minutes" if within == BUILD else ""
+        report("lock", f"waiting for {_holder(path)} to release {path}{reason}")
         patience = min(REMINDER, within)
     try:
         with suppress(OSError):  # with a full disk, commands that free space still need the lock
@@ -74,7 +74,7 @@ def _holder(path: Path) -> str:
     """Return the holder of a lock in readable form."""
     try:
         process = psutil.Process(int(regular.OpenFile(path).at(0, 64)))
-        stopped = ", which is stopped" if process.status() == psutil.STATUS_STOPPED else ""
-        return f"process {process.pid} ({process.name()}{stopped})"
+        suffix = ", which is stopped" if process.status() == psutil.STATUS_STOPPED else ""
+        return f"process {process.pid} ({process.name()}{suffix})"
     except (OSError, ValueError, psutil.Error):
         return "another process"

@@ -88,18 +88,18 @@ class Monitor:
         healthy if a component has given up waiting for it. Raises HarnessError if a component dies, or after
         READY_WITHIN seconds."""
         health, ports = self.health(), self.ports()
-        last = ""
+        last_complaint = ""
 
         def well() -> bool:
-            nonlocal last
+            nonlocal last_complaint
             self._components.require_alive()
             if self._components.given_up() and not health.ask(Port.APISERVER):
                 revive()
             try:
-                last = health.complaint(ports)
+                last_complaint = health.complaint(ports)
             except OSError as error:
-                last = str(error)
-            return not last
+                last_complaint = str(error)
+            return not last_complaint
 
         wait: Callable[[Callable[[], bool]], bool] = Retrying(
             retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.05), stop=pace.stop_after(READY_WITHIN)
@@ -108,7 +108,7 @@ class Monitor:
             with closing(health):
                 wait(well)
         except RetryError as error:
-            raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last}") from error
+            raise self._components.failure(f"not healthy after {READY_WITHIN:g} s: {last_complaint}") from error
 
     def port_clash(self) -> str:
         """Return a complaint about the component whose port was in use; empty if there is none."""

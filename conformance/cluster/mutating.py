@@ -41,44 +41,48 @@ def effect(obj: Mapping[str, Any]) -> str:
     none."""
     match obj.get("kind"):
         case "MutatingAdmissionPolicy":
-            changed = _changed(items(obj, "spec", "matchConstraints", "resourceRules"))
+            changed_resources = _changed_resources(items(obj, "spec", "matchConstraints", "resourceRules"))
         case "MutatingWebhookConfiguration":
-            changed = (resource for hook in items(obj, "webhooks") for resource in _changed(items(hook, "rules")))
+            changed_resources = (
+                resource for hook in items(obj, "webhooks") for resource in _changed_resources(items(hook, "rules"))
+            )
         case "CustomResourceDefinition":
             group, plural = text(obj, "spec", "group"), text(obj, "spec", "names", "plural")
             converts = text(obj, "spec", "conversion", "strategy") == "Webhook" and group in GROVE
             return f"converts {plural}.{group} by a webhook" if converts else ""
         case "APIService":
             group = text(obj, "spec", "group")
-            serves = bool(at(obj, "spec", "service")) and _relied(group) and not group.endswith(METRICS)
+            serves = bool(at(obj, "spec", "service")) and _is_builtin_group(group) and not group.endswith(METRICS)
             return f"lets another server answer for the group {group or 'v1'!r}" if serves else ""
         case _:
             return ""
-    return f"changes {resource}" if (resource := next(changed, "")) else ""
+    return f"changes {resource}" if (resource := next(changed_resources, "")) else ""
 
 
-def _changed(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _changed_resources(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the resources that rules match and that no implementation may change."""
     for rule in rules:
         if not set(texts(rule, "operations")) <= {"DELETE", "CONNECT"}:
             for group in texts(rule, "apiGroups"):
                 yield from (
-                    _named(group, resource) for resource in texts(rule, "resources") if not _permitted(group, resource)
+                    _described(group, resource)
+                    for resource in texts(rule, "resources")
+                    if not _may_change(group, resource)
                 )
 
 
-def _permitted(group: str, resource: str) -> bool:
+def _may_change(group: str, resource: str) -> bool:
     if not group:
         return resource == PODS.plural
     if "/" in resource:
-        return not _relied(group)
-    return group in CONTROLLERS or group in GROVE or not _relied(group)
+        return not _is_builtin_group(group)
+    return group in CONTROLLERS or group in GROVE or not _is_builtin_group(group)
 
 
-def _relied(group: str) -> bool:
+def _is_builtin_group(group: str) -> bool:
     """Return whether an API group, or a pattern, includes kinds of Kubernetes or of Grove."""
     return "." not in group or group.endswith(".k8s.io") or group in GROVE
 
 
-def _named(group: str, resource: str) -> str:
+def _described(group: str, resource: str) -> str:
     return f"{resource} of the group {group}" if group else resource

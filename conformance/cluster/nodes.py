@@ -34,7 +34,7 @@ EPHEMERAL_STORAGE = "1Ti"
 PLAYED = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes that KWOK simulates when it is installed by its chart. Other installations use the label
 `type: kwok`, or simulate all nodes."""
-_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NOT_READY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 Manifest = dict[str, Any]
 
@@ -97,7 +97,7 @@ def load_profile(path: Path) -> NodeProfile:
             raise UsageError(
                 "is not in the capacity", where=document.location("allocatable", resource), hint="add it there too"
             )
-    loaded = NodeProfile(
+    parsed_profile = NodeProfile(
         name=path.stem,
         description=data["description"],
         architecture=data["architecture"],
@@ -109,14 +109,14 @@ def load_profile(path: Path) -> NodeProfile:
         rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
         taints=data.get("taints", ()),
     )
-    count = loaded.labels.get("nvidia.com/gpu.count")
-    if count is not None and count != str(loaded.gpus):  # TP-33
+    count = parsed_profile.labels.get("nvidia.com/gpu.count")
+    if count is not None and count != str(parsed_profile.gpus):  # TP-33
         raise UsageError(
-            f"is {count}, but {loaded.gpus} are allocatable",
+            f"is {count}, but {parsed_profile.gpus} are allocatable",
             where=document.location("labels", "nvidia.com/gpu.count"),
             hint="make them agree",
         )
-    return loaded
+    return parsed_profile
 
 
 def node_stem(kind: NodeProfile, pool: str = "", fleet: str = "") -> str:
@@ -140,7 +140,7 @@ def node_manifest(
     A node with a pool has the pool's label and taint, so that only pods that select the pool run on it. `block` is a
     block that the node shares with other profiles of its fleet; without it, each profile has its own blocks.
     """
-    around = "-".join(filter(None, (pool, fleet)))
+    fleet_stem = "-".join(filter(None, (pool, fleet)))
     stem = node_stem(kind, pool, fleet)
     name = f"{stem}-{index}"
     labels = {
@@ -156,7 +156,7 @@ def node_manifest(
         # With the stem in the name, no two fleets of a cluster share a rack or a block (TP-05).
         rack = index // kind.nodes_per_rack
         labels[keys.rack] = f"{stem}-rack-{rack}"
-        labels[keys.block] = f"{around}-{block}" if block else f"{stem}-block-{rack // kind.racks_per_block}"
+        labels[keys.block] = f"{fleet_stem}-{block}" if block else f"{stem}-block-{rack // kind.racks_per_block}"
         if kind.rack_is_nvlink_domain:
             labels["nvidia.com/gpu.clique"] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
     taints = [dict(taint) for taint in kind.taints]
@@ -253,7 +253,7 @@ def schedulable(node: Mapping[str, Any] | None) -> bool:
         return False
     conditions = node.get("status", {}).get("conditions") or []
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    return ready and not any(taint["key"] in _NOT_YET for taint in node.get("spec", {}).get("taints") or [])
+    return ready and not any(taint["key"] in _NOT_READY_TAINTS for taint in node.get("spec", {}).get("taints") or [])
 
 
 def _address(stem: str, index: int) -> str:

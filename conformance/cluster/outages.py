@@ -21,9 +21,9 @@ from conformance.cluster.kubelet_sim import process as kubelet
 from conformance.cluster.lateness import LIMIT, Delay, Lateness
 from conformance.cluster.state import Owner
 
-LOOK_EVERY = 0.5
+CHECK_INTERVAL = 0.5
 """Seconds between two checks of the processes and the clocks."""
-ASK_EVERY = 2.0
+REQUEST_INTERVAL = 2.0
 """Seconds between two requests for a health page."""
 SILENCE = 10.0
 """Seconds without a response that count as an outage. A busy machine occasionally responds late."""
@@ -204,18 +204,18 @@ class Watcher:
     def _look_at_clocks(self) -> None:
         now = self._clock()
         offset = self._wall() - now
-        if now - self._ran > LOOK_EVERY + self._unnoticed:
+        if now - self._ran > CHECK_INTERVAL + self._unnoticed:
             with self._news:
                 self._past.append(Outage(SUITE, "did not run itself", self._ran, now))
         elif abs(offset - self._offset) > self._unnoticed:  # the machine was asleep, or its clock was set
             with self._news:
                 self._past.append(Outage("the wall clock", f"jumped by {offset - self._offset:+.0f} s", self._ran, now))
-        self._lateness.woke(SUITE, self._ran + LOOK_EVERY, now)
+        self._lateness.woke(SUITE, self._ran + CHECK_INTERVAL, now)
         # Use the time at which this check started: the process may be suspended before the check finishes.
         self._ran, self._offset = now, offset
 
     def _watch_processes(self) -> None:
-        while not self._stopped.wait(LOOK_EVERY):
+        while not self._stopped.wait(CHECK_INTERVAL):
             self.look()
 
     def _watch_page(self, line: _Line, page: Callable[[], str], hurry: threading.Event) -> None:
@@ -226,7 +226,7 @@ class Watcher:
             self._lateness.answered(line.name, begin, self._clock(), not complaint)
             self._note(line, complaint, begin)
             # After a complaint, check more often, so that an outage is known as soon as it counts as one.
-            hurry.wait(LOOK_EVERY if complaint else ASK_EVERY)
+            hurry.wait(CHECK_INTERVAL if complaint else REQUEST_INTERVAL)
 
     def _note(self, line: _Line, complaint: str, begin: float) -> None:
         now = self._clock()

@@ -21,7 +21,7 @@ from conformance.cluster.state import StateRoot
 from conformance.errors import UsageError
 from grove_conformance import start
 
-LOOK_EVERY = 1.0
+CHECK_INTERVAL = 1.0
 """Seconds between two checks of the owner."""
 
 
@@ -53,7 +53,7 @@ def watch(state: StateRoot, name: str, uid: str, pause: Callable[[float], None] 
             with suppress(UsageError, RetryError):
                 take_down(state, name, uid)
                 return
-        pause(LOOK_EVERY)
+        pause(CHECK_INTERVAL)
 
 
 if __name__ == "__main__":

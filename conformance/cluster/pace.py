@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tenacity
 
-USUAL = 4.0
+NORMAL_LOAD = 4.0
 """The number of runnable processes per CPU on a machine that is busy only with runs. Time limits are designed for
 it."""
 MAXIMUM = 20.0
@@ -20,10 +20,10 @@ _LOAD = Path("/proc/loadavg")
 
 def factor() -> float:
     """Return the factor by which work currently takes longer than usual on this machine."""
-    waiting = [os.getloadavg()[0]]
+    loads = [os.getloadavg()[0]]
     with suppress(OSError, ValueError, IndexError):  # the load average of the last minute lags behind the current load
-        waiting.append(float(_LOAD.read_text(encoding="utf-8").split()[3].partition("/")[0]))
-    return min(MAXIMUM, max(1.0, max(waiting) / (os.cpu_count() or 1) / USUAL))
+        loads.append(float(_LOAD.read_text(encoding="utf-8").split()[3].partition("/")[0]))
+    return min(MAXIMUM, max(1.0, max(loads) / (os.cpu_count() or 1) / NORMAL_LOAD))
 
 
 def patience(seconds: float) -> float:

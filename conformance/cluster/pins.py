@@ -197,8 +197,10 @@ def _matching(programs: tuple[Program, ...], kubernetes: str) -> ReleaseGroup:
     for group in groups:
         if version in ("", group.version, group.minor):
             return group
-    pinned = ", ".join(group.version + " (default)" * (group.name == KUBERNETES) for group in groups)
-    raise UsageError(f"Kubernetes {kubernetes!r} is not pinned", where="--kubernetes", hint=f"pinned: {pinned}")
+    pinned_versions = ", ".join(group.version + " (default)" * (group.name == KUBERNETES) for group in groups)
+    raise UsageError(
+        f"Kubernetes {kubernetes!r} is not pinned", where="--kubernetes", hint=f"pinned: {pinned_versions}"
+    )
 
 
 def _site(name: str, base: str) -> Site:

@@ -82,11 +82,11 @@ def read(path: Path) -> Behaviors:
     document = documents.read(path, folder("kwok-profiles") / "behaviors.schema.json")
     data = document.value
     forms = {name: entry["type"] for name, entry in data["parameters"].items()}
-    used = set()
+    used_parameters = set()
     for behavior, entry in data["behaviors"].items():
         for name, default in entry["parameters"].items():
             location = document.location("behaviors", behavior, "parameters", name)
-            used.add(name)
+            used_parameters.add(name)
             if name not in forms:
                 raise UsageError("unknown parameter", where=location, hint=documents.suggestion(name, forms))
             if not re.fullmatch(_FORMS[forms[name]], default):
@@ -94,7 +94,7 @@ def read(path: Path) -> Behaviors:
                     f"{default!r} is not a valid default", where=location, hint=f"give {_WORDS[forms[name]]}"
                 )
     for name in forms:
-        if name not in used:
+        if name not in used_parameters:
             raise UsageError("no behavior reads it", where=document.location("parameters", name), hint="drop it")
     behaviors = {
         name: Behavior(name, entry["about"], tuple(entry["passes"]), entry["parameters"])

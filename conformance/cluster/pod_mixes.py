@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 
 BYTE = 256
 _DIGITS = "explode | map(if . > 96 then . - 87 else . - 48 end) | .[0] * 16 + .[1]"
-MOST_TIMES = 3
+MAX_TIMES = 3
 """The number of bytes of a uid before its first hyphen, without the first byte."""
 
 
@@ -66,8 +66,8 @@ class Mix:
 
     def failure(self, uid: str) -> PodFailure | None:
         """Return the failure of a pod; None if it has none."""
-        first = _drawn(uid, 0)
-        return next((candidate for candidate in self.failures if candidate.first <= first < candidate.end), None)
+        first_byte = _drawn(uid, 0)
+        return next((candidate for candidate in self.failures if candidate.first <= first_byte < candidate.end), None)
 
 
 def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:
@@ -95,7 +95,7 @@ def _failures(
     entries: list[dict[str, object]],
     parameters: Mapping[str, Mapping[str, str]],
 ) -> Iterator[PodFailure]:
-    first = 0
+    next_byte = 0
     for number, entry in enumerate(entries):
         at = (*field, "failures", number)
         behavior, given = str(entry["behavior"]), entry["parameters"]
@@ -105,11 +105,11 @@ def _failures(
             if parameter not in parameters_of_behavior:
                 hint = documents.suggestion(parameter, parameters_of_behavior)
                 raise UsageError("unknown parameter", where=document.location(*at, "parameters", parameter), hint=hint)
-        failure = PodFailure(behavior, entry["oneOf"], {**parameters_of_behavior, **given}, first)
+        failure = PodFailure(behavior, entry["oneOf"], {**parameters_of_behavior, **given}, next_byte)
         if failure.end > BYTE:
             raise UsageError("more pods fail than there are", where=document.location(*at, "oneOf"), hint="raise it")
         yield failure
-        first = failure.end
+        next_byte = failure.end
 
 
 def _parameters(

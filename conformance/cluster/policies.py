@@ -42,8 +42,8 @@ class Policies:
     @property
     def configuration(self) -> Manifest | None:
         """Return the configuration of admission plugins; None if no policy has one."""
-        head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": _CONFIGURATION}
-        return {**head, "plugins": list(self.plugins)} if self.plugins else None
+        header = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": _CONFIGURATION}
+        return {**header, "plugins": list(self.plugins)} if self.plugins else None
 
     @property
     def without_namespace(self) -> list[Manifest]:
@@ -75,10 +75,10 @@ def chosen(options: Iterable[str]) -> tuple[str, ...]:
 
 def load(words: Iterable[str]) -> Policies:
     """Read the policies that `chosen` has returned. Raises UsageError with the file."""
-    given = tuple(words)
+    selected = tuple(words)
     plugins: dict[str, Manifest] = {}
     objects: list[tuple[Path, Manifest]] = []
-    for path in (path for word in given for path in _files(word)):
+    for path in (path for word in selected for path in _files(word)):
         for manifest in read(path):
             if manifest["kind"] != _CONFIGURATION:
                 objects.append((path, manifest))
@@ -88,7 +88,7 @@ def load(words: Iterable[str]) -> Policies:
                     problem = f"configures the admission plugin {name}, as another policy does"
                     raise UsageError(problem, where=documents.display_path(path), hint="leave one of them out")
                 plugins[name] = plugin
-    return Policies(given, tuple(plugins.values()), tuple(objects))
+    return Policies(selected, tuple(plugins.values()), tuple(objects))
 
 
 def read(path: Path) -> list[Manifest]:

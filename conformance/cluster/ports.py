@@ -49,9 +49,9 @@ class Ports:
         """Return the first port of a free block. The block belongs to `directory` until it is released or the folder is
         gone."""
         with self._lock():
-            used = self._valid()
+            claimed_blocks = self._valid()
             for first in range(FIRST, END - BLOCK + 1, BLOCK):
-                if first not in used and all(is_free(first + place) for place in range(BLOCK)):
+                if first not in claimed_blocks and all(is_free(first + offset) for offset in range(BLOCK)):
                     disk.write(self._folder / str(first), str(directory))
                     return first
         raise HarnessError(
@@ -113,10 +113,10 @@ class DriverPorts:
         none is left."""
         if index < FREE_PORTS:
             return first + Port.FREE + index
-        block, place = divmod(index - FREE_PORTS, BLOCK)
+        block, offset = divmod(index - FREE_PORTS, BLOCK)
         while len(self._further) <= block:
             self._further.append(Ports().claim(self._directory))
-        return self._further[block] + place
+        return self._further[block] + offset
 
 
 def is_free(port: int) -> bool:

@@ -60,10 +60,10 @@ class ExpectedFeatures:
     def of(cls, features: Features, minor: str, scheduler: bool = True) -> ExpectedFeatures:
         """Return the features to expect. A gate that is enabled in one component must be enabled in all components that
         need it."""
-        enabled = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
-        newest = tuple(map(int, minor.split("."))) >= (1, 37)
+        is_enabled = features.on(GENERIC) or any(name.startswith(f"{GROUP}/") for name in features.runtime_config)
+        has_beta = tuple(map(int, minor.split("."))) >= (1, 37)
         return cls(
-            version=FLAT[0 if newest else 1] if enabled else "",
+            version=FLAT[0 if has_beta else 1] if is_enabled else "",
             topology=features.on(TOPOLOGY),
             tree=features.on(COMPOSITE),
             preemption=features.on(PREEMPTION),
@@ -146,16 +146,16 @@ class _Preflight:
         for resource, gate in ((expected.pod_groups, GENERIC), (expected.composites, COMPOSITE)):
             if resource == expected.composites and not expected.tree:
                 continue
-            answer = await self._client.exchange("GET", f"/apis/{resource.group}/{resource.version}")
-            if answer.status == 404:
+            response = await self._client.exchange("GET", f"/apis/{resource.group}/{resource.version}")
+            if response.status == 404:
                 version = f"{resource.group}/{resource.version}"
                 problem = (
                     f"{version} is not served: a kube-scheduler with the gate binds no pod at all, plain ones included"
                 )
                 raise UsageError(problem, where=APISERVER, hint=f"start it with --runtime-config={version}=true")
-            if answer.status >= 400:
-                raise answer.error()
-            if resource.plural not in {entry["name"] for entry in orjson.loads(answer.content)["resources"]}:
+            if response.status >= 400:
+                raise response.error()
+            if resource.plural not in {entry["name"] for entry in orjson.loads(response.content)["resources"]}:
                 raise _gate_off(APISERVER, gate, f"{resource} are not served")
 
     async def _stored_in_groups(self) -> None:
@@ -176,8 +176,8 @@ class _Preflight:
 
     async def _dry(self, resource: Resource, body: Manifest) -> Manifest:
         path = resource.path(self._namespace)
-        answer = await self._client.request("POST", path, params={"dryRun": "All"}, body=body)
-        stored: Manifest = orjson.loads(answer)
+        response = await self._client.request("POST", path, params={"dryRun": "All"}, body=body)
+        stored: Manifest = orjson.loads(response)
         return stored
 
     # -- kube-scheduler: what it reports about pods that fit nowhere -----------------------------------------------
@@ -290,11 +290,11 @@ class _Preflight:
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
 
     async def _within_time(self, done: Callable[[], Awaitable[bool]]) -> bool:
-        retrying = AsyncRetrying(
+        retry = AsyncRetrying(
             retry=retry_if_not_result(bool), wait=wait_fixed(0.05), stop=pace.stop_after(self._within)
         )
         try:
-            await retrying(done)
+            await retry(done)
         except RetryError:
             return False
         return True

@@ -26,22 +26,22 @@ class ProcessUsage:
 def measured(pids: Mapping[str, int], seconds: float = 1.0) -> list[ProcessUsage]:
     """Observe processes for `seconds` and return their usage by name. Processes that end meanwhile are left out."""
     families = {name: _family(pid) for name, pid in pids.items()}
-    begin, before = time.monotonic(), {name: _cpu_seconds(family) for name, family in families.items()}
+    start, cpu_before = time.monotonic(), {name: _cpu_seconds(family) for name, family in families.items()}
     time.sleep(seconds)
     usages = []
     for process, family in families.items():
         with suppress(psutil.Error, IndexError):
-            after = _cpu_seconds(family)
-            cpu = max(0.0, after - before[process]) / (time.monotonic() - begin)
+            cpu_after = _cpu_seconds(family)
+            cpu = max(0.0, cpu_after - cpu_before[process]) / (time.monotonic() - start)
             uptime = time.time() - family[0].create_time()
-            usages.append(ProcessUsage(process, pids[process], cpu, after, _memory(family), uptime))
+            usages.append(ProcessUsage(process, pids[process], cpu, cpu_after, _memory(family), uptime))
     return usages
 
 
 def _family(pid: int) -> list[psutil.Process]:
     with suppress(psutil.Error):
-        head = psutil.Process(pid)
-        return [head, *head.children(recursive=True)]
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
     return []
 
 

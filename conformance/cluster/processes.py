@@ -61,9 +61,9 @@ def _status(pid: int) -> list[bytes] | None:
 
 def marked(matches: Match) -> Iterator[tuple[psutil.Process, dict[str, str]]]:
     """Yield living processes whose environment `matches`, except for this process and its ancestors."""
-    spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    spared_pids = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
-        if process.pid in spared:
+        if process.pid in spared_pids:
             continue
         try:
             environment = process.environ()
@@ -82,11 +82,11 @@ def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
     killed API server takes more than ten seconds to release its memory.
     """
     ended: dict[int, str] = {}
-    clean_looks = 0
+    clean_scans = 0
 
     @retry(retry=retry_if_result(lambda clean: not clean), wait=wait_fixed(0.02), stop=stop_after_delay(wait_budget))
-    def look() -> bool:
-        nonlocal clean_looks
+    def scan() -> bool:
+        nonlocal clean_scans
         targets = _families([process for process, _ in marked(matches)])
         for process in targets:
             try:
@@ -94,10 +94,10 @@ def end(matches: Match, *, wait_budget: float = 60.0) -> list[str]:
                 process.kill()  # psutil compares the start time first
             except psutil.Error:
                 continue
-        clean_looks = 0 if targets else clean_looks + 1
-        return clean_looks >= 2
+        clean_scans = 0 if targets else clean_scans + 1
+        return clean_scans >= 2
 
-    look()
+    scan()
     return list(ended.values())
 
 
@@ -110,11 +110,11 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
             if process.status() != psutil.STATUS_ZOMBIE:
                 children[process.ppid()].append(process)
     members = {head.pid: head for head in heads}
-    waiting = list(heads)
-    while waiting:
-        below = [child for child in children[waiting.pop().pid] if child.pid not in members]
-        members |= {child.pid: child for child in below}
-        waiting += below
+    pending = list(heads)
+    while pending:
+        new_children = [child for child in children[pending.pop().pid] if child.pid not in members]
+        members |= {child.pid: child for child in new_children}
+        pending += new_children
     for spared in (psutil.Process(), *psutil.Process().parents()):
         members.pop(spared.pid, None)
     return list(reversed(members.values()))
@@ -123,10 +123,10 @@ def _families(heads: Sequence[psutil.Process]) -> list[psutil.Process]:
 def end_one(process: psutil.Process, *, wait_budget: float = 10.0) -> None:
     """Kill one process and return when it is gone or is a zombie without other threads: until the last thread has
     ended, the process's ports are in use. Raises tenacity.RetryError after `wait_budget` seconds."""
-    started = identity(process.pid)
+    start_time = identity(process.pid)
     process.kill()
     Retrying(retry=retry_if_result(bool), wait=wait_fixed(0.01), stop=stop_after_delay(wait_budget))(
-        lambda: (started is not None and alive(process.pid, started)) or has_threads(process)
+        lambda: (start_time is not None and alive(process.pid, start_time)) or has_threads(process)
     )
 
 

@@ -51,18 +51,18 @@ def terminal(title: str) -> Iterator[ProgressReporter]:
     If there is no step, nothing is printed, not even the total time.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    begin = time.monotonic()
-    spoken = False
+    start = time.monotonic()
+    has_reported = False
 
     def elapsed() -> str:
-        return f"[{time.monotonic() - begin:6.1f} s]"
+        return f"[{time.monotonic() - start:6.1f} s]"
 
     if console.is_terminal:
         with console.status(title) as status:
 
             def set_behavior(subject: str, step: str, /) -> None:
-                nonlocal spoken
-                spoken = True
+                nonlocal has_reported
+                has_reported = True
                 console.print(f"{elapsed()} {subject}: {step}", markup=False)
                 status.update(f"{subject}: {step}")
 
@@ -70,10 +70,10 @@ def terminal(title: str) -> Iterator[ProgressReporter]:
     else:
 
         def plain(subject: str, step: str, /) -> None:
-            nonlocal spoken
-            spoken = True
+            nonlocal has_reported
+            has_reported = True
             print(f"{elapsed()} {subject}: {step}", file=sys.stderr, flush=True)  # noqa: T201 - the terminal itself
 
         yield plain
-    if spoken:
+    if has_reported:
         console.print(f"{elapsed()} {title}: done", markup=False)

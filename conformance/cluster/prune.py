@@ -46,12 +46,14 @@ def prune(state: StateRoot | None = None) -> Pruned:
             if reason := _dead(state, name, is_default=is_default):
                 pruned.clusters[name] = reason
         records = [state.read(name) for name in state.names() if name not in pruned.clusters]
-        living = {record.uid for record in records if record is not None}
+        living_uids = {record.uid for record in records if record is not None}
         pruned.alive = {record.name: record.owner.pid for record in records if record is not None and record.owner}
 
         def orphaned(environment: Mapping[str, str]) -> bool:
             uid = environment.get(processes.CLUSTER)
-            return environment.get(processes.STATE_ROOT) == str(state.root) and uid is not None and uid not in living
+            return (
+                environment.get(processes.STATE_ROOT) == str(state.root) and uid is not None and uid not in living_uids
+            )
 
         pruned.processes = processes.end(orphaned)  # first, because a living process could write its folder again
         for name in pruned.clusters:

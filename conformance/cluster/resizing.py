@@ -14,7 +14,7 @@ from itertools import count, islice
 def indices(stem: str, names: Iterable[str]) -> set[int]:
     """Return the indices of the nodes whose names consist of `stem`, a hyphen and an index."""
     suffixes = (name.removeprefix(f"{stem}-") for name in names if name.startswith(f"{stem}-"))
-    return {int(rest) for rest in suffixes if rest.isascii() and rest.isdigit() and str(int(rest)) == rest}
+    return {int(suffix) for suffix in suffixes if suffix.isascii() and suffix.isdigit() and str(int(suffix)) == suffix}
 
 
 def first_free(present: AbstractSet[int], units: int, size: int) -> list[int]:
@@ -27,5 +27,5 @@ def last_whole(present: AbstractSet[int], units: int, size: int) -> list[int]:
     """Return the indices of the last `units` units whose nodes are all present, or of all such units if there are
     fewer."""
     starts = sorted({index - index % size for index in present}, reverse=True)
-    whole = [start for start in starts if present >= set(range(start, start + size))][:units]
-    return [index for start in sorted(whole) for index in range(start, start + size)]
+    complete_starts = [start for start in starts if present >= set(range(start, start + size))][:units]
+    return [index for start in sorted(complete_starts) for index in range(start, start + size)]

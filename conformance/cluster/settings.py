@@ -87,27 +87,27 @@ def audit_policy(reads: Reads = Reads.NONE, bodies: bool = False) -> dict[str, A
     statuses, because admission can change the status that the kubelet writes; the few writes that can make the API
     server do this (`mutating`); and the tokens that the components request, which identify them (`identities`)."""
     statuses = {"verbs": WRITES, "resources": [{"group": "", "resources": ["pods/status"]}]}
-    rare = {"verbs": WRITES, "resources": mutating.resources()}
+    risky = {"verbs": WRITES, "resources": mutating.resources()}
     tokens = {"users": [users.COMPONENT], "resources": [{"group": "", "resources": ["serviceaccounts/token"]}]}
-    unwanted: list[dict[str, Any]] = [{"verbs": READS}]
+    excluded: list[dict[str, Any]] = [{"verbs": READS}]
     if reads is not Reads.NONE:
-        unwanted = [{"nonResourceURLs": ["*"]}]
+        excluded = [{"nonResourceURLs": ["*"]}]
     if reads is Reads.IMPLEMENTATIONS:
-        unwanted += [{"users": [*users.COMPONENTS, users.SUITE], "verbs": READS}]
-        unwanted += [{"userGroups": [users.CONTROLLERS], "verbs": READS}]
+        excluded += [{"users": [*users.COMPONENTS, users.SUITE], "verbs": READS}]
+        excluded += [{"userGroups": [users.CONTROLLERS], "verbs": READS}]
     return {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
-            *({"level": "None", **rule} for rule in unwanted),
+            *({"level": "None", **rule} for rule in excluded),
             *([{"level": "RequestResponse", "verbs": WRITES, "omitManagedFields": True}] if bodies else []),
             *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **statuses}]),
             *([] if bodies else [{"level": "RequestResponse", **tokens}]),
             # The objects that the suite installs are known, and they are large.
-            *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **rare}]),
-            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **rare}]),
+            *([] if bodies else [{"level": "Metadata", "users": [users.SUITE], **risky}]),
+            *([] if bodies else [{"level": "RequestResponse", "omitManagedFields": True, **risky}]),
             {"level": "Metadata"},
         ],
     }
@@ -122,13 +122,13 @@ def scheduler_configuration(name: str, *more_names: str) -> dict[str, Any]:
     By default it would also search all Services of the namespace for each pod, in order to spread the pods of a
     Service; this is disabled.
     """
-    spreading = {
+    spread_arguments = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "PodTopologySpreadArgs",
         "defaultingType": "List",
         "defaultConstraints": [],
     }
-    plugins = [{"name": "PodTopologySpread", "args": spreading}]
+    plugins = [{"name": "PodTopologySpread", "args": spread_arguments}]
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -264,7 +264,7 @@ def _component_flags(
     # etcd does not authenticate clients, and every user of the machine can connect to a port on loopback. Therefore
     # etcd listens on sockets in the cluster's folder (with relative paths, because socket paths must be short), and its
     # port serves only /health and /metrics.
-    replaced = {
+    overrides = {
         "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
         "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT, ""))},
         # Nodes fail immediately, by a label (`node_failure`), and never by silence: a busy machine renews the leases of
@@ -283,16 +283,19 @@ def _component_flags(
     # up to a heap size that the machine can afford (1.6 GiB at a thousand pods), and normal above it. The heaps of the
     # other components are small.
     limit = f"{max(3, memory // 4)}GiB"
-    rarely = {"name": "GOGC", "value": "400"}
-    environment = {"kube-apiserver": [rarely, {"name": "GOMEMLIMIT", "value": limit}]}
+    rare_collections = {"name": "GOGC", "value": "400"}
+    environment = {"kube-apiserver": [rare_collections, {"name": "GOMEMLIMIT", "value": limit}]}
     return [
         {
             "name": component,
             "extraArgs": [
                 *({"key": key, "value": value} for key, value in arguments.items()),
-                *({"key": key, "value": value, "override": True} for key, value in replaced.get(component, {}).items()),
+                *(
+                    {"key": key, "value": value, "override": True}
+                    for key, value in overrides.get(component, {}).items()
+                ),
             ],
-            "extraEnvs": environment.get(component, [rarely]),
+            "extraEnvs": environment.get(component, [rare_collections]),
         }
         for component, arguments in flags.items()
     ]

@@ -61,57 +61,57 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
         line = node.start_mark.line + 1
         documents.check(Document(path, document, {(): line}), schema)
         _check(document["spec"], f"{path}:{line}")
-        stages += _written_out(document, unnamed, f"{path}:{line}")
+        stages += _expansions(document, unnamed, f"{path}:{line}")
     return stages
 
 
-def _written_out(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
+def _expansions(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
     """Yield the expansions of a stage, with `${…}` replaced: a stage for each behavior that the stage lists, additional
     stages for pods that do not name a behavior, or the stage itself if it lists no behaviors."""
     behaviors = pod_behaviors.load()
     patterns = " ".join(f"{json.dumps(name)} {json.dumps(form)}" for name, form in behaviors.patterns().items())
-    named = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
-    if not isinstance(named, list):
-        asking = (pod_behaviors.BEHAVIOR, *pod_behaviors.implying())
-        words = {
+    listed_behaviors = stage["spec"]["selector"].get("matchAnnotations", {}).get(pod_behaviors.BEHAVIOR)
+    if not isinstance(listed_behaviors, list):
+        annotations = (pod_behaviors.BEHAVIOR, *pod_behaviors.implying())
+        values = {
             "patterns": patterns,
             "unnamed": unnamed,
             "job": OF_A_JOB,
-            "asked": _first_annotation(asking),
-            "asking": " ".join(map(json.dumps, asking)),
+            "asked": _first_annotation(annotations),
+            "asking": " ".join(map(json.dumps, annotations)),
         }
-        yield _filled(stage, words, location)
+        yield _fill(stage, values, location)
         return
     mix, job = behaviors.mixes.get(unnamed), behaviors.of_jobs(unnamed)
     no_jobs = f"select({OF_A_JOB} | not) | " if job is not None else ""
-    for name in named:
+    for name in listed_behaviors:
         if name not in behaviors.behaviors:
             hint = documents.suggestion(name, behaviors.behaviors)
             raise UsageError(f"spec.selector.matchAnnotations: unknown behavior {name!r}", where=location, hint=hint)
-        behavior = _of_behavior(stage, name, behaviors.behaviors[name].parameters, location)
+        behavior = _behavior_stage(stage, name, behaviors.behaviors[name].parameters, location)
         yield behavior
         if name == (unnamed or pod_behaviors.IMPLIED):
-            drawn = _of_behavior(stage, name, mix.parameters(), location) if mix is not None else behavior
+            random_variant = _behavior_stage(stage, name, mix.parameters(), location) if mix is not None else behavior
             choice = '"every"' if unnamed else f".metadata.annotations | {_first_annotation(pod_behaviors.implying())}"
-            yield _of_unnamed(drawn, no_jobs + choice)
+            yield _unnamed_stage(random_variant, no_jobs + choice)
         if name == pod_behaviors.EXIT and job is not None:
-            yield _of_unnamed(_of_behavior(stage, name, job, location), f"select({OF_A_JOB})", suffix="-job")
-    if mix is not None and unnamed not in named:
+            yield _unnamed_stage(_behavior_stage(stage, name, job, location), f"select({OF_A_JOB})", suffix="-job")
+    if mix is not None and unnamed not in listed_behaviors:
         for failure in mix.failures:
-            if failure.behavior in named:
-                failing = _of_behavior(stage, failure.behavior, failure.parameters, location)
-                yield _of_unnamed(failing, f'{no_jobs}"every"', failure.drawn)
+            if failure.behavior in listed_behaviors:
+                failure_stage = _behavior_stage(stage, failure.behavior, failure.parameters, location)
+                yield _unnamed_stage(failure_stage, f'{no_jobs}"every"', failure.drawn)
 
 
-def _of_behavior(stage: Stage, name: str, parameters: Mapping[str, str], location: str) -> Stage:
+def _behavior_stage(stage: Stage, name: str, parameters: Mapping[str, str], location: str) -> Stage:
     """Return the variant of a stage for one behavior."""
-    expanded: Stage = _filled(stage, {"behavior": name, **parameters}, location)
+    expanded: Stage = _fill(stage, {"behavior": name, **parameters}, location)
     expanded["metadata"] = {**expanded["metadata"], "name": f"{stage['metadata']['name']}-{name}"}
     expanded["spec"]["selector"]["matchAnnotations"][pod_behaviors.BEHAVIOR] = name
     return expanded
 
 
-def _of_unnamed(stage: Stage, condition: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
+def _unnamed_stage(stage: Stage, condition: str, drawn: str = "", suffix: str = "-unnamed") -> Stage:
     """Return the stage of a behavior for pods that do not name it: for pods for which `condition` (jq) returns a value
     and `drawn` (jq) is true."""
     expanded = copy.deepcopy(stage)
@@ -119,9 +119,9 @@ def _of_unnamed(stage: Stage, condition: str, drawn: str = "", suffix: str = "-u
     selector = expanded["spec"]["selector"]
     del selector["matchAnnotations"]
     key = f'select(.metadata.annotations["{pod_behaviors.BEHAVIOR}"] == null) | {condition}'
-    first: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
-    first += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
-    selector["matchExpressions"] = [*first, *selector["matchExpressions"]]
+    expressions: list[dict[str, Any]] = [{"jq": {"key": key, "operator": "Exists"}}]
+    expressions += [{"jq": {"key": f"{drawn} | tostring", "operator": "In", "values": ["true"]}}] if drawn else []
+    selector["matchExpressions"] = [*expressions, *selector["matchExpressions"]]
     return expanded
 
 
@@ -130,20 +130,20 @@ def _first_annotation(annotations: Iterable[str]) -> str:
     return " // ".join(f'.["{key}"]' for key in annotations)
 
 
-def _filled(value: Any, words: Mapping[str, str], location: str) -> Any:
+def _fill(value: Any, values: Mapping[str, str], location: str) -> Any:
     if isinstance(value, dict):
-        return {key: _filled(item, words, location) for key, item in value.items()}
+        return {key: _fill(item, values, location) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, words, location) for item in value]
+        return [_fill(item, values, location) for item in value]
     if not isinstance(value, str):
         return value
     for name in _PLACEHOLDER.findall(value):
-        if name not in words:
-            of_behavior = f" for the behavior {words['behavior']}" if "behavior" in words else ""
+        if name not in values:
+            of_behavior = f" for the behavior {values['behavior']}" if "behavior" in values else ""
             raise UsageError(
-                f"${{{name}}} is not defined{of_behavior}", where=location, hint=documents.suggestion(name, words)
+                f"${{{name}}} is not defined{of_behavior}", where=location, hint=documents.suggestion(name, values)
             )
-    return _PLACEHOLDER.sub(lambda match: words[match[1]], value)
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], value)
 
 
 def _check(spec: Mapping[str, Any], location: str) -> None:

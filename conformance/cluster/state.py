@@ -174,10 +174,10 @@ class StateRoot:
 
     def update(self, record: ClusterRecord, **changes: Any) -> ClusterRecord:
         """Write the record with `changes` and return it."""
-        changed = replace(record, **changes)
+        updated = replace(record, **changes)
         with self.errors():
-            _write(self.directory(record.name) / RECORD, changed)
-        return changed
+            _write(self.directory(record.name) / RECORD, updated)
+        return updated
 
     def read(self, name: str) -> ClusterRecord | None:
         """Return the record of a cluster; None if its folder does not exist or contains no readable record."""
@@ -239,7 +239,7 @@ def user_state() -> Path:
 def known_roots() -> list[Path]:
     """Return the state roots of every checkout of this user: the roots in the default location, and the roots that port
     claims name."""
-    candidates = [*user_state().glob("*/clusters"), *_claimed()]
+    candidates = [*user_state().glob("*/clusters"), *_claimed_folders()]
     folders = (
         candidate
         for candidate in candidates
@@ -248,7 +248,7 @@ def known_roots() -> list[Path]:
     return sorted({folder.parent for folder in folders})
 
 
-def _claimed() -> Iterator[Path]:
+def _claimed_folders() -> Iterator[Path]:
     """Yield the folders of clusters that port claims name."""
     for file in (user_state() / "ports").glob("[0-9]*"):
         with suppress(OSError):  # the claim was released a moment ago

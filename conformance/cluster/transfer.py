@@ -33,7 +33,7 @@ _CHUNK = 1 << 20
 _MB = 1_000_000
 
 
-class _Passing(Exception):
+class _TransientError(Exception):
     """A transient error: another attempt may succeed."""
 
 
@@ -55,14 +55,14 @@ class Transfers:
         site = self._program.site
         self._sites.require(site)
         attempts = Retrying(
-            retry=retry_if_exception_type(_Passing),
+            retry=retry_if_exception_type(_TransientError),
             wait=wait_exponential(multiplier=PAUSE, max=10),
             stop=stop_after_attempt(ATTEMPTS),
             reraise=True,
         )
         try:
             actual = attempts(self._stream, url, into, digest.partition(":")[0], accept)
-        except _Passing as error:
+        except _TransientError as error:
             raise self._sites.give_up(site, error) from error
         if actual != digest:
             into.unlink()
@@ -76,28 +76,28 @@ class Transfers:
     def _stream(self, url: str, into: Path, algorithm: str, accept: str) -> str:
         """Write the body of `url` to a file and return its digest."""
         digest = hashlib.new(algorithm)
-        every = Every(self._report)
+        report_progress = Every(self._report)
         try:
             with _open(url, accept) as response, into.open("wb") as file:
                 length = int(response.headers.get("Content-Length") or -1)
-                whole = f" of {length / _MB:.0f}" if length >= 0 else ""
+                total_text = f" of {length / _MB:.0f}" if length >= 0 else ""
                 while chunk := response.read(_CHUNK):
                     digest.update(chunk)
                     file.write(chunk)
-                    every(self._program.name, f"downloaded {file.tell() / _MB:.0f}{whole} MB")
+                    report_progress(self._program.name, f"downloaded {file.tell() / _MB:.0f}{total_text} MB")
                 if length not in (-1, file.tell()):
-                    raise _Passing(f"cut off after {file.tell()} of {length} bytes")
+                    raise _TransientError(f"cut off after {file.tell()} of {length} bytes")
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (408, 429) or error.code >= 500:
-                raise _Passing(f"HTTP {error.code}") from error
+                raise _TransientError(f"HTTP {error.code}") from error
             raise Unavailable(f"{url}: HTTP {error.code}") from error
         except urllib.error.URLError as error:  # the site never responded
             raise self._sites.give_up(self._program.site, error.reason) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise
-            raise _Passing(str(error) or type(error).__name__) from error
+            raise _TransientError(str(error) or type(error).__name__) from error
         return f"{algorithm}:{digest.hexdigest()}"
 
 

@@ -57,10 +57,10 @@ class Usage:
 def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
     """Return the capacity of `nodes` and the requests of `pods`. Nodes without a profile are in the group `-`."""
     groups: dict[str, ProfileUsage] = {}
-    of_node: dict[str, ProfileUsage] = {}
+    group_by_node: dict[str, ProfileUsage] = {}
     for node in nodes:
         profile = label(node, PROFILE) or "-"
-        group = of_node[name(node)] = groups.setdefault(profile, ProfileUsage(profile))
+        group = group_by_node[name(node)] = groups.setdefault(profile, ProfileUsage(profile))
         group.nodes += 1
         group.ready += schedulable(node)
         for resource, value in quantities.allocatable(node).items():
@@ -68,11 +68,11 @@ def usage(nodes: Iterable[Document], pods: Iterable[Document]) -> Usage:
     states: Counter[str] = Counter()
     for pod in pods:
         states[pod_state(pod)] += 1
-        home = of_node.get(pod_facts.node(pod))
-        if home is not None and not pod_facts.ended(pod):
-            home.pods += 1
+        group_of_pod = group_by_node.get(pod_facts.node(pod))
+        if group_of_pod is not None and not pod_facts.ended(pod):
+            group_of_pod.pods += 1
             for resource, value in quantities.requested(pod).items():
-                home.amounts[resource].requested += value
+                group_of_pod.amounts[resource].requested += value
     return Usage([groups[profile] for profile in sorted(groups)], dict(states.most_common()))
 
 
@@ -81,8 +81,10 @@ def pod_state(pod: Document) -> str:
     `Unschedulable` instead of Pending."""
     if terminating(pod):
         return "Terminating"
-    waiting = (text(status, "state", "waiting", "reason") for status in items(pod, "status", "containerStatuses"))
-    if reason := next(filter(None, waiting), ""):
+    waiting_reasons = (
+        text(status, "state", "waiting", "reason") for status in items(pod, "status", "containerStatuses")
+    )
+    if reason := next(filter(None, waiting_reasons), ""):
         return reason
     phase = text(pod, "status", "phase")
     if phase == "Running":

@@ -145,7 +145,7 @@ def test_malformed_arguments_crash_and_are_told_once() -> None:
     assert status["lastState"]["terminated"]["exitCode"] == 1
     restarted = pod("c-1", "--podcliques=x:0", statuses=change["initContainerStatuses"])
     assert init_wait.patch(restarted, set(), NOW) is None
-    assert init_wait.passed(waiting, lambda clique: 9) == set()
+    assert init_wait.finished_waits(waiting, lambda clique: 9) == set()
 
 
 def test_malformed_arguments_of_a_pod_that_never_restarts_fail_it() -> None:

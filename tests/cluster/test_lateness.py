@@ -9,7 +9,7 @@ import pytest
 
 from conformance.cluster import pace
 from conformance.cluster.lateness import LIMIT, Lateness
-from conformance.cluster.outages import LOOK_EVERY, SUITE
+from conformance.cluster.outages import CHECK_INTERVAL, SUITE
 from tests.cluster.test_outages import Clock, still
 
 
@@ -45,10 +45,10 @@ def test_time_that_two_components_were_late_counts_once() -> None:
 def test_a_suite_that_wakes_late_was_slow_meanwhile() -> None:
     clock = Clock()
     watcher = still(lambda: "", clock)
-    clock.now += LOOK_EVERY + LIMIT / 2
+    clock.now += CHECK_INTERVAL + LIMIT / 2
     watcher.look()
     assert watcher.slow(0) == (0, [])
-    clock.now += LOOK_EVERY + 2
+    clock.now += CHECK_INTERVAL + 2
     watcher.look()
     seconds, [delay] = watcher.slow(0)
     assert (seconds, delay.component) == (2, SUITE) and watcher.overlapping(0) == []

@@ -31,7 +31,7 @@ GROUP, VERSION = "metrics.k8s.io", "v1beta1"
 _API = f"/apis/{GROUP}/{VERSION}"
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 _API_SERVICE = f"{VERSION}.{GROUP}"
-_ASKED = "conformance.grove.io/asked"
+_CHECKED_AT = "conformance.grove.io/asked"
 _NAMESPACE, _NAME = "kube-system", "metrics"
 _SELECTORS = ("labelSelector", "fieldSelector")
 
@@ -63,7 +63,7 @@ async def wait_until_served(client: Client) -> None:
     HarnessError after a minute, or later on an overloaded machine."""
     if await client.get_or_none(API_SERVICES, None, _API_SERVICE) is None:
         return
-    change = {"metadata": {"annotations": {_ASKED: status.now()}}}  # makes it check now, not after 30 s
+    change = {"metadata": {"annotations": {_CHECKED_AT: status.now()}}}  # makes it check now, not after 30 s
     await client.patch(API_SERVICES, None, _API_SERVICE, change)
 
     async def missing() -> bool:
@@ -86,7 +86,7 @@ async def wait_until_served(client: Client) -> None:
 async def serving(client: Client, port: int, pki: Path, user: str) -> AsyncIterator[None]:
     """Serve metrics on 127.0.0.1 with the certificate in `pki`. Only clients with a certificate of `user` are
     accepted."""
-    app = web.Application(middlewares=[_only(user)])
+    app = web.Application(middlewares=[_only_user(user)])
     server = _Server(client)
     app.add_routes(
         [
@@ -117,28 +117,28 @@ class _Server:
         self._client = client
 
     async def resources(self, request: web.Request) -> web.Response:
-        kinds = {"nodes": ("NodeMetrics", False), "pods": ("PodMetrics", True)}
+        kinds_by_plural = {"nodes": ("NodeMetrics", False), "pods": ("PodMetrics", True)}
         entries = [
             {"name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"]}
-            for name, (kind, namespaced) in kinds.items()
+            for name, (kind, namespaced) in kinds_by_plural.items()
         ]
         document = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}"}
-        return _answer({**document, "resources": entries})
+        return _json_response({**document, "resources": entries})
 
     async def pods(self, request: web.Request) -> web.Response:
         now = status.now()
         pods = await self._list(PODS, request)
-        return _objects(request, "PodMetrics", [usage.of_pod(pod, now) for pod in pods if usage.measured(pod)])
+        return _objects_response(request, "PodMetrics", [usage.of_pod(pod, now) for pod in pods if usage.measured(pod)])
 
     async def nodes(self, request: web.Request) -> web.Response:
         now = status.now()
-        on: dict[str, list[Document]] = defaultdict(list)
+        pods_by_node: dict[str, list[Document]] = defaultdict(list)
         for pod in await self._client.list(PODS):
             if usage.measured(pod):
-                on[pod["spec"]["nodeName"]].append(pod)
+                pods_by_node[pod["spec"]["nodeName"]].append(pod)
         nodes = [node for node in await self._list(NODES, request) if schedulable(node)]
-        metrics = [usage.of_node(node, on[node["metadata"]["name"]], now) for node in nodes]
-        return _objects(request, "NodeMetrics", metrics)
+        metrics = [usage.of_node(node, pods_by_node[node["metadata"]["name"]], now) for node in nodes]
+        return _objects_response(request, "NodeMetrics", metrics)
 
     async def _list(self, resource: Resource, request: web.Request) -> list[Document]:
         """Return the requested objects."""
@@ -150,7 +150,7 @@ class _Server:
         return items
 
 
-def _only(user: str) -> Any:
+def _only_user(user: str) -> Any:
     """Return a middleware that rejects all other users, because they also have certificates of the cluster."""
 
     @web.middleware
@@ -165,18 +165,20 @@ def _only(user: str) -> Any:
     return check
 
 
-def _objects(request: web.Request, kind: str, items: Iterable[Document]) -> web.Response:
+def _objects_response(request: web.Request, kind: str, items: Iterable[Document]) -> web.Response:
     """Return a list response, or a single object if the request names one."""
-    typed = [{"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **item} for item in items]
+    typed_items = [{"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **item} for item in items]
     if name := request.match_info.get("name"):
-        return _answer(typed[0]) if typed else _failure(404, "NotFound", f"{kind} {name} not found")
-    return _answer({"kind": f"{kind}List", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": typed})
+        return _json_response(typed_items[0]) if typed_items else _failure(404, "NotFound", f"{kind} {name} not found")
+    return _json_response(
+        {"kind": f"{kind}List", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": typed_items}
+    )
 
 
 def _failure(code: int, reason: str, message: str) -> web.Response:
     document = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
-    return _answer({**document, "code": code}, code)
+    return _json_response({**document, "code": code}, code)
 
 
-def _answer(document: Document, code: int = 200) -> web.Response:
+def _json_response(document: Document, code: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(document), status=code, content_type="application/json")

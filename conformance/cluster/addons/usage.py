@@ -27,15 +27,15 @@ Document = Mapping[str, Any]
 def measured(pod: Document) -> bool:
     """Return whether a pod has metrics: it is running, and its node has a kubelet."""
     status = pod["status"]
-    lost = any(condition["type"] == LOST for condition in status.get("conditions") or ())
-    return status.get("phase") == "Running" and not lost
+    is_lost = any(condition["type"] == LOST for condition in status.get("conditions") or ())
+    return status.get("phase") == "Running" and not is_lost
 
 
 def of_pod(pod: Document, now: str) -> dict[str, Any]:
     """Return the PodMetrics of a pod."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels") if key in pod["metadata"]}
     containers = [
-        {"name": container["name"], "usage": _written(_of_container(container, pod))}
+        {"name": container["name"], "usage": _as_quantities(_container_usage(container, pod))}
         for container in pod["spec"]["containers"]
     ]
     return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "containers": containers}
@@ -46,25 +46,25 @@ def of_node(node: Document, pods: Iterable[Document], now: str) -> dict[str, Any
     total = dict.fromkeys(MINIMUM, Decimal(0))
     for pod in pods:
         for container in pod["spec"]["containers"]:
-            for resource, used in _of_container(container, pod).items():
+            for resource, used in _container_usage(container, pod).items():
                 total[resource] += used
     metadata = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
-    return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "usage": _written(total)}
+    return {"metadata": {**metadata, "creationTimestamp": now}, **_timestamps(now), "usage": _as_quantities(total)}
 
 
-def _of_container(container: Document, pod: Document) -> Amounts:
+def _container_usage(container: Document, pod: Document) -> Amounts:
     """Return the usage of one container. An annotation that is not a quantity is ignored."""
     annotations = pod["metadata"].get("annotations") or {}
     requests = (container.get("resources") or {}).get("requests") or {}
-    used: Amounts = {}
+    amounts: Amounts = {}
     for resource, key in ANNOTATIONS.items():
         declared, requested = amount(annotations.get(key)), amount(requests.get(resource))
         default = requested * SHARE if requested is not None else MINIMUM[resource]
-        used[resource] = declared if declared is not None else default
-    return used
+        amounts[resource] = declared if declared is not None else default
+    return amounts
 
 
-def _written(used: Amounts) -> dict[str, str]:
+def _as_quantities(used: Amounts) -> dict[str, str]:
     """Return amounts as quantities: CPU in nanocores, memory in bytes."""
     return {"cpu": f"{int(used['cpu'] * 10**9)}n", "memory": f"{int(used['memory'])}"}
 

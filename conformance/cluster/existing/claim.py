@@ -70,9 +70,9 @@ class ClusterClaim:
             elector = Elector(client, NAMESPACE, NAME, identity=self._identity, terms=self._terms)
             await self._elected(client, elector)
             self._claimed.set()
-            holding = asyncio.create_task(self._hold(elector))
+            hold_task = asyncio.create_task(self._hold(elector))
             await asyncio.to_thread(self._stopped.wait)
-            holding.cancel()
+            hold_task.cancel()
             await _delete(client, self._identity)
 
     async def _hold(self, elector: Elector) -> None:

@@ -32,11 +32,13 @@ def note(namespace: str, release: str, run: str) -> dict[str, Any]:
 def uninstall(kubeconfig: Path, release: str) -> None:
     """Uninstall a release, given as NAMESPACE/NAME. Raises HarnessError."""
     namespace, _, release_name = release.partition("/")
-    words = ["helm", "uninstall", release_name, "--namespace", namespace, "--ignore-not-found"]
+    command = ["helm", "uninstall", release_name, "--namespace", namespace, "--ignore-not-found"]
     try:
-        done = subprocess.run([*words, "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, timeout=WITHIN)
+        completed_process = subprocess.run(
+            [*command, "--kubeconfig", str(kubeconfig)], capture_output=True, text=True, timeout=WITHIN
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"helm uninstall failed: {error}", where=f"release {release}") from error
-    if done.returncode:
-        output = " ".join(done.stderr.split())
+    if completed_process.returncode:
+        output = " ".join(completed_process.stderr.split())
         raise HarnessError(f"helm uninstall failed: {output}", where=f"release {release}", hint="run it by hand")

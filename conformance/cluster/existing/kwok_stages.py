@@ -45,10 +45,10 @@ async def require_unused(client: Client) -> None:
         if error.not_found:
             raise UsageError("its KWOK reads no Stages from the API", hint=_ENABLE) from None
         raise
-    if pods := await _played(client):
-        first = f"{pods[0]['metadata']['namespace']}/{pods[0]['metadata']['name']}"
+    if pods := await _simulated_pods(client):
+        first_pod = f"{pods[0]['metadata']['namespace']}/{pods[0]['metadata']['name']}"
         raise UsageError(
-            f"its KWOK plays {len(pods)} pods of others, which would behave otherwise; the first: {first}",
+            f"its KWOK plays {len(pods)} pods of others, which would behave otherwise; the first: {first_pod}",
             hint="delete them, or leave --install-stages out",
         )
 
@@ -71,7 +71,7 @@ async def install(client: Client, run: str) -> int:
             problem = f"its KWOK does not take our Stages: {' '.join(error.message.split())}"
             raise UsageError(problem, hint="use KWOK v0.8 or newer") from None
         raise
-    return len(existing if backup is None else _of(backup))
+    return len(existing if backup is None else _stages_in(backup))
 
 
 async def keep(client: Client) -> None:
@@ -89,7 +89,7 @@ async def restore(client: Client) -> None:
     backup = await client.get_or_none(CONFIG_MAPS, NAMESPACE, BACKUP)
     if backup is None:
         return
-    for stage in _of(backup):
+    for stage in _stages_in(backup):
         try:
             await client.create(STAGES, stage)
         except ApiError as error:
@@ -112,15 +112,15 @@ def _backup(existing: Sequence[Object]) -> Object:
     }
 
 
-def _of(backup: bytes) -> list[Object]:
+def _stages_in(backup: bytes) -> list[Object]:
     former: list[Object] = orjson.loads(orjson.loads(backup)["data"][_KEY])
     return former
 
 
-async def _played(client: Client) -> list[Object]:
+async def _simulated_pods(client: Client) -> list[Object]:
     """Return the pods on fake nodes that do not belong to the suite, except for pods of DaemonSets, which run on every
     node."""
-    fake = {node["metadata"]["name"] for node in await client.list(NODES) if _fake(node)}
+    fake = {node["metadata"]["name"] for node in await client.list(NODES) if _is_fake(node)}
     return [
         pod
         for pod in (await client.list(PODS) if fake else [])
@@ -129,9 +129,9 @@ async def _played(client: Client) -> list[Object]:
     ]
 
 
-def _fake(node: Object) -> bool:
+def _is_fake(node: Object) -> bool:
     """Return whether KWOK simulates a node that the suite has not created."""
     metadata = node["metadata"]
     version = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")
-    played = nodes.PLAYED.keys() & (metadata.get("annotations") or {}).keys() or version.startswith("kwok-")
-    return bool(played) and nodes.POOL not in (metadata.get("labels") or {})
+    simulated = nodes.PLAYED.keys() & (metadata.get("annotations") or {}).keys() or version.startswith("kwok-")
+    return bool(simulated) and nodes.POOL not in (metadata.get("labels") or {})

@@ -28,7 +28,7 @@ from kube.resource import NAMESPACES, NODES, PODS, Resource
 
 WITHIN = 60.0
 """Seconds within which removed objects must be gone, on a machine that is not overloaded."""
-LOOK_EVERY = 0.2
+CHECK_INTERVAL = 0.2
 """Seconds between two checks."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 UNREADABLE = (403, 404, 405)
@@ -65,7 +65,7 @@ def described(leftovers: Iterable[Leftover]) -> str:
 async def find(client: Client, run: str = "") -> list[Leftover]:
     """Return the leftovers of a run, or of all runs. They can be objects of any kind. Raises ApiError."""
     resources = (await discovery.served(client, ("list", "delete"))).values()
-    by_resource = await asyncio.gather(*(_of_kind(client, resource, run) for resource in resources))
+    by_resource = await asyncio.gather(*(_leftovers_of(client, resource, run) for resource in resources))
     return [leftover for leftovers in by_resource for leftover in leftovers]
 
 
@@ -76,27 +76,27 @@ async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path
     stages = [leftover for leftover in leftovers if kwok_stages.concerns(leftover.resource, leftover.name)]
     spaces = [leftover for leftover in leftovers if leftover.resource == NAMESPACES]
     fleet = [leftover for leftover in leftovers if leftover.resource == NODES]
-    rest = [leftover for leftover in leftovers if leftover not in {*hooks, *stages, *spaces, *fleet}]
+    other_objects = [leftover for leftover in leftovers if leftover not in {*hooks, *stages, *spaces, *fleet}]
     await _delete(client, hooks)
     for leftover in leftovers:
         if leftover.release:
             helm_releases.uninstall(kubeconfig, leftover.release)
     if stages:
         await kwok_stages.restore(client)
-    await _delete(client, rest)
+    await _delete(client, other_objects)
     await _delete(client, spaces)  # the pods in the namespaces need their nodes to terminate
     await _delete(client, fleet)
 
 
-async def _of_kind(client: Client, resource: Resource, run: str) -> list[Leftover]:
+async def _leftovers_of(client: Client, resource: Resource, run: str) -> list[Leftover]:
     params = {"labelSelector": f"{RUN}={run}" if run else RUN}
     try:
-        answer = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA})
+        response = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA})
     except ApiError as error:
         if error.status in UNREADABLE:
             return []
         raise
-    return [_leftover(resource, item["metadata"]) for item in orjson.loads(answer)["items"] or ()]
+    return [_leftover(resource, item["metadata"]) for item in orjson.loads(response)["items"] or ()]
 
 
 def _leftover(resource: Resource, metadata: Object) -> Leftover:
@@ -115,22 +115,22 @@ async def _delete(client: Client, leftovers: Sequence[Leftover]) -> None:
     await asyncio.gather(
         *(client.delete(leftover.resource, leftover.namespace, leftover.name) for leftover in leftovers)
     )
-    begin, waiting = time.monotonic(), list(leftovers)
+    start, remaining = time.monotonic(), list(leftovers)
     while True:
-        present = await asyncio.gather(*(_exists(client, leftover) for leftover in waiting))
-        waiting = [leftover for leftover, still in zip(waiting, present, strict=True) if still]
-        if not waiting:
+        existence = await asyncio.gather(*(_exists(client, leftover) for leftover in remaining))
+        remaining = [leftover for leftover, still in zip(remaining, existence, strict=True) if still]
+        if not remaining:
             return
-        if (passed := time.monotonic() - begin) > pace.patience(WITHIN):
-            first = f"{waiting[0].resource} {waiting[0].name}"
+        if (waited := time.monotonic() - start) > pace.patience(WITHIN):
+            first_object = f"{remaining[0].resource} {remaining[0].name}"
             raise HarnessError(
-                f"{len(waiting)} objects are still there after {passed:.0f} s, the first: {first}",
+                f"{len(remaining)} objects are still there after {waited:.0f} s, the first: {first_object}",
                 hint="see its finalizers",
             )
-        for space in (leftover.name for leftover in waiting if leftover.resource == NAMESPACES):
+        for space in (leftover.name for leftover in remaining if leftover.resource == NAMESPACES):
             await _end_pods(client, space)
             await _take_finalizers(client, space)
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
 async def _exists(client: Client, leftover: Leftover) -> bool:
@@ -153,16 +153,16 @@ async def _take_finalizers(client: Client, namespace: str) -> None:
         if not resource.namespaced:
             continue
         try:
-            answer = await client.request("GET", resource.path(namespace), headers={"Accept": METADATA})
+            response = await client.request("GET", resource.path(namespace), headers={"Accept": METADATA})
         except ApiError as error:
             if error.status in UNREADABLE:
                 continue
             raise
-        items = [item["metadata"] for item in orjson.loads(answer)["items"] or ()]
+        items = [item["metadata"] for item in orjson.loads(response)["items"] or ()]
         blocked = [item["name"] for item in items if item.get("finalizers")]
-        await asyncio.gather(*(_freed(client, resource, namespace, name) for name in blocked))
+        await asyncio.gather(*(_remove_finalizers(client, resource, namespace, name) for name in blocked))
 
 
-async def _freed(client: Client, resource: Resource, namespace: str, name: str) -> None:
+async def _remove_finalizers(client: Client, resource: Resource, namespace: str, name: str) -> None:
     with suppress(ApiError):  # the object is gone, or a deleted webhook is still called: retried later
         await client.patch(resource, namespace, name, {"metadata": {"finalizers": None}})

@@ -24,9 +24,9 @@ from kube.resource import PODS, Resource
 NAMESPACE = "default"
 MARK = "conformance.grove.io/preflight"
 CORE_EVENTS = Resource("", "v1", "events", "Event")
-LOOK_EVERY = 0.1
+CHECK_INTERVAL = 0.1
 """Seconds between two checks."""
-REPORTS_WITHIN = 1.0
+REPORT_LIMIT = 1.0
 """Seconds that a scheduler has to report its action in an event."""
 
 Object = Mapping[str, Any]
@@ -67,9 +67,9 @@ def reporter(events: list[dict[str, Any]]) -> str:
         programs = [entry.get("manager", "") for entry in event["metadata"].get("managedFields") or ()]
         instance = event.get("reportingInstance") or (event.get("source") or {}).get("host", "")
         origin = [f"as {component}" if component else "", f"at {instance}" if instance else ""]
-        words = " ".join(filter(None, [next(filter(None, programs), ""), *origin]))
-        if words:
-            return words
+        description = " ".join(filter(None, [next(filter(None, programs), ""), *origin]))
+        if description:
+            return description
     return ""
 
 
@@ -80,20 +80,20 @@ async def _first_act(client: Client, name: str, within: float) -> str:
             return act
         if time.monotonic() > deadline:
             return ""
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
 async def _reported_by(client: Client, name: str) -> str:
     """Return the reporter of an event about a pod, in parentheses; empty if there is no event in time."""
-    deadline = time.monotonic() + REPORTS_WITHIN
+    deadline = time.monotonic() + REPORT_LIMIT
     params = {"fieldSelector": f"involvedObject.name={name},involvedObject.kind=Pod"}
     while True:
-        answer = await client.request("GET", CORE_EVENTS.path(NAMESPACE), params=params)
-        if source := reporter(orjson.loads(answer)["items"]):
+        response = await client.request("GET", CORE_EVENTS.path(NAMESPACE), params=params)
+        if source := reporter(orjson.loads(response)["items"]):
             return f" (an event says: {source})"
         if time.monotonic() > deadline:
             return ""
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
 def _pod(name: str, scheduler: str) -> dict[str, Any]:

@@ -116,11 +116,11 @@ def parents(container: Container) -> dict[str, int] | None:
     """
     if container.restart_policy == "Always":
         return None
-    values, long = [], False
+    values, has_long_flag = [], False
     for flag, value in _options(container.args or []):
-        long = long or flag == _LONG
+        has_long_flag = has_long_flag or flag == _LONG
         values.append(value)
-    if not long and not any(":" in value for value in values):
+    if not has_long_flag and not any(":" in value for value in values):
         return None
     return dict(pair for value in values if (pair := _pair(value)) is not None)
 
@@ -129,8 +129,8 @@ def unknown(containers: Iterable[Container], own_names: Collection[str]) -> str:
     """Return the name of the first init container that an operator has added, if none of the added ones waits in a way
     that is simulated here; otherwise an empty text. Pods that should wait would then start immediately. `own_names` are
     the names of the template's containers."""
-    added = [container for container in containers if container.name not in own_names]
-    return "" if any(map(_waits, added)) else next((container.name for container in added), "")
+    added_containers = [container for container in containers if container.name not in own_names]
+    return "" if any(map(_waits, added_containers)) else next((container.name for container in added_containers), "")
 
 
 def _waits(container: Container) -> bool:
@@ -140,13 +140,13 @@ def _waits(container: Container) -> bool:
 def _options(arguments: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the flag and the value of each of the two options, in every spelling that the command line library
     accepts."""
-    rest = iter(arguments)
-    for argument in rest:
+    remaining = iter(arguments)
+    for argument in remaining:
         flag, equals, value = argument.partition("=")
         if flag == _LONG:
-            yield _LONG, value if equals else next(rest, "?")
+            yield _LONG, value if equals else next(remaining, "?")
         elif argument == _ABBREVIATED:
-            yield _ABBREVIATED, next(rest, "?")
+            yield _ABBREVIATED, next(remaining, "?")
         elif argument.startswith(_ABBREVIATED):
             yield _ABBREVIATED, argument[len(_ABBREVIATED) :].removeprefix("=")
 
@@ -161,21 +161,21 @@ def _pair(text: str) -> tuple[str, int] | None:
     return parts[0], int(parts[1])
 
 
-def passed(pod: SimulatedPod, ready: Ready) -> set[str]:
+def finished_waits(pod: SimulatedPod, ready: Ready) -> set[str]:
     """Return the waiting init containers of a pod whose condition holds now. The caller remembers them, because a wait
     that has ended does not start again (OBJ-643)."""
-    ended = set()
+    finished = set()
     for container in pod.spec.init_containers or ():
         try:
-            waited = parents(container)
+            parent_counts = parents(container)
         except MalformedError:
             continue
-        if waited is not None and all(ready(clique) >= count for clique, count in waited.items()):
-            ended.add(container.name)
-    return ended
+        if parent_counts is not None and all(ready(clique) >= count for clique, count in parent_counts.items()):
+            finished.add(container.name)
+    return finished
 
 
-def completed(pod: SimulatedPod) -> set[str]:
+def completed_containers(pod: SimulatedPod) -> set[str]:
     """Return the init containers that have completed, according to the pod's status."""
     return {
         str(status.get("name"))
@@ -188,21 +188,21 @@ def patch(pod: SimulatedPod, done: set[str], now: str) -> dict[str, Any] | None:
     """Return the change of a waiting pod's status; None if the status is already correct. `done` are the names of
     waiting init containers whose wait is over."""
     containers = pod.spec.init_containers or []
-    at = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))
-    failed = at < len(containers) and _malformed(containers[at])
-    old = {str(status.get("name")): status for status in pod.status.init_container_statuses or ()}
+    current_index = next((i for i, c in enumerate(containers) if _blocks(c, done)), len(containers))
+    has_failed = current_index < len(containers) and _malformed(containers[current_index])
+    old_statuses = {str(status.get("name")): status for status in pod.status.init_container_statuses or ()}
     states = [
-        _status(c, old.get(c.name, {}), _word(c, i - at, failed, pod.spec.restart_policy), now)
+        _status(c, old_statuses.get(c.name, {}), _word(c, i - current_index, has_failed, pod.spec.restart_policy), now)
         for i, c in enumerate(containers)
     ]
     status: dict[str, Any] = {}
     if [_shape(s) for s in states] != [_shape(s) for s in pod.status.init_container_statuses or ()]:
         status["initContainerStatuses"] = states
-    if at == len(containers):
+    if current_index == len(containers):
         status["conditions"] = [
             {"type": "Initialized", "status": "True", "reason": None, "message": None, "lastTransitionTime": now}
         ]
-    elif failed and pod.spec.restart_policy == "Never":
+    elif has_failed and pod.spec.restart_policy == "Never":
         status["phase"] = "Failed"
     return status or None
 
@@ -228,12 +228,12 @@ def _blocks(container: Container, done: set[str]) -> bool:
     return _malformed(container) or (parents(container) is not None and container.name not in done)
 
 
-def _word(container: Container, place: int, failed: bool, restart_policy: str) -> str:
+def _word(container: Container, place: int, has_failed: bool, restart_policy: str) -> str:
     """Return the state of an init container that is `place` positions after the running one (negative: before it)."""
     if place > 0:
         return "waiting"
     if place == 0:
-        if failed:
+        if has_failed:
             return "failed" if restart_policy == "Never" else "crashing"
         return "running"
     return "serving" if container.restart_policy == "Always" else "done"
@@ -241,26 +241,26 @@ def _word(container: Container, place: int, failed: bool, restart_policy: str) -
 
 def _status(container: Container, old: Mapping[str, Any], word: str, now: str) -> dict[str, Any]:
     """Return a container status as the kubelet writes it. The timestamps of an unchanged state are kept."""
-    state, started = old.get("state") or {}, now
+    state, started_at = old.get("state") or {}, now
     for phase in ("running", "terminated"):
-        started = (state.get(phase) or {}).get("startedAt") or started
-    ended = (state.get("terminated") or {}).get("finishedAt") or now
-    crash = {"exitCode": 1, "reason": "Error", "startedAt": started, "finishedAt": ended}
-    last = {"terminated": old.get("lastState", {}).get("terminated") or crash} if word == "crashing" else {}
+        started_at = (state.get(phase) or {}).get("startedAt") or started_at
+    finished_at = (state.get("terminated") or {}).get("finishedAt") or now
+    crash_state = {"exitCode": 1, "reason": "Error", "startedAt": started_at, "finishedAt": finished_at}
+    last_state = {"terminated": old.get("lastState", {}).get("terminated") or crash_state} if word == "crashing" else {}
     states: dict[str, dict[str, Any]] = {
         "waiting": {"waiting": {"reason": "PodInitializing"}},
-        "running": {"running": {"startedAt": started}},
-        "serving": {"running": {"startedAt": started}},
+        "running": {"running": {"startedAt": started_at}},
+        "serving": {"running": {"startedAt": started_at}},
         "done": {
-            "terminated": {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": ended},
+            "terminated": {"exitCode": 0, "reason": "Completed", "startedAt": started_at, "finishedAt": finished_at},
         },
-        "failed": {"terminated": crash},
+        "failed": {"terminated": crash_state},
         "crashing": {"waiting": {"reason": "CrashLoopBackOff", "message": "the arguments are malformed"}},
     }
     return {
         "name": container.name,
         "state": states[word],
-        "lastState": last,
+        "lastState": last_state,
         "ready": word in ("done", "serving"),
         "restartCount": int(word == "crashing"),
         "image": container.image,

@@ -22,7 +22,7 @@ from kube.objects import ObjectMeta
 
 SELECTOR = f"!{LOST}"
 """Selects the nodes that KWOK simulates."""
-_TOLD_BY_THE_KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class NodeStatus(msgspec.Struct):
@@ -45,11 +45,16 @@ class SimulatedNode(msgspec.Struct):
 
 def node_patch(node: SimulatedNode, now: str) -> dict[str, Any] | None:
     """Return the change of a node's status; None if the status is already correct, or if KWOK is responsible for it."""
-    stale = [c.type for c in node.status.conditions or () if c.type in _TOLD_BY_THE_KUBELET and c.status != "Unknown"]
+    stale = [c.type for c in node.status.conditions or () if c.type in _KUBELET_CONDITIONS and c.status != "Unknown"]
     if not node.lost or not stale:
         return None
     reason = {"reason": "NodeStatusUnknown", "message": f"the kubelet is gone: {LOST}"}
-    return {"conditions": [{"type": kind, "status": "Unknown", "lastTransitionTime": now, **reason} for kind in stale]}
+    return {
+        "conditions": [
+            {"type": condition_type, "status": "Unknown", "lastTransitionTime": now, **reason}
+            for condition_type in stale
+        ]
+    }
 
 
 def pod_patch(pod: SimulatedPod, lost: bool, now: str) -> dict[str, Any] | None:
@@ -57,7 +62,11 @@ def pod_patch(pod: SimulatedPod, lost: bool, now: str) -> dict[str, Any] | None:
     correct. The statuses of containers on a failed node are left unchanged, because their state is unknown."""
     if not lost:
         return {"conditions": [{"type": LOST, "$patch": "delete"}]} if pod.lost else None
-    correct = {LOST: pod.lost, "Ready": not pod.ready}
-    words = {LOST: "True", "Ready": "False"}
-    missing = [{"type": kind, "status": words[kind], "lastTransitionTime": now} for kind in words if not correct[kind]]
-    return {"conditions": missing} if missing else None
+    is_correct = {LOST: pod.lost, "Ready": not pod.ready}
+    status_by_type = {LOST: "True", "Ready": "False"}
+    missing_conditions = [
+        {"type": condition_type, "status": status_by_type[condition_type], "lastTransitionTime": now}
+        for condition_type in status_by_type
+        if not is_correct[condition_type]
+    ]
+    return {"conditions": missing_conditions} if missing_conditions else None

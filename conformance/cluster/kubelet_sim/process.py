@@ -46,8 +46,8 @@ Gang = tuple[str, str]
 def command(server: str, pki: Path, metrics: int, objects: Path | None = None) -> list[str]:
     """Return the command line of the process. `pki` is the folder with the administrator's certificate, `metrics` the
     port on which the process serves metrics (0 for none), and `objects` a file with the objects of each namespace."""
-    words = [server, str(pki), str(metrics), *([str(objects)] if objects else [])]
-    return start.command("conformance.cluster.kubelet_sim.process", *words)
+    arguments = [server, str(pki), str(metrics), *([str(objects)] if objects else [])]
+    return start.command("conformance.cluster.kubelet_sim.process", *arguments)
 
 
 def command_elsewhere(kubeconfig: Path) -> list[str]:
@@ -85,7 +85,7 @@ class GangReadiness:
 
     def done(self, pod: SimulatedPod) -> set[str]:
         """Return the waiting init containers of a pod whose wait is over."""
-        return self._passed.get(pod.metadata.uid, set()) | init_wait.completed(pod)
+        return self._passed.get(pod.metadata.uid, set()) | init_wait.completed_containers(pod)
 
     def _forget(self, pod: SimulatedPod) -> None:
         gang = pod.gang
@@ -105,8 +105,8 @@ class GangReadiness:
         """End the waits of a gang whose condition holds now. The waits do not start again if pods are lost later."""
         cliques: Mapping[str, set[str]] = self._ready.get(gang, {})
         for uid, pod in self._waiting.get(gang, {}).items():
-            ended = init_wait.passed(pod, lambda clique: len(cliques.get(clique, ())))
-            self._passed.setdefault(uid, set()).update(ended)
+            finished = init_wait.finished_waits(pod, lambda clique: len(cliques.get(clique, ())))
+            self._passed.setdefault(uid, set()).update(finished)
             self._write(pod.metadata.key)
 
 
@@ -115,15 +115,15 @@ async def run(client: Client, *, of_suite: bool, objects: Sequence[Mapping[str, 
     namespace."""
     queue: WorkQueue[Key] = WorkQueue()
     pods = Informer(client, PODS, typed(SimulatedPod), field_selector="spec.nodeName!=")
-    play = GangReadiness(queue.add)
-    pods.add_handler(play.see)
+    readiness = GangReadiness(queue.add)
+    pods.add_handler(readiness.see)
     failed_nodes = FailedNodes(client, pods)
 
     async def write(key: Key) -> float | None:
         pod = pods.get(*key)
         if pod is None or not pod.waits:
             return None
-        change = init_wait.patch(pod, play.done(pod), status.now())
+        change = init_wait.patch(pod, readiness.done(pod), status.now())
         if change is not None:
             await status.change(client, pods, pod, change)
         return None

@@ -18,14 +18,16 @@ async def change(client: Client, cache: Informer[T], item: T, status: Mapping[st
     """Patch the status of an object, if the object is still in the observed state. Raises ApiError."""
     guard = {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version}
     body = {"metadata": guard, "status": status}
-    place = (item.metadata.namespace or None, item.metadata.name)
+    object_path = (item.metadata.namespace or None, item.metadata.name)
     try:
-        answer = await client.patch(cache.resource, *place, body, content_type=STRATEGIC_PATCH, subresource="status")
+        response = await client.patch(
+            cache.resource, *object_path, body, content_type=STRATEGIC_PATCH, subresource="status"
+        )
     except ApiError as error:
         if not (error.conflict or error.not_found):
             raise
         return  # another client was faster: its change arrives through the watch
-    cache.observe(cache.decode(answer))
+    cache.observe(cache.decode(response))
 
 
 def now() -> str:
