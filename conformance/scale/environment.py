@@ -24,7 +24,7 @@ AGENT = "grove-conformance-scale"
 """The program name of a run's client."""
 LIVE = "go_gc_heap_live_bytes"
 """The API server's metric for the memory that its live objects use."""
-QUIET, QUIET_WITHIN = 0.5, 5.0
+QUIET_SECONDS, QUIET_LIMIT = 0.5, 5.0
 """Seconds without a request after which a phase has no more requests, and the limit for waiting for such a pause."""
 
 
@@ -110,27 +110,27 @@ class ScaleEnvironment:
     ) -> None:
         """Return when `done` is true. Raises RunFailed after `within` seconds, or when a process of the implementation
         ends."""
-        dead: list[ProcessFailure] = []
+        failures_seen: list[ProcessFailure] = []
 
         def progress(now: Tracker) -> None:
-            dead.extend(self.driver.failures())
+            failures_seen.extend(self.driver.failures())
             now.drop_read()
             self.report(subject, _counts(now, total))
 
         begin = self.now()
-        await asyncio.to_thread(tracker.until, lambda now: done(now) or bool(dead), within, progress)
+        await asyncio.to_thread(tracker.until, lambda now: done(now) or bool(failures_seen), within, progress)
         if not done(tracker):
             raise RunFailed(
                 f"{subject}: not over after {self.now() - begin:.0f} s: {_counts(tracker, total)}"
-                + "".join(f"; {failure}" for failure in dead)
+                + "".join(f"; {failure}" for failure in failures_seen)
             )
 
     async def quiet(self) -> None:
         """Wait until no more requests are sent, so that all requests of a phase are counted in that phase."""
-        end, previous = self.now() + QUIET_WITHIN, -1
+        end, previous = self.now() + QUIET_LIMIT, -1
         while self.now() < end and (size := self.audit.mark()) != previous:
             previous = size
-            await asyncio.sleep(QUIET)
+            await asyncio.sleep(QUIET_SECONDS)
 
 
 def _counts(now: Tracker, total: int) -> str:

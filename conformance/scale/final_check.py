@@ -26,9 +26,9 @@ def objects(now: Tracker, expected: ExpectedObjects, target: Target, *, coherent
     }
     if not coherent:
         counts[PODGANGS.plural] = (_count(now, PODGANGS.plural), len(expected.gangs))
-    wrong = [f"{actual} {name} instead of {count}" for name, (actual, count) in counts.items() if actual != count]
-    dying = now.terminating + sum(present.terminating for present in now.objects.values())
-    return [*wrong, *([f"{dying} objects are being deleted"] if dying else [])]
+    messages = [f"{actual} {name} instead of {count}" for name, (actual, count) in counts.items() if actual != count]
+    terminating_count = now.terminating + sum(present.terminating for present in now.objects.values())
+    return [*messages, *([f"{terminating_count} objects are being deleted"] if terminating_count else [])]
 
 
 def statuses(now: Tracker, target: Target) -> Iterator[str]:
@@ -40,18 +40,18 @@ def statuses(now: Tracker, target: Target) -> Iterator[str]:
 def current(now: Tracker, target: Target) -> Iterator[str]:
     """Yield a message for each status that is not current, starting with the PodCliqueSet's."""
     yield from _set(now, target)
-    stale = _cliques(now, lambda clique: not clique.current)
-    if stale:
-        yield f"the status of {len(stale)} podcliques is not current, the first is {min(stale)}"
+    stale_cliques = _cliques(now, lambda clique: not clique.current)
+    if stale_cliques:
+        yield f"the status of {len(stale_cliques)} podcliques is not current, the first is {min(stale_cliques)}"
 
 
 def errors(now: Tracker) -> Iterator[str]:
     """Yield a message for each kind of object whose status has lastErrors."""
     if now.status.last_errors:
         yield f"the set has {len(now.status.last_errors)} lastErrors"
-    failing = _cliques(now, lambda clique: clique.failing)
-    if failing:
-        yield f"{len(failing)} podcliques have lastErrors, the first is {min(failing)}"
+    failing_cliques = _cliques(now, lambda clique: clique.failing)
+    if failing_cliques:
+        yield f"{len(failing_cliques)} podcliques have lastErrors, the first is {min(failing_cliques)}"
 
 
 def _count(now: Tracker, resource: str) -> int:

@@ -37,18 +37,18 @@ async def measure(env: ScaleEnvironment, namespace: str, pods: list[dict[str, An
     tracker.mark(
         {"pods-created": lambda now: now.present >= total, "pods-ready": lambda now: now.ready >= total}, begin
     )
-    creating = asyncio.ensure_future(_for_each(create, pods))
+    creation_task = asyncio.ensure_future(_for_each(create, pods))
     await env.follow(tracker, namespace, lambda now: now.ready >= total, total, within)
-    await creating
+    await creation_task
     times = {name: round(at - begin, 3) for name, at in tracker.times.items()}
     creation = {"processes": meter.read(), "machine": meter.machine()}
     await env.quiet()
 
     meter, begin = env.meter(), env.now()
     tracker.mark({"pods-deleted": lambda now: not now.present}, begin)
-    deleting = asyncio.ensure_future(_for_each(delete, pods))
+    deletion_task = asyncio.ensure_future(_for_each(delete, pods))
     await env.follow(tracker, namespace, lambda now: not now.present, 0, within)
-    await deleting
+    await deletion_task
     times["pods-deleted"] = round(tracker.times["pods-deleted"] - begin, 3)
     deletion = {"processes": meter.read(), "machine": meter.machine()}
     await env.quiet()

@@ -83,11 +83,11 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
     size. If a size has several results, their median is used. Raises UsageError for results of different
     implementations or machines, and if there are fewer than two sizes."""
     sizes: dict[int, list[dict[tuple[str, str], float]]] = {}
-    whole = [result for result in results if result["complete"]]
-    if len(kinds := {_series_name(result) for result in whole}) > 1:
-        raise UsageError(f"the results are of {' and '.join(sorted(kinds))}", hint="give those of one")
-    for result in whole:
-        sizes.setdefault(result["scenario"]["pods"], []).append(dict(_measured(result)))
+    complete_results = [result for result in results if result["complete"]]
+    if len(series_names := {_series_name(result) for result in complete_results}) > 1:
+        raise UsageError(f"the results are of {' and '.join(sorted(series_names))}", hint="give those of one")
+    for result in complete_results:
+        sizes.setdefault(result["scenario"]["pods"], []).append(dict(_measurements(result)))
     if len(sizes) < 2:
         raise UsageError(f"growth takes complete results of two sizes, there are {len(sizes)}", hint="give more")
     medians = {
@@ -104,20 +104,20 @@ def quantities(results: Iterable[Result]) -> list[Quantity]:
 
 def table(results: Sequence[Result], pods: int) -> str:
     """Return a Markdown table: for each quantity a row with its values, its fit, and its prediction for `pods` pods."""
-    measured = quantities(results)
-    sizes = list(measured[0].values) if measured else []
+    listed_quantities = quantities(results)
+    sizes = list(listed_quantities[0].values) if listed_quantities else []
     header = ["", *(f"{size:,} pods" for size in sizes), "grows with", f"at {pods:,}"]
     rows = [
         [quantity.name, *(_formatted(value, quantity.unit) for value in quantity.values.values()), quantity.law,
          _formatted(quantity.at(pods), quantity.unit)]
-        for quantity in measured
+        for quantity in listed_quantities
     ]  # fmt: skip
     lines = [" | ".join(row) for row in (header, ["---"] * len(header), *rows)]
-    notes = [f"- {line}" for line in _disturbed(results)]
+    notes = [f"- {line}" for line in _disturbance_notes(results)]
     return "\n".join([*(f"| {line} |" for line in lines), *(["", *notes] if notes else [])])
 
 
-def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
+def _measurements(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield (name, unit) and the value of each quantity: the costs of each phase, and the maxima of memory and
     storage."""
     phases = result["phases"]
@@ -135,9 +135,9 @@ def _measured(result: Result) -> Iterator[tuple[tuple[str, str], float]]:
     for process in phases[0]["processes"]:
         peak = max(phase["processes"].get(process, {}).get("memoryMiB", 0) for phase in phases)
         yield (f"memory of {process}", "MiB"), peak
-    for key, (label, of) in STORED.items():
-        if stored := [phase["storage"][key] for phase in phases if key in phase.get("storage", {})]:
-            yield (label, "MiB"), of(stored)
+    for key, (label, combine) in STORED.items():
+        if sizes_stored := [phase["storage"][key] for phase in phases if key in phase.get("storage", {})]:
+            yield (label, "MiB"), combine(sizes_stored)
 
 
 def _series_name(result: Result) -> str:
@@ -152,7 +152,7 @@ def _formatted(value: float, unit: str) -> str:
     return f"{value:,.{digits}f} {unit}".strip()
 
 
-def _disturbed(results: Sequence[Result]) -> Iterator[str]:
+def _disturbance_notes(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         if reasons := disturbances(result, Limits()):
             yield f"{result['scenario']['name']}: times and CPU are not to be relied on: {summary(reasons)}"

@@ -115,9 +115,16 @@ MARKERS: dict[str, Marker] = {
     ),
 }
 
-OF_GROWTH = ("first-pod-created", "pods-created", "pods-scheduled", "pods-ready", "pcs-available", "pcs-all-available")
-OF_SHRINKING = ("pods-at-target",)
-OF_UNTIL = {
+GROWTH_MARKERS = (
+    "first-pod-created",
+    "pods-created",
+    "pods-scheduled",
+    "pods-ready",
+    "pcs-available",
+    "pcs-all-available",
+)
+SHRINKING_MARKERS = ("pods-at-target",)
+UNTIL_MARKERS = {
     Until.UPDATED: ("first-pod-deleted", "pcs-observed", "pcs-updated"),
     Until.OBSERVED: ("pcs-observed", "pcs-still-available"),
     Until.GONE: ("pcs-deleted", "pods-deleted", "all-deleted"),
@@ -127,8 +134,8 @@ OF_UNTIL = {
 def markers_of(phase: LoadPhase) -> tuple[str, ...]:
     """Return the names of the markers that a phase reports."""
     if phase.until == Until.SETTLED:
-        return OF_SHRINKING if phase.replicas < phase.previous else OF_GROWTH
-    return OF_UNTIL[phase.until]
+        return SHRINKING_MARKERS if phase.replicas < phase.previous else GROWTH_MARKERS
+    return UNTIL_MARKERS[phase.until]
 
 
 def conditions(phase: LoadPhase, target: Target) -> Mapping[str, Callable[[Tracker], bool]]:

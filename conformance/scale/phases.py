@@ -36,7 +36,7 @@ class Until(StrEnum):
     GONE = "gone"
 
 
-USUAL = {
+DEFAULT_UNTIL = {
     Action.CREATE: Until.SETTLED,
     Action.SCALE: Until.SETTLED,
     Action.PATCH: Until.UPDATED,
@@ -73,7 +73,7 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
     """Return the phases of a scenario. Raises UsageError if their order makes no sense."""
     result: list[LoadPhase] = []
     exists, replicas = False, 0
-    for entry, place in _unrolled(listed):
+    for entry, place in _expanded(listed):
         action = _action(document, entry, place)
         if (action == Action.CREATE) == exists:
             raise UsageError(
@@ -81,7 +81,7 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
                 where=document.location("phases", *place),
                 hint="begin with create, and end with delete",
             )
-        before = replicas
+        previous = replicas
         match action:
             case Action.CREATE:
                 exists, replicas = True, document.value["replicas"]
@@ -95,9 +95,9 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
             LoadPhase(
                 name=entry["name"],
                 action=action,
-                until=Until(entry.get("until", USUAL[action])),
+                until=Until(entry.get("until", DEFAULT_UNTIL[action])),
                 replicas=replicas,
-                previous=before,
+                previous=previous,
                 patch=tuple(entry.get("patch", ())),
                 hold=float(entry.get("hold", 0.0)),
                 unchanged=entry.get("unchanged", False),
@@ -106,10 +106,10 @@ def phases_of(document: Document, listed: Sequence[Mapping[str, Any]]) -> tuple[
                 upstream_names=entry.get("upstreamNames", {}),
             )
         )
-    called = [phase.name for phase in result]
-    if twice := [name for name in called if called.count(name) > 1]:
+    phase_names = [phase.name for phase in result]
+    if duplicates := [name for name in phase_names if phase_names.count(name) > 1]:
         raise UsageError(
-            f'duplicate phase "{twice[0]}"', where=document.location("phases"), hint="name each differently"
+            f'duplicate phase "{duplicates[0]}"', where=document.location("phases"), hint="name each differently"
         )
     return tuple(result)
 
@@ -123,17 +123,17 @@ def _fits(document: Document, entry: Mapping[str, Any], replicas: int, place: tu
 
 
 def _action(document: Document, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> Action:
-    given = [action for action in Action if action in entry]
-    if len(given) > 1:
+    actions = [action for action in Action if action in entry]
+    if len(actions) > 1:
         raise UsageError(
-            f"the phase {entry['name']} has {' and '.join(given)}",
+            f"the phase {entry['name']} has {' and '.join(actions)}",
             where=document.location("phases", *place),
             hint="give one action",
         )
-    return given[0] if given else Action.NOTHING
+    return actions[0] if actions else Action.NOTHING
 
 
-def _unrolled(listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
+def _expanded(listed: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
     """Yield the phases with their places in the file. Repeated phases are expanded."""
     for index, entry in enumerate(listed):
         if "repeat" not in entry:

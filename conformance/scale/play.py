@@ -49,61 +49,61 @@ class PhaseRunner:
     async def _phase(self, phase: LoadPhase) -> None:
         env, tracker = self._env, self._tracker
         tracker.read()
-        started, store, meter, begin = datetime.now(UTC), env.store(), env.meter(), env.now()
-        existing, deleted, unclear = set(tracker.pods), tracker.deleted, tracker.unclear
+        started_at, store, meter, start = datetime.now(UTC), env.store(), env.meter(), env.now()
+        existing_uids, deleted_before, unclear_before = set(tracker.pods), tracker.deleted, tracker.unclear
         reason = ""
         await self._act(phase)
-        target = self._target(phase, len(existing), deleted)
-        tracker.mark(conditions(phase, target), begin)
+        target = self._target(phase, len(existing_uids), deleted_before)
+        tracker.mark(conditions(phase, target), start)
         try:
             await env.follow(tracker, phase.name, lambda now: _ended(phase, now, target), target.pods, phase.within)
         except RunFailed as failure:
             reason = str(failure)
-        ended = env.now()
+        ended_at = env.now()
         if phase.hold and not reason and not _changed(phase, tracker, target):
             await asyncio.sleep(phase.hold)
         result: dict[str, Any] = {
             "name": phase.name,
             "action": phase.action.value,
             "until": phase.until.value,
-            "startedAt": started.isoformat(),
-            "seconds": round(ended - begin, 3),
+            "startedAt": started_at.isoformat(),
+            "seconds": round(ended_at - start, 3),
             "holdSeconds": phase.hold,
             "processes": meter.read(),
             "machine": meter.machine(),
         }
         await env.quiet()
         tracker.read()
-        result |= _observed(phase, tracker, begin, [tracker.pods[uid] for uid in set(tracker.pods) - existing])
+        result |= _observations(phase, tracker, start, [tracker.pods[uid] for uid in set(tracker.pods) - existing_uids])
         result["storage"] = env.store().change_from(store) | await env.live()
         requests = env.audit.requests(store.audit)
         result |= counted(requests, self._scenario.pods)
-        result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear
-        wrong = [] if reason else await self._wrong(phase, target)
-        result["finalCheck"] = wrong
+        result["throttled"], result["uncertainRecords"] = throttled(requests), tracker.unclear - unclear_before
+        errors = [] if reason else await self._wrong(phase, target)
+        result["finalCheck"] = errors
         if phase.fits is not None:
             result["replicas"] = whole(await env.client.list(PODS, NAMESPACE), self._scenario.pods_per_replica)
         self.results.append(result)
-        if reason or wrong:
-            result["reason"] = reason or f"{phase.name}: {'; '.join(wrong)}"
+        if reason or errors:
+            result["reason"] = reason or f"{phase.name}: {'; '.join(errors)}"
             raise RunFailed(result["reason"])
 
     async def _act(self, phase: LoadPhase) -> None:
         client, name = self._env.client, self._manifest["metadata"]["name"]
         match phase.action:
             case Action.CREATE:
-                answer = await client.create(PODCLIQUESETS, self._manifest)
+                response = await client.create(PODCLIQUESETS, self._manifest)
             case Action.SCALE:
-                answer = await client.patch(PODCLIQUESETS, NAMESPACE, name, {"spec": {"replicas": phase.replicas}})
+                response = await client.patch(PODCLIQUESETS, NAMESPACE, name, {"spec": {"replicas": phase.replicas}})
             case Action.PATCH:
                 operations = orjson.dumps(phase.operations(self._env.run))
-                answer = await client.patch(PODCLIQUESETS, NAMESPACE, name, operations, content_type=JSON_PATCH)
+                response = await client.patch(PODCLIQUESETS, NAMESPACE, name, operations, content_type=JSON_PATCH)
             case Action.DELETE:
                 await client.delete(PODCLIQUESETS, NAMESPACE, name)
                 return
             case Action.NOTHING:
                 return
-        self._generation = orjson.loads(answer)["metadata"].get("generation", 0)
+        self._generation = orjson.loads(response)["metadata"].get("generation", 0)
 
     def _target(self, phase: LoadPhase, pods_seen: int, deleted: int) -> Target:
         pods = phase.replicas * self._scenario.pods_per_replica
@@ -113,19 +113,19 @@ class PhaseRunner:
     async def _wrong(self, phase: LoadPhase, target: Target) -> list[str]:
         """Return the errors of the final check. Statuses are given some time to become current."""
         tracker, scenario = self._tracker, self._scenario
-        wrong = [str(failure) for failure in self._env.driver.failures()]
+        errors = [str(failure) for failure in self._env.driver.failures()]
         if phase.until == Until.GONE:
-            return wrong
-        wrong += final_check.objects(tracker, scenario.expected(target.replicas), target, coherent=scenario.coherent)
+            return errors
+        errors += final_check.objects(tracker, scenario.expected(target.replicas), target, coherent=scenario.coherent)
         if _changed(phase, tracker, target):
             created, deleted = len(tracker.pods) - target.pods_seen, tracker.deleted - target.pods_deleted
-            wrong.append(f"{created} pods were created and {deleted} deleted, none expected")
+            errors.append(f"{created} pods were created and {deleted} deleted, none expected")
         if phase.fits is not None:  # waiting replicas are never available
-            return wrong
-        if not wrong:
+            return errors
+        if not errors:
             current: Callable[[Tracker], bool] = lambda now: not any(final_check.statuses(now, target))  # noqa: E731
             await asyncio.to_thread(tracker.until, current, final_check.WITHIN, lambda now: None)
-        return [*wrong, *final_check.statuses(tracker, target)]
+        return [*errors, *final_check.statuses(tracker, target)]
 
 
 def _ended(phase: LoadPhase, now: Tracker, target: Target) -> bool:
@@ -154,13 +154,13 @@ def times_floor(results: Iterable[dict[str, Any]], floor: dict[str, float]) -> N
     """Add to each phase its markers as multiples of the raw floor."""
     for result in results:
         result["timesFloor"] = {
-            name: round(seconds / floor[of], 3)
+            name: round(seconds / floor[floor_name], 3)
             for name, seconds in result["markers"].items()
-            if seconds is not None and (of := MARKERS[name].floor) is not None and floor.get(of)
+            if seconds is not None and (floor_name := MARKERS[name].floor) is not None and floor.get(floor_name)
         }
 
 
-def _observed(phase: LoadPhase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
+def _observations(phase: LoadPhase, now: Tracker, begin: float, created: list[PodTimes]) -> dict[str, Any]:
     return {
         "markers": {name: _seconds_from(begin, now.times.get(name)) for name in markers_of(phase)},
         "podsCreated": len(created),
@@ -169,8 +169,8 @@ def _observed(phase: LoadPhase, now: Tracker, begin: float, created: list[PodTim
 
 
 def _spread(pods: list[PodTimes], state: str) -> dict[str, float]:
-    reached = [(getattr(times, state), times.created) for times in pods]
-    return percentiles([at - created for at, created in reached if at is not None])
+    reached_times = [(getattr(times, state), times.created) for times in pods]
+    return percentiles([at - created for at, created in reached_times if at is not None])
 
 
 def _seconds_from(begin: float, moment: float | None) -> float | None:

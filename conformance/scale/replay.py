@@ -27,17 +27,17 @@ METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELET
 
 def dependencies(writes: Sequence[Write]) -> list[set[int]]:
     """Return for each write the earlier writes for which it has to wait."""
-    last: dict[tuple[str, str, str, str], int] = {}
+    last_writes: dict[tuple[str, str, str, str], int] = {}
     creators: dict[bytes, int] = {}
     needs: list[set[int]] = []
     for index, write in enumerate(writes):
-        needed = {last[write.target]} if write.target in last else set()
-        needed |= {creators[uid] for uid in UID.findall(write.body) if uid in creators}
+        earlier_writes = {last_writes[write.target]} if write.target in last_writes else set()
+        earlier_writes |= {creators[uid] for uid in UID.findall(write.body) if uid in creators}
         if write.resource == "pods" and write.verb == "create":
             account = ("", "serviceaccounts", write.target[2], _account(write.body))
-            needed |= {last[account]} if account in last else set()
-        needs.append(needed)
-        last[write.target] = index
+            earlier_writes |= {last_writes[account]} if account in last_writes else set()
+        needs.append(earlier_writes)
+        last_writes[write.target] = index
         if write.uid:
             creators[write.uid.encode()] = index
     return needs
@@ -127,12 +127,12 @@ class Replay:
     async def _send(self, write: Write) -> None:
         body = prepared(write, self._uids, self._versions.get(write.target, ""))
         try:
-            answer = await self._client.request(
+            response = await self._client.request(
                 METHODS[write.verb], write.uri, body=body, content_type=content_type(write)
             )
         except ApiError as error:
             raise HarnessError(f"the write floor could not repeat {write.verb} {write.resource}: {error}") from error
-        metadata = orjson.loads(answer).get("metadata") or {}
+        metadata = orjson.loads(response).get("metadata") or {}
         self._versions[write.target] = metadata.get("resourceVersion", "")
         if write.uid:
             self._uids[write.uid.encode()] = metadata["uid"].encode()

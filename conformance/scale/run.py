@@ -79,7 +79,7 @@ class ScalePlan:
 
 Keep = Callable[[dict[str, Any]], None]
 """Receives the result document of a run, whether complete or not."""
-WARM = 2
+WARM_UP_DIVISOR = 2
 """The raw floor has this many times as many pods as the warm-up of the cluster."""
 PROXIED = "proxied"
 """The setting in a result that indicates a proxy between the operator and the API server."""
@@ -192,7 +192,7 @@ async def _warm_up(env: ScaleEnvironment, plan: ScalePlan) -> None:
     """Create and delete a part of the pods, without measuring it. New processes are slower. Without this step, the raw
     floor before the phases would therefore be higher than the one after them, even on an undisturbed machine."""
     pods = plan.scenario.plain_pods("warm-up", plan.kube_scheduler)
-    await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM)], plan.scenario.within)
+    await floor.measure(env, "warm-up", pods[: -(-len(pods) // WARM_UP_DIVISOR)], plan.scenario.within)
 
 
 async def _create_nodes(env: ScaleEnvironment, scenario: LoadScenario) -> None:
@@ -253,20 +253,20 @@ def _implementation(plan: ScalePlan, driver: Driver) -> dict[str, Any]:
 
 def _sum_up(document: dict[str, Any]) -> None:
     """Add the mean of the raw floors, and the times as multiples of the floors."""
-    measured = [
+    raw_floors = [
         raw_floor for raw_floor in (document["floors"]["before"], document["floors"]["after"]) if raw_floor is not None
     ]
-    if measured:
+    if raw_floors:
         means = {
-            name: round(statistics.mean(raw_floor["markers"][name] for raw_floor in measured), 3)
-            for name in measured[0]["markers"]
+            name: round(statistics.mean(raw_floor["markers"][name] for raw_floor in raw_floors), 3)
+            for name in raw_floors[0]["markers"]
         }
         document["floors"]["mean"] = means
         times_floor(document["phases"], means)
     if (written := document["floors"]["write"]) and document["phases"]:
-        first = document["phases"][0]
-        first["timesWriteFloor"] = {
-            name: round(first["markers"][name] / seconds, 3)
+        first_phase = document["phases"][0]
+        first_phase["timesWriteFloor"] = {
+            name: round(first_phase["markers"][name] / seconds, 3)
             for name, seconds in written["markers"].items()
-            if first["markers"].get(name)
+            if first_phase["markers"].get(name)
         }

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from conformance.scale.results import Result
 
-ROWS = 14
+MAX_ROWS = 14
 """Maximum number of rows in a table of requests."""
 
 
@@ -37,10 +37,10 @@ def _times(result: Result, console: Console) -> None:
         table.add_row("write floor", name, f"{seconds:.2f}", "")
     for phase in result["phases"]:
         ratios = phase.get("timesFloor", {})
-        written = phase.get("timesWriteFloor", {})
+        write_ratios = phase.get("timesWriteFloor", {})
         for name, seconds in phase["markers"].items():
             ratio = f"{ratios[name]:.2f}" if name in ratios else ""
-            ratio += f" ({written[name]:.2f} × write floor)" if name in written else ""
+            ratio += f" ({write_ratios[name]:.2f} × write floor)" if name in write_ratios else ""
             table.add_row(phase["name"], name, "-" if seconds is None else f"{seconds:.2f}", ratio)
         for state, count in phase.get("replicas", {}).items():
             table.add_row(phase["name"], f"{state} replicas", str(count), "")
@@ -57,7 +57,7 @@ def _requests(phase: str, kind: str, requests: Result, console: Console) -> None
         title=f"API {kind}, {phase}: {requests['perPod']} per pod, {requests['refused']} refused "
         "(KWOK, kube-scheduler, harness not counted)",
     )
-    for row in requests["rows"][:ROWS]:
+    for row in requests["rows"][:MAX_ROWS]:
         table.add_row(row["program"], row["verb"], row["resource"], str(row["count"]), f"{row['perPod']:.2f}")
     if requests["rows"]:
         console.print(table)

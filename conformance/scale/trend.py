@@ -89,8 +89,8 @@ def growth(results: Iterable[Result], metric: str) -> dict[str, Growth]:
 
 def page(results: Sequence[Result], runs: Sequence[PublishedRun], metric: str) -> str:
     """Return the page. Raises UsageError if matplotlib is not installed."""
-    listed = {**series(results, metric), **published(runs, metric)}.items()
-    sections = [_section(name, lines, metric) for name, lines in listed]
+    all_series = {**series(results, metric), **published(runs, metric)}.items()
+    sections = [_section(name, lines, metric) for name, lines in all_series]
     if grown := growth(results, metric):
         grows = [
             f"{name}: {metric} grows with pods to the power of {curve.exponent:z.2f}" for name, curve in grown.items()
@@ -117,20 +117,20 @@ def _section(name: str, lines: Mapping[str, Sequence[TrendPoint]], metric: str) 
 
 
 def _trend(lines: Mapping[str, Sequence[TrendPoint]], metric: str) -> Markup:
-    drawn, axes = drawing.figure(3.0)
+    chart, axes = drawing.figure(3.0)
     days = sorted({point.at for points in lines.values() for point in points})
     for index, (name, points) in enumerate(lines.items()):
-        places = [days.index(point.at) for point in points]
+        positions = [days.index(point.at) for point in points]
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
-        axes.plot(places, [point.value for point in points], f"-{shape}", color=color, markersize=5, label=name)
-    ticks = sorted({round(place * (len(days) - 1) / 5) for place in range(6)})
-    axes.set_xticks(ticks, [days[place][:10] for place in ticks])
+        axes.plot(positions, [point.value for point in points], f"-{shape}", color=color, markersize=5, label=name)
+    ticks = sorted({round(position * (len(days) - 1) / 5) for position in range(6)})
+    axes.set_xticks(ticks, [days[position][:10] for position in ticks])
     _finish(axes, "", metric)
-    return Markup(drawing.element(drawn))  # noqa: S704 - matplotlib escapes texts in its SVG
+    return Markup(drawing.element(chart))  # noqa: S704 - matplotlib escapes texts in its SVG
 
 
 def _growth(grown: Mapping[str, Growth], metric: str) -> Markup:
-    drawn, axes = drawing.figure(3.5)
+    chart, axes = drawing.figure(3.5)
     for index, (name, curve) in enumerate(grown.items()):
         color, shape = COLORS[index % len(COLORS)], SHAPES[index % len(SHAPES)]
         label = f"{name} (exponent {curve.exponent:.2f})"
@@ -144,7 +144,7 @@ def _growth(grown: Mapping[str, Growth], metric: str) -> Markup:
     axes.set_yticks(ticks, [_digits(value) for value in ticks])
     axes.minorticks_off()
     _finish(axes, "pods", metric)
-    return Markup(drawing.element(drawn))  # noqa: S704 - matplotlib escapes texts in its SVG
+    return Markup(drawing.element(chart))  # noqa: S704 - matplotlib escapes texts in its SVG
 
 
 def _digits(value: float) -> str:

@@ -18,11 +18,11 @@ def result_file(result: Result, namespace: str) -> dict[str, Any]:
     """Return a result in the form of upstream's `scale-test-results.json`, which upstream's dashboard reads. It
     contains only the markers that upstream has, under the names that the scenario gives them."""
     phases = [_phase(phase, result) for phase in result["phases"]]
-    begin = _time(result["phases"][0]["startedAt"]) if phases else None
-    for phase, measured in zip(phases, result["phases"], strict=True):
-        assert begin is not None
-        started = (_time(measured["startedAt"]) - begin).total_seconds()
-        phase["durationFromTestStartSeconds"] = started + _length(measured)
+    test_start = _time(result["phases"][0]["startedAt"]) if phases else None
+    for phase, phase_result in zip(phases, result["phases"], strict=True):
+        assert test_start is not None
+        started = (_time(phase_result["startedAt"]) - test_start).total_seconds()
+        phase["durationFromTestStartSeconds"] = started + _length(phase_result)
     return {
         "testName": result["scenario"]["name"],
         "runID": result["run"],
@@ -36,13 +36,13 @@ def result_file(result: Result, namespace: str) -> dict[str, Any]:
 def _phase(phase: Result, result: Result) -> dict[str, Any]:
     started = _time(phase["startedAt"])
     names = result["scenario"]["upstreamNames"].get(phase["name"], {})
-    reached = sorted(
+    milestones = sorted(
         (seconds, names.get(marker, marker))
         for marker, seconds in phase["markers"].items()
         if seconds is not None and MARKERS[marker].upstream
     )
     if phase["holdSeconds"]:
-        reached.append((_length(phase), "steady-state-window"))
+        milestones.append((_length(phase), "steady-state-window"))
     return {
         "name": phase["name"],
         "startTime": _text(started),
@@ -54,7 +54,7 @@ def _phase(phase: Result, result: Result) -> dict[str, Any]:
                 "timestamp": _text(started + timedelta(seconds=seconds)),
                 "durationFromPhaseStartSeconds": seconds,
             }
-            for seconds, name in reached
+            for seconds, name in milestones
         ],
     }
 

@@ -48,7 +48,7 @@ async def record(env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: 
     tracker, pods = Tracker(env.recorder, NAMESPACE), scenario.replicas * scenario.pods_per_replica
     await env.quiet()
     mark = env.audit.mark()
-    answer = await env.client.create(PODCLIQUESETS, scenario.pod_clique_set(NAMESPACE, scheduler_name))
+    response = await env.client.create(PODCLIQUESETS, scenario.pod_clique_set(NAMESPACE, scheduler_name))
 
     def ended(now: Tracker) -> bool:
         return now.ready == pods and now.status.available_replicas == scenario.replicas
@@ -60,7 +60,7 @@ async def record(env: ScaleEnvironment, scenario: LoadScenario, scheduler_name: 
         for write in audit_bodies.writes(env.cluster.audit_log, NAMESPACE, mark)
         if of_implementation(write.user, write.program, NOT_COUNTED | CONTROL_PLANE)
     ]
-    return RecordedWrites(orjson.loads(answer), writes)
+    return RecordedWrites(orjson.loads(response), writes)
 
 
 async def measure(env: ScaleEnvironment, recorded: RecordedWrites, pods: int) -> dict[str, Any]:
@@ -73,23 +73,25 @@ async def measure(env: ScaleEnvironment, recorded: RecordedWrites, pods: int) ->
     await _prepare(env, fresh)
     await env.quiet()
     tracker = Tracker(env.recorder, NAMESPACE)
-    mark, meter, begin = env.audit.mark(), env.meter(), env.now()
-    tracker.mark({"pods-created": lambda now: now.present >= pods, "pods-ready": lambda now: now.ready >= pods}, begin)
+    mark, meter, start = env.audit.mark(), env.meter(), env.now()
+    tracker.mark({"pods-created": lambda now: now.present >= pods, "pods-ready": lambda now: now.ready >= pods}, start)
     created = orjson.loads(await env.client.create(PODCLIQUESETS, fresh))
     uids = {stored["metadata"]["uid"]: created["metadata"]["uid"]}
     replay = Replay(env.client, recorded.writes, uids, IN_FLIGHT)
-    sending = asyncio.ensure_future(replay.all())
-    await env.follow(tracker, "write floor", lambda now: now.ready >= pods or _failed(sending), pods, TIME_LIMIT)
-    await sending
-    ended = env.now()
+    replay_task = asyncio.ensure_future(replay.all())
+    await env.follow(
+        tracker, "write floor", lambda now: now.ready >= pods or _has_failed(replay_task), pods, TIME_LIMIT
+    )
+    await replay_task
+    ended_at = env.now()
     cost = {"processes": meter.read(), "machine": meter.machine()}
     await env.quiet()
     _compare(counted(recorded.writes), _sent(env, mark))
-    times = {name: round(at - begin, 3) for name, at in tracker.times.items()}
-    return {"markers": {**times, "all-written": round(ended - begin, 3)}, "writes": len(recorded.writes), **cost}
+    times = {name: round(at - start, 3) for name, at in tracker.times.items()}
+    return {"markers": {**times, "all-written": round(ended_at - start, 3)}, "writes": len(recorded.writes), **cost}
 
 
-def _failed(sending: asyncio.Future[None]) -> bool:
+def _has_failed(sending: asyncio.Future[None]) -> bool:
     return sending.done() and sending.exception() is not None
 
 

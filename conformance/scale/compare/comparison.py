@@ -15,7 +15,7 @@ from conformance.scale.compare.statistics import ALPHA, estimate
 from conformance.scale.compare.verdicts import Counted, CountVerdict, Timed, TimeVerdict, counted, timed
 from conformance.scale.results import Result
 
-LEAST_CHANGE = 0.05
+MIN_CHANGE = 0.05
 """The smallest change of one kind of write, per pod, that is listed."""
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "ScaleComparison"
 
@@ -42,12 +42,12 @@ def compare(
     if not rounds:
         raise UsageError("there is no round to compare", hint="give at least one result of each side")
     results = [result for round_ in rounds for result in (round_.base, round_.head)]
-    wrong = validity.differences(results)
-    wrong += [f"base: {reason}" for reason in validity.mixed([round_.base for round_ in rounds])]
-    wrong += [f"head: {reason}" for reason in validity.mixed([round_.head for round_ in rounds])]
-    if wrong and not question.force:
+    problems = validity.differences(results)
+    problems += [f"base: {reason}" for reason in validity.mixed([round_.base for round_ in rounds])]
+    problems += [f"head: {reason}" for reason in validity.mixed([round_.head for round_ in rounds])]
+    if problems and not question.force:
         raise UsageError(
-            f"the results are not comparable: {'; '.join(wrong)}", hint="measure both sides alike, or use --force"
+            f"the results are not comparable: {'; '.join(problems)}", hint="measure both sides alike, or use --force"
         )
     used = [round_ for round_ in rounds if not round_.unused]
     unused = [
@@ -72,7 +72,7 @@ def compare(
             "used": len(used),
             "unused": unused,
         },
-        "warnings": [*warnings, *wrong],
+        "warnings": [*warnings, *problems],
         "verdict": primary.verdict.value,
         "why": primary.reason,
         "primary": _described(metric, used, question),
@@ -88,9 +88,11 @@ def exit_code(document: dict[str, Any]) -> int:
     threshold was requested."""
     if document["gate"]:
         return Exit.NOT_CONFORMANT
-    counted = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
-    answered = document["verdict"] != TimeVerdict.INVALID or (counted and document["question"]["threshold"] is None)
-    return Exit.CONFORMANT if answered else Exit.NO_ANSWER
+    has_counts = document["counts"][metrics.GATED]["verdict"] != CountVerdict.INCONCLUSIVE
+    is_answered = document["verdict"] != TimeVerdict.INVALID or (
+        has_counts and document["question"]["threshold"] is None
+    )
+    return Exit.CONFORMANT if is_answered else Exit.NO_ANSWER
 
 
 def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Question) -> list[str]:
@@ -104,8 +106,8 @@ def _gate(primary: Timed, writes: Counted, rounds: Sequence[Round], question: Qu
         change = writes.band.ratio - 1
         if change > question.count_threshold:
             reasons.append(f"{change:.1%} more writes, beyond the threshold of {question.count_threshold:.0%}")
-    if failed := [str(round_.number) for round_ in rounds if round_.failed]:
-        reasons.append(f"the head did not do its work in round {', '.join(failed)}")
+    if failed_rounds := [str(round_.number) for round_ in rounds if round_.failed]:
+        reasons.append(f"the head did not do its work in round {', '.join(failed_rounds)}")
     return reasons
 
 
@@ -125,8 +127,8 @@ def _common(used: Sequence[Round]) -> list[str]:
     """Return the names of the times that every run has, in the order of the first run."""
     if not used:
         return []
-    measured = [metrics.times(result) for round_ in used for result in (round_.base, round_.head)]
-    return [name for name in measured[0] if all(name in times for times in measured)]
+    times_by_run = [metrics.times(result) for round_ in used for result in (round_.base, round_.head)]
+    return [name for name in times_by_run[0] if all(name in times for times in times_by_run)]
 
 
 def _columns(used: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
@@ -152,19 +154,22 @@ def _count(rounds: Sequence[Round], name: str, minimum: float) -> Counted:
 
 
 def _count_columns(rounds: Sequence[Round], name: str) -> tuple[list[float], list[float]]:
-    done = _done(rounds)
-    base = [metrics.counts(round_.base)[name] for round_ in done]
-    return base, [metrics.counts(round_.head)[name] for round_ in done]
+    done_rounds = _done_rounds(rounds)
+    base = [metrics.counts(round_.base)[name] for round_ in done_rounds]
+    return base, [metrics.counts(round_.head)[name] for round_ in done_rounds]
 
 
-def _done(rounds: Sequence[Round]) -> list[Round]:
+def _done_rounds(rounds: Sequence[Round]) -> list[Round]:
     return [round_ for round_ in rounds if not validity.failures(round_.base) and not validity.failures(round_.head)]
 
 
 def _changed_writes(rounds: Sequence[Round]) -> list[dict[str, Any]]:
     """Return the kinds of writes whose medians differ, the largest difference first."""
-    done = _done(rounds)
-    base, head = [metrics.writes(round_.base) for round_ in done], [metrics.writes(round_.head) for round_ in done]
+    done_rounds = _done_rounds(rounds)
+    base, head = (
+        [metrics.writes(round_.base) for round_ in done_rounds],
+        [metrics.writes(round_.head) for round_ in done_rounds],
+    )
     requests: list[dict[str, Any]] = [
         {
             "request": name,
@@ -173,7 +178,7 @@ def _changed_writes(rounds: Sequence[Round]) -> list[dict[str, Any]]:
         }
         for name in dict.fromkeys(name for counts in (*base, *head) for name in counts)
     ]
-    changed = [request for request in requests if abs(request["head"] - request["base"]) >= LEAST_CHANGE]
+    changed = [request for request in requests if abs(request["head"] - request["base"]) >= MIN_CHANGE]
     return sorted(changed, key=lambda request: -abs(request["head"] - request["base"]))
 
 

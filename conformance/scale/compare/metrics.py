@@ -38,7 +38,7 @@ def counts(result: Result) -> dict[str, float]:
     load of the machine, but far less than times do."""
     pods = max(result["scenario"]["pods"], 1)
     phases, programs = result["phases"], result["implementation"]["programs"]
-    used = [
+    cpu_seconds = [
         phase["processes"][name]["cpuSeconds"] for phase in phases for name in programs if name in phase["processes"]
     ]
     sums = {
@@ -46,7 +46,7 @@ def counts(result: Result) -> dict[str, float]:
         "reads": sum(phase["reads"]["total"] for phase in phases),
         "refused": sum(phase["writes"]["refused"] + phase["reads"]["refused"] for phase in phases),
         "conflicts": sum(phase["writes"]["conflicts"] for phase in phases),
-        "cpu-ms": 1000 * sum(used),
+        "cpu-ms": 1000 * sum(cpu_seconds),
     }
     return {name: total / pods for name, total in sums.items()}
 
@@ -72,9 +72,9 @@ def primary(result: Result, requested: str) -> str:
                 f'no run has the metric "{requested}"', where="--metric", hint=suggestion(requested, names)
             )
         return requested
-    usual = next((name for name in names if name.endswith(f"/{PRIMARY}")), None)
-    if usual is None:
+    default_metric = next((name for name in names if name.endswith(f"/{PRIMARY}")), None)
+    if default_metric is None:
         raise UsageError(
             f"no phase has the marker {PRIMARY}", hint=f"name a metric with --metric: {suggestion('', names)}"
         )
-    return usual
+    return default_metric

@@ -20,14 +20,17 @@ KINDS = {TimeVerdict.FASTER: "good", TimeVerdict.NO_DIFFERENCE: "good", TimeVerd
 
 def page(document: Document, command: str) -> str:
     """Return the page of a comparison. Raises UsageError if matplotlib is not installed."""
-    pictured = [document["question"]["metric"], *(name for name in document["times"] if name.endswith(tables.SHOWN))]
+    metric_names = [
+        document["question"]["metric"],
+        *(name for name in document["times"] if name.endswith(tables.SHOWN_TIMES)),
+    ]
     values = {
         "title": tables.title(document),
         "kind": "bad" if document["gate"] else KINDS.get(TimeVerdict(document["verdict"]), "unsure"),
         "headline": tables.headline(document),
         "why": document["why"],
         "gate": document["gate"],
-        "ratios": Markup(pictures.ratios(document, pictured)),  # noqa: S704 - matplotlib escapes texts in its SVG
+        "ratios": Markup(pictures.ratios(document, metric_names)),  # noqa: S704 - matplotlib escapes texts in its SVG
         "timeline": Markup(pictures.timeline(document)),  # noqa: S704
         "header": tables.HEADER,
         "rows": list(tables.rows(document)),

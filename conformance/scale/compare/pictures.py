@@ -14,7 +14,7 @@ Document = dict[str, Any]
 
 ROW = 0.3
 """The height of a row in inches."""
-TIMELINE = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
+MARKER_NAME = re.compile(r"[^/]+/(?!cpu-|created-to-)[^×]+")
 """Matches the names of times that are markers in seconds."""
 
 
@@ -24,7 +24,7 @@ def ratios(document: Document, names: list[str]) -> str:
     rows = [(name, metric) for name in names if (metric := _metric(document, name))["estimate"] is not None]
     if not rows:
         return ""
-    drawn, axes = figure(1.0 + ROW * len(rows))
+    chart, axes = figure(1.0 + ROW * len(rows))
     minimum = document["question"]["minimum_effect"]
     axes.axvspan(1 / (1 + minimum), 1 + minimum, color=GROUND, linewidth=0)
     axes.axvline(1, color=FAINT, linewidth=1)
@@ -38,7 +38,7 @@ def ratios(document: Document, names: list[str]) -> str:
     _label_rows(axes, [name for name, _ in rows])
     _plain_ratios(axes)
     axes.set_xlabel("head / base; left of 1: the head takes less")
-    return element(drawn)
+    return element(chart)
 
 
 def timeline(document: Document) -> str:
@@ -46,7 +46,7 @@ def timeline(document: Document) -> str:
     request. Empty if there are no rounds."""
     marks: dict[str, list[tuple[str, float, float]]] = {}
     for name in [document["question"]["metric"], *document["times"]]:
-        if TIMELINE.fullmatch(name):
+        if MARKER_NAME.fullmatch(name):
             metric, (phase, marker) = _metric(document, name), name.split("/", 1)
             if metric["base"]:
                 medians = statistics.median(metric["base"]), statistics.median(metric["head"])
@@ -54,7 +54,7 @@ def timeline(document: Document) -> str:
     rows = [(phase, mark) for phase, entries in marks.items() for mark in sorted(entries, key=lambda mark: mark[1])]
     if not rows:
         return ""
-    drawn, axes = figure(1.0 + ROW * len(rows))
+    chart, axes = figure(1.0 + ROW * len(rows))
     names = tables.names(document)
     for row, (_, (_, *values)) in enumerate(rows):
         axes.plot(values, [row, row], color=FAINT, linewidth=2)
@@ -65,7 +65,7 @@ def timeline(document: Document) -> str:
     axes.set_xlim(left=0)
     axes.set_xlabel("seconds since the request of the phase, median of the rounds")
     axes.legend(loc="lower right")
-    return element(drawn)
+    return element(chart)
 
 
 def _metric(document: Document, name: str) -> Document:
@@ -86,8 +86,8 @@ def _plain_ratios(axes: Any) -> None:
     low, high = axes.get_xlim()
     low, high = min(low, 0.9), max(high, 1.11)
     axes.set_xlim(low, high)
-    wide = high > 3 * low
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if wide else MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
+    is_wide = high > 3 * low
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if is_wide else MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -36,36 +36,36 @@ class Repository:
 
     def commit(self, ref: str) -> str:
         """Return the commit of a ref. Raises UsageError."""
-        done = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-        if done.returncode:
+        result = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        if result.returncode:
             inside = self._git("rev-parse", "--git-dir").returncode == 0
             problem, hint = (f'unknown ref "{ref}"', "give a branch, a tag or a commit")
             if not inside:
                 problem, hint = "is not a git repository", "give the folder of one"
             raise UsageError(problem, where=f"--repo {self.path}", hint=hint)
-        return done.stdout.strip()
+        return result.stdout.strip()
 
     def built(self, commit: str, report: ProgressReporter) -> Path:
         """Return a work tree in which a commit is built. Raises UsageError."""
         disk.make(self.folder, location=str(self.folder), hint="give another --dir")
         tree = (self.folder / commit).absolute()
         key = hashlib.sha256(self.build.encode()).hexdigest()[:12]
-        done = self.folder / f"{commit}.{key}.built"
+        built_marker = self.folder / f"{commit}.{key}.built"
         with locks.hold(self.folder / f"{commit}.lock", report, within=locks.BUILD):
             if not self._complete(tree).exists():
                 self._add(tree, commit)
-            if self.build and not done.exists():
+            if self.build and not built_marker.exists():
                 report("build", f"{commit[:12]}: {self.build}")
                 self._run(tree, self.folder / f"{commit}.{key}.log")
-            done.touch()
+            built_marker.touch()
         return tree
 
     def _add(self, tree: Path, commit: str) -> None:
         shutil.rmtree(tree, ignore_errors=True)  # its creation may have been interrupted
         self._git("worktree", "prune")
-        added = self._git("worktree", "add", "--detach", str(tree), commit)
-        if added.returncode:
-            lines = added.stderr.strip().splitlines() or ["git failed"]
+        result = self._git("worktree", "add", "--detach", str(tree), commit)
+        if result.returncode:
+            lines = result.stderr.strip().splitlines() or ["git failed"]
             raise UsageError(lines[-1], where=f"--repo {self.path}", hint="is the repository writable?")
         self._complete(tree).touch()
 
@@ -79,8 +79,10 @@ class Repository:
             ).returncode
         if code:
             lines = log.read_text(errors="replace").strip().splitlines()
-            last = lines[-1] if lines else "no output"
-            raise UsageError(f"exit code {code}: {last}", where="--build", hint=f"see {documents.display_path(log)}")
+            last_line = lines[-1] if lines else "no output"
+            raise UsageError(
+                f"exit code {code}: {last_line}", where="--build", hint=f"see {documents.display_path(log)}"
+            )
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["git", "-C", str(self.path), *arguments]

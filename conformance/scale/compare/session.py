@@ -146,13 +146,13 @@ class Session:
     def heads(self, count: int) -> list[Result]:
         """Measure only the head, for a comparison with a stored base, and return the results."""
         self._remaining_plays = count
-        measured = []
+        head_results = []
         for number in range(1, count + 1):
             path = self._folder / f"round-{number:02}-{Side.HEAD}.json"
             if not path.exists():
                 self._timed(f"round {number} of {count}", Side.HEAD, path)
-            measured.append(results.read(path))
-        return measured
+            head_results.append(results.read(path))
+        return head_results
 
     def _usable(self, rounds: list[Round]) -> int:
         """Return the number of rounds that need no repetition. A failure of the implementation would only happen
@@ -173,9 +173,9 @@ class Session:
 
     def _timed(self, subject: str, side: Side, path: Path) -> None:
         self._report(subject, f"{side}{self._remaining()}")
-        begin = time.monotonic()
+        start_time = time.monotonic()
         self._run(self._plan.side(side), path)
-        self._durations.append(time.monotonic() - begin)
+        self._durations.append(time.monotonic() - start_time)
         self._remaining_plays = max(0, self._remaining_plays - 1)
 
     def _remaining(self) -> str:
@@ -193,12 +193,12 @@ def subprocess_runner(scenario: str, scheduler: str) -> Runner:
         log = path.with_suffix(".log")
         log.unlink(missing_ok=True)
         command = _command(side, scenario, scheduler, path)
-        code = _waited(ProcessGroup(command, environment=os.environ, directory=Path.cwd(), log=log))
+        code = _exit_code_of(ProcessGroup(command, environment=os.environ, directory=Path.cwd(), log=log))
         if code not in (Exit.CONFORMANT, Exit.NOT_CONFORMANT) or not path.exists():
             path.unlink(missing_ok=True)
             lines = log.read_text(errors="replace").strip().splitlines()
-            last = lines[-1] if lines else f"exit code {code}"
-            raise _error(code)(last, where=documents.display_path(log))
+            last_line = lines[-1] if lines else f"exit code {code}"
+            raise _error(code)(last_line, where=documents.display_path(log))
 
     return run
 
@@ -208,7 +208,7 @@ def _command(side: MeasuredSide, scenario: str, scheduler: str, path: Path) -> l
     return [*command, "--scenario", scenario, "--scheduler", scheduler, "--result", str(path)]
 
 
-def _waited(run: ProcessGroup) -> int:
+def _exit_code_of(run: ProcessGroup) -> int:
     """Return the exit code of a run. Ctrl-C stops the run and gives it time to remove its cluster. If this process is
     killed, the run and all of its processes are also killed."""
     try:

@@ -21,7 +21,7 @@ POWER = 0.8
 """The probability with which the smallest visible effect is detected."""
 CONFIDENCE = 0.95
 RESAMPLES = 9999
-MOST_ROUNDS = 1000
+MAX_ROUNDS = 1000
 """The maximum number of rounds that is computed; a larger number is reported as this one."""
 SIGNED_RANK = math.pi / 3
 """The factor by which the signed-rank test needs a larger sample than the t-test, for normal data."""
@@ -66,7 +66,7 @@ def estimate(
     base: Sequence[float], head: Sequence[float], minimum_effect: float, *, seed: int, alpha: float = ALPHA
 ) -> Estimate:
     """Compare pairs of positive measurements. Raises UsageError if scipy is not installed."""
-    logs = [math.log(after / before) for before, after in zip(base, head, strict=True)]
+    logs = [math.log(head_value / base_value) for base_value, head_value in zip(base, head, strict=True)]
     low, high = _interval(logs, seed)
     return Estimate(
         pairs=len(logs),
@@ -74,8 +74,8 @@ def estimate(
         low=math.exp(low),
         high=math.exp(high),
         p=_signed_rank(logs),
-        smallest=_smallest(logs, alpha),
-        needed=_needed(logs, minimum_effect, alpha),
+        smallest=_smallest_effect(logs, alpha),
+        needed=_needed_pairs(logs, minimum_effect, alpha),
     )
 
 
@@ -142,16 +142,16 @@ def _factor(pairs: int, alpha: float) -> float:
     return float(t.ppf(1 - alpha / 2, pairs - 1) + t.ppf(POWER, pairs - 1)) * math.sqrt(SIGNED_RANK)
 
 
-def _smallest(logs: Sequence[float], alpha: float) -> float | None:
+def _smallest_effect(logs: Sequence[float], alpha: float) -> float | None:
     if len(logs) < fewest_pairs(alpha):
         return None
     return math.expm1(_factor(len(logs), alpha) * statistics.stdev(logs) / math.sqrt(len(logs)))
 
 
-def _needed(logs: Sequence[float], minimum_effect: float, alpha: float) -> int:
+def _needed_pairs(logs: Sequence[float], minimum_effect: float, alpha: float) -> int:
     fewest = fewest_pairs(alpha)
     if len(logs) < 2:
         return fewest
     spread, effect = statistics.stdev(logs), math.log1p(minimum_effect)
-    enough = (n for n in range(fewest, MOST_ROUNDS) if _factor(n, alpha) * spread / math.sqrt(n) <= effect)
-    return next(enough, MOST_ROUNDS)
+    sufficient_counts = (n for n in range(fewest, MAX_ROUNDS) if _factor(n, alpha) * spread / math.sqrt(n) <= effect)
+    return next(sufficient_counts, MAX_ROUNDS)

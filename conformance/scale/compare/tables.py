@@ -16,11 +16,20 @@ Document = dict[str, Any]
 Row = tuple[str, str, str, str, str]
 
 HEADER = ("", "base", "head", "head / base", "verdict")
-SHOWN = ("pods-created", "pods-scheduled", "pods-ready", "available", "updated", "deleted", "at-target", "cpu-operator")
+SHOWN_TIMES = (
+    "pods-created",
+    "pods-scheduled",
+    "pods-ready",
+    "available",
+    "updated",
+    "deleted",
+    "at-target",
+    "cpu-operator",
+)
 """Suffixes of the names of the times that the tables show. The JSON document has all times."""
-ANSWERS = ("writes", "reads", "cpu-ms")
+HEADLINE_COUNTS = ("writes", "reads", "cpu-ms")
 """The counts that the headline shows if there are no usable times."""
-MOST_WRITES = 8
+MAX_WRITES = 8
 """Maximum number of kinds of writes that are listed if the total number of writes has changed."""
 
 
@@ -52,7 +61,7 @@ def markdown(document: Document, command: str) -> str:
         document["why"],
         *(f"\n**fails**: {reason}" for reason in document["gate"]),
         "",
-        *_markdown(list(rows(document))),
+        *_markdown_table(list(rows(document))),
         *(f"- {line}" for line in notes(document)),
         "",
         "Medians of the rounds; intervals of 95 % by bootstrap. Only the first row is tested. Repeat it with:",
@@ -63,7 +72,7 @@ def markdown(document: Document, command: str) -> str:
     return "\n".join(lines)
 
 
-def _markdown(listed: list[Row]) -> Iterator[str]:
+def _markdown_table(listed: list[Row]) -> Iterator[str]:
     if listed:
         for row in (HEADER, ("---",) * len(HEADER), *listed):
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
@@ -75,13 +84,13 @@ def names(document: Document) -> tuple[str, str]:
     the versions, the names with the binders, or the sides as they were given."""
     sides = document["base"], document["head"]
     implementations = [side["implementation"] for side in sides]
-    ways = (
+    name_pairs = (
         [implementation["name"] for implementation in implementations],
         [f"{implementation['name']} {implementation['version']}" for implementation in implementations],
         [f"{side['implementation']['name']} with {side['binder']}" for side in sides],
         [side["name"] for side in sides],
     )
-    base, head = next((way for way in ways if way[0] != way[1]), ways[-1])
+    base, head = next((name_pair for name_pair in name_pairs if name_pair[0] != name_pair[1]), name_pairs[-1])
     return base, head
 
 
@@ -92,8 +101,8 @@ def title(document: Document) -> str:
     rounds = str(played["used"])
     if played["unused"]:
         rounds = f"times of {rounds} of {played['played']}"
-    first, last = document["measured"]["from"], document["measured"]["to"]
-    period = first if first == last else f"{first} to {last}"
+    first_day, last_day = document["measured"]["from"], document["measured"]["to"]
+    period = first_day if first_day == last_day else f"{first_day} to {last_day}"
     return f"{scenario['name']}: {base} (base) and {head} (head), {rounds} rounds, {period}"
 
 
@@ -103,12 +112,14 @@ def headline(document: Document) -> str:
     estimate, metric = document["primary"]["estimate"], document["question"]["metric"]
     if estimate is None:
         usable = "one usable time" if document["rounds"]["used"] else "no usable time"
-        counted = [
+        count_texts = [
             f"{name} {count['verdict']} ({count['ratio']:.2f})"
             for name, count in document["counts"].items()
-            if name in ANSWERS and count["ratio"] is not None
+            if name in HEADLINE_COUNTS and count["ratio"] is not None
         ]
-        return f"{document['verdict']}: {usable} of {metric}" + (f"; counts: {', '.join(counted)}" if counted else "")
+        return f"{document['verdict']}: {usable} of {metric}" + (
+            f"; counts: {', '.join(count_texts)}" if count_texts else ""
+        )
     base, head = names(document)
     verdict = {
         TimeVerdict.FASTER: f"{head} is faster than {base}",
@@ -137,7 +148,7 @@ def rows(document: Document) -> Iterator[Row]:
             f"{count['verdict']} ({count['why']})",
         )
     for name, time in document["times"].items():
-        if name.endswith(SHOWN):
+        if name.endswith(SHOWN_TIMES):
             yield _time(name, time, "")
 
 
@@ -161,7 +172,7 @@ def notes(document: Document) -> Iterator[str]:
     for warning in document["warnings"]:
         yield f"warning: {warning}"
     if document["counts"]["writes"]["verdict"] in ("more", "fewer"):
-        for change in document["changedWrites"][:MOST_WRITES]:
+        for change in document["changedWrites"][:MAX_WRITES]:
             base, head = change["base"], change["head"]
             yield f"{change['request']}: {base:.2f} per pod in the base, {head:.2f} in the head ({head - base:+.2f})"
     for unused in document["rounds"]["unused"]:
@@ -169,9 +180,9 @@ def notes(document: Document) -> Iterator[str]:
     machine = document["environment"]
     for side, name in zip(("base", "head"), names(document), strict=True):
         programs = document[side]["implementation"]["programs"].values()
-        of = "; ".join(
+        program_text = "; ".join(
             f"{program['program']} {(program['commit'] or program['digest'] or '?').removeprefix('sha256:')[:12]}"
             for program in programs
         )
-        yield f"{side}: {name}" + (f" ({of})" if of else "")
+        yield f"{side}: {name}" + (f" ({program_text})" if program_text else "")
     yield f"machine: {machine['cpus']} × {machine['cpuModel']}, {machine['memoryMiB'] / 1024:.0f} GiB"

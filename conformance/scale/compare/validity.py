@@ -90,10 +90,10 @@ def _floors(result: Result, limits: Limits) -> Iterator[str]:
     before, after = result["floors"]["before"], result["floors"]["after"]
     if before is None or after is None:
         return
-    first, second = before["markers"]["pods-ready"], after["markers"]["pods-ready"]
-    slow, fast = max(first, second), min(first, second)
+    before_seconds, after_seconds = before["markers"]["pods-ready"], after["markers"]["pods-ready"]
+    slow, fast = max(before_seconds, after_seconds), min(before_seconds, after_seconds)
     if slow > limits.floor_ratio * fast and slow - fast > limits.floor_seconds:
-        yield f"the raw floors before and after differ: {first:.1f} s and {second:.1f} s"
+        yield f"the raw floors before and after differ: {before_seconds:.1f} s and {after_seconds:.1f} s"
     for name, floor in (("before", before), ("after", after)):
         for part in ("creation", "deletion"):
             yield from (f"raw floor {name}: {reason}" for reason in _machine(floor[part]["machine"], limits))

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from conformance.scale.compare.statistics import ALPHA, Band, Estimate, band, estimate, fewest_pairs
 
-FEWEST_COUNTED = 3
+MIN_COUNTED_ROUNDS = 3
 """The minimum number of rounds for a comparison of counts. With fewer rounds, the noise of the counts is unknown."""
 
 
@@ -92,8 +92,8 @@ def _more_rounds(result: Estimate, minimum_effect: float) -> str:
 def counted(base: Sequence[float], head: Sequence[float], minimum: float) -> Counted:
     """Judge a count. It differs if the values of the sides do not overlap, and if their medians differ by more than
     twice the noise within a side and by at least `minimum`."""
-    if len(base) < FEWEST_COUNTED:
-        return Counted(CountVerdict.INCONCLUSIVE, f"counts take {FEWEST_COUNTED} rounds", None)
+    if len(base) < MIN_COUNTED_ROUNDS:
+        return Counted(CountVerdict.INCONCLUSIVE, f"counts take {MIN_COUNTED_ROUNDS} rounds", None)
     result = band(base, head)
     change = abs(result.ratio - 1)
     noise = f"runs of one side differ by up to {result.noise:.1%}"
