@@ -20,16 +20,18 @@ def with_additions(descriptor: Descriptor, obj: Mapping[str, Any]) -> Object:
     added = dict(obj)
     match obj.get("kind"):
         case "Pod" if (obj.get("spec") or {}).get("schedulerName") == descriptor.scheduler_name:
-            return _added(added, _of_pod(descriptor.pods, obj))
+            return _with_metadata(added, _pod_additions(descriptor.pods, obj))
         case "PodGang":
-            return _added(added, descriptor.podgangs)
+            return _with_metadata(added, descriptor.podgangs)
         case "PodCliqueSet":
-            return _of_templates(_added(added, descriptor.podgangs), _of_pod(descriptor.pods, {}))
+            return _with_template_metadata(
+                _with_metadata(added, descriptor.podgangs), _pod_additions(descriptor.pods, {})
+            )
         case _:
             return added
 
 
-def _of_pod(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
+def _pod_additions(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
     """Return the additions for a pod. Additions that refer to a PodGang or PodClique are left out if the pod has
     none."""
     metadata = pod.get("metadata")
@@ -46,12 +48,12 @@ def _of_pod(addition: Metadata, pod: Mapping[str, Any]) -> Metadata:
     return Metadata(filled(addition.labels), filled(addition.annotations))
 
 
-def _added(obj: Object, addition: Metadata) -> Object:
+def _with_metadata(obj: Object, addition: Metadata) -> Object:
     metadata = obj.get("metadata")
     return {**obj, "metadata": _merged(metadata, addition)} if isinstance(metadata, Mapping) else obj
 
 
-def _of_templates(pcs: Object, addition: Metadata) -> Object:
+def _with_template_metadata(pcs: Object, addition: Metadata) -> Object:
     """Return a set whose clique templates have the additions. A set that is not well-formed is returned unchanged."""
     spec = pcs.get("spec")
     template = spec.get("template") if isinstance(spec, Mapping) else None

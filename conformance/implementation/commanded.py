@@ -12,7 +12,7 @@ from conformance.implementation.output import Output
 from conformance.implementation.role_process import NotStarted
 from conformance.implementation.values import ProcessLocation, Values
 
-SAID = 3
+QUOTED_LINES = 3
 """The number of lines of a command's output that a message quotes."""
 
 
@@ -84,8 +84,8 @@ class Commanded:
 
     def _call(self, command: list[str]) -> None:
         """Run a command to its end. Raises HarnessError with the last lines of the command's output."""
-        place = ProcessLocation(self.role, self.role, self.role)
-        words = [self._values.fill(place, self.descriptor, word) for word in command]
+        location = ProcessLocation(self.role, self.role, self.role)
+        arguments = [self._values.fill(location, self.descriptor, argument) for argument in command]
         log = self._values.log(self.name)
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with log.open("ab") as file:
@@ -93,8 +93,8 @@ class Commanded:
             environment = inherited.chosen(os.environ, self._control.inherit)
             environment |= {"KUBECONFIG": str(self._values.cluster.kubeconfig)}
             try:
-                done = subprocess.run(
-                    words,
+                completed_process = subprocess.run(
+                    arguments,
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=file,
@@ -103,9 +103,11 @@ class Commanded:
                     timeout=self._control.within,
                 )
             except subprocess.TimeoutExpired as error:
-                raise HarnessError(f"the command {words[0]} takes more than {self._control.within:g} s") from error
+                raise HarnessError(f"the command {arguments[0]} takes more than {self._control.within:g} s") from error
             except OSError as error:
-                raise HarnessError(f"the command {words[0]} cannot be called: {error.strerror}") from error
-        if done.returncode:
-            last_lines = " | ".join(output.last_lines(SAID)) or "nothing"
-            raise HarnessError(f"the command {words[0]} exited with code {done.returncode}; it said: {last_lines}")
+                raise HarnessError(f"the command {arguments[0]} cannot be called: {error.strerror}") from error
+        if completed_process.returncode:
+            last_lines = " | ".join(output.last_lines(QUOTED_LINES)) or "nothing"
+            raise HarnessError(
+                f"the command {arguments[0]} exited with code {completed_process.returncode}; it said: {last_lines}"
+            )

@@ -166,8 +166,8 @@ class Deployed:
         if status.get("observedGeneration", 0) < deployment["metadata"]["generation"]:
             return f"the {self._title} is not observed yet"
         counts = {name: status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
-        wrong = [f"{name} is {count}" for name, count in counts.items() if count != desired]
-        return f"of {desired} replicas of the {self._title}, {', '.join(wrong)}" if wrong else ""
+        differences = [f"{name} is {count}" for name, count in counts.items() if count != desired]
+        return f"of {desired} replicas of the {self._title}, {', '.join(differences)}" if differences else ""
 
     async def _available(self, client: Client) -> bool:
         deployment = await self._get(client)
@@ -248,9 +248,9 @@ class Deployed:
         return NotStarted(self.role, "", self.descriptor.name, reason, timed_out=timed_out)
 
 
-async def _until(true: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:
+async def _until(condition: Callable[[], Coroutine[Any, Any, bool]], within: float) -> None:
     """Poll until `true` returns True. Raises RetryError."""
-    await AsyncRetrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(within))(true)
+    await AsyncRetrying(retry=retry_if_not_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(within))(condition)
 
 
 def _containers(pod: Object) -> list[tuple[str, int, int]]:
@@ -267,8 +267,8 @@ def _containers(pod: Object) -> list[tuple[str, int, int]]:
 def _complaint(pod: Object) -> str:
     """Return why a pod is not Ready, according to the pod's status."""
     for status in pod.get("status", {}).get("containerStatuses") or []:
-        if waiting := (status.get("state") or {}).get("waiting"):
-            words = " ".join(filter(None, (waiting.get("reason"), waiting.get("message"))))
-            return f"pod {pod['metadata']['name']}: {words}"
+        if waiting_state := (status.get("state") or {}).get("waiting"):
+            complaint = " ".join(filter(None, (waiting_state.get("reason"), waiting_state.get("message"))))
+            return f"pod {pod['metadata']['name']}: {complaint}"
     phase = pod.get("status", {}).get("phase", "Pending")
     return f"pod {pod['metadata']['name']} is {phase}"

@@ -207,8 +207,10 @@ class Descriptor:
     def is_kube_scheduler(self) -> bool:
         """Return whether the gang scheduler can be the cluster's kube-scheduler: the implementation starts no gang
         scheduler itself, and the scheduler has the default name."""
-        brought = any(parts.get(Role.GANG_SCHEDULER) for parts in (self.processes, self.deployments, self.control))
-        return self.scheduler_name == DEFAULT_SCHEDULER and not brought
+        has_scheduler = any(
+            parts.get(Role.GANG_SCHEDULER) for parts in (self.processes, self.deployments, self.control)
+        )
+        return self.scheduler_name == DEFAULT_SCHEDULER and not has_scheduler
 
     def earlier(self, upgrade: Upgrade) -> Descriptor:
         """Return the descriptor of the earlier version with which an upgrade starts."""

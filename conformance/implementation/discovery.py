@@ -29,23 +29,25 @@ def completed(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
     of an existing cluster, from which the CRDs are read if the descriptor installs none. Raises UsageError,
     HarnessError."""
     if not judged.install.crds and not kubeconfig:  # only the descriptor is known
-        return _of(judged, judged.contract or _line(judged, Served()))
-    api = _of_manifests(judged) if judged.install.crds else _of_cluster(Path(kubeconfig))
-    line = _line(judged, api)
-    claimed = lines.of(judged.contract)[0] if judged.contract else line
-    if line and claimed != line:
+        return _with_contract(judged, judged.contract or _served_line(judged, Served()))
+    api = _served_by_manifests(judged) if judged.install.crds else _served_by_cluster(Path(kubeconfig))
+    line = _served_line(judged, api)
+    claimed_line = lines.of(judged.contract)[0] if judged.contract else line
+    if line and claimed_line != line:
         maps = "PodGangMaps with entries by epoch" if api.by_epoch else "no PodGangMaps with entries by epoch"
         raise UsageError(
             f"contract is {judged.contract}, but the CRDs serve {maps}: that is line {line}",
             where=placeholders.option(judged.document.value["contract"]) or judged.document.location("contract"),
-            hint=f"say {line}, or install the CRDs of the line {claimed}",
+            hint=f"say {line}, or install the CRDs of the line {claimed_line}",
         )
     return dataclasses.replace(
-        _of(judged, judged.contract or line), features=judged.features | api.features, discovered=api.findings
+        _with_contract(judged, judged.contract or line),
+        features=judged.features | api.features,
+        discovered=api.findings,
     )
 
 
-def _of(judged: Descriptor, contract: str) -> Descriptor:
+def _with_contract(judged: Descriptor, contract: str) -> Descriptor:
     """Return the descriptor with the release line and the release of a contract, if it plays the operator."""
     if Role.OPERATOR not in judged.roles:
         return judged
@@ -53,7 +55,7 @@ def _of(judged: Descriptor, contract: str) -> Descriptor:
     return dataclasses.replace(judged, line=line, release=release)
 
 
-def _line(judged: Descriptor, api: Served) -> str:
+def _served_line(judged: Descriptor, api: Served) -> str:
     """Return the release line that the CRDs show. It is empty for a scheduler, which follows the line of the operator
     that it runs with."""
     if Role.OPERATOR not in judged.roles:
@@ -61,7 +63,7 @@ def _line(judged: Descriptor, api: Served) -> str:
     return lines.MAPS if api.by_epoch else lines.NAMES
 
 
-def _of_manifests(judged: Descriptor) -> Served:
+def _served_by_manifests(judged: Descriptor) -> Served:
     texts = {path: installation.text(path) for path in judged.manifests("crds")}
     if not any(served.WORD in text or served.COHERENT in text for text in texts.values()):
         return Served()
@@ -69,7 +71,7 @@ def _of_manifests(judged: Descriptor) -> Served:
     return served.read(crd for path, text in relevant.items() for crd in installation.read_manifests(path, text, CRD))
 
 
-def _of_cluster(kubeconfig: Path) -> Served:
+def _served_by_cluster(kubeconfig: Path) -> Served:
     async def read() -> Served:
         async with Client.from_kubeconfig(kubeconfig, user_agent=AGENT) as client:
             crds = [await client.get_or_none(CRDS, None, name) for name in (served.SETS, served.MAPS)]

@@ -62,11 +62,11 @@ def added(judged: Descriptor, baseline: Baseline, option: str = OPTION) -> Descr
 
 def text(implementation: str, entries: Iterable[ExpectedFailure]) -> str:
     """Return a file of expected failures as YAML."""
-    listed = [
+    failures = [
         {name: _plain(value) for name, value in msgspec.structs.asdict(entry).items() if value is not None}
         for entry in sorted(entries, key=lambda entry: entry.id)
     ]
-    content = {"apiVersion": API_VERSION, "kind": KIND, "implementation": implementation, "expectedFailures": listed}
+    content = {"apiVersion": API_VERSION, "kind": KIND, "implementation": implementation, "expectedFailures": failures}
     return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=116)
 
 

@@ -14,14 +14,16 @@ LIMIT = 20_000
 def files(pattern: Path) -> list[Path]:
     """Return the files that match an absolute pattern, sorted. Raises OSError, or ValueError if too many files would
     have to be searched."""
-    anchor, wild = Path(pattern.anchor), [bool(set(part) & set("*?[")) for part in pattern.parts]
-    fixed = Path(*(part for part, _ in takewhile(lambda pair: not pair[1], zip(pattern.parts, wild, strict=True))))
-    if ("**" in pattern.parts or sum(wild) > 1) and _large(fixed):
-        raise ValueError(f"there are more than {LIMIT:,} files below {fixed}")
+    anchor, has_wildcards = Path(pattern.anchor), [bool(set(part) & set("*?[")) for part in pattern.parts]
+    fixed_part = Path(
+        *(part for part, _ in takewhile(lambda pair: not pair[1], zip(pattern.parts, has_wildcards, strict=True)))
+    )
+    if ("**" in pattern.parts or sum(has_wildcards) > 1) and _is_large(fixed_part):
+        raise ValueError(f"there are more than {LIMIT:,} files below {fixed_part}")
     return sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())
 
 
-def _large(folder: Path) -> bool:
+def _is_large(folder: Path) -> bool:
     count = 0
     for _, folders, names in os.walk(folder):
         count += len(folders) + len(names)

@@ -61,10 +61,10 @@ def read_manifests(path: Path, text: str, kinds: tuple[str, ...] = ()) -> tuple[
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         version = manifest.get("apiVersion") if isinstance(manifest, dict) else None
-        wrong = kind not in kinds if kinds else not (isinstance(kind, str) and isinstance(version, str))
-        if wrong or not isinstance(name, str) or not name:
+        is_wrong = kind not in kinds if kinds else not (isinstance(kind, str) and isinstance(version, str))
+        if is_wrong or not isinstance(name, str) or not name:
             raise UsageError(
-                f"holds an object of kind {kind!r}" if wrong else f"holds a {kind} without a name",
+                f"holds an object of kind {kind!r}" if is_wrong else f"holds a {kind} without a name",
                 where=display_path(path),
                 hint=f"only {' and '.join(kinds) or 'objects with apiVersion'} with metadata.name belong here",
             )
@@ -82,16 +82,16 @@ async def install_crds(client: Client, crds: Sequence[Manifest]) -> None:
         return
     await asyncio.gather(*(_apply(client, CRDS, crd) for crd in crds))
     sink = _Established(crd["metadata"]["name"] for crd in crds)
-    watching = asyncio.create_task(Reflector(client, CRDS, _crds.decode, sink).run())
-    begin = time.monotonic()
+    watch_task = asyncio.create_task(Reflector(client, CRDS, _crds.decode, sink).run())
+    start = time.monotonic()
     try:
         while not await sink.established(1.0):
-            if (waited := time.monotonic() - begin) >= pace.patience(WITHIN):
+            if (waited := time.monotonic() - start) >= pace.patience(WITHIN):
                 raise sink.not_established(waited)
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-    await asyncio.gather(*(_served(client, crd) for crd in crds))
+        watch_task.cancel()
+        await asyncio.gather(watch_task, return_exceptions=True)
+    await asyncio.gather(*(_wait_until_served(client, crd) for crd in crds))
 
 
 def check_webhook(path: Path, configuration: Manifest) -> None:
@@ -124,7 +124,7 @@ async def install_webhooks(
         await _barrier(client, kind, run)
 
 
-async def _served(client: Client, crd: Manifest) -> None:
+async def _wait_until_served(client: Client, crd: Manifest) -> None:
     """Wait until an established CRD is served: for an instant the API server may respond with 404, or with 429 while
     its storage starts."""
     spec = crd["spec"]
@@ -147,7 +147,7 @@ async def _served(client: Client, crd: Manifest) -> None:
     await until(answers, f"the API server does not serve {crd['metadata']['name']} {WITHIN:g} s after it was applied")
 
 
-async def until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], complaint: str) -> None:
     """Poll until `true` returns True, because there is nothing to watch. Raises ClusterTooSlow with the complaint when
     the time is up."""
     try:
@@ -155,7 +155,7 @@ async def until(true: Callable[[], Awaitable[bool]], complaint: str) -> None:
             retry=retry_if_not_result(bool),
             wait=wait_exponential(multiplier=0.01, max=0.2),
             stop=pace.stop_after(WITHIN),
-        )(true)
+        )(condition)
     except NeverTrue as error:
         raise ClusterTooSlow(complaint, hint="see the log of kube-apiserver") from error
 

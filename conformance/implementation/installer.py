@@ -28,24 +28,26 @@ def check(source: Descriptor) -> None:
     for path in source.manifests("crds"):
         installation.read_manifests(path, installation.text(path), CRD)
     for path in source.manifests("webhooks"):
-        for configuration in _unfilled(source, path, tuple(installation.WEBHOOKS)):
+        for configuration in _placeholder_manifests(source, path, tuple(installation.WEBHOOKS)):
             installation.check_webhook(path, configuration)
     for path in source.manifests("objects"):
-        for manifest in _unfilled(source, path):
+        for manifest in _placeholder_manifests(source, path):
             objects.check(path, manifest)
     for path in source.manifests("manifests"):
-        _unfilled(source, path)
+        _placeholder_manifests(source, path)
 
 
 def declared(source: Descriptor) -> list[Manifest]:
     """Return the objects that a descriptor installs, with the same placeholder values as in `check`. Raises
     UsageError."""
     crds = (installation.read_manifests(path, installation.text(path), CRD) for path in source.manifests("crds"))
-    unfilled = (_unfilled(source, path) for part in ("webhooks", "objects") for path in source.manifests(part))
+    unfilled = (
+        _placeholder_manifests(source, path) for part in ("webhooks", "objects") for path in source.manifests(part)
+    )
     return [manifest for manifests in (*crds, *unfilled) for manifest in manifests]
 
 
-def _unfilled(source: Descriptor, path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
+def _placeholder_manifests(source: Descriptor, path: Path, kinds: tuple[str, ...] = ()) -> Sequence[Manifest]:
     """Return the objects of a file. Placeholders whose value depends on a cluster, such as ports, are replaced by
     `x`."""
     text = placeholders.expand(checked(source, path), lambda name: source.static(name) or "x")
@@ -90,8 +92,8 @@ class Installer:
         crds: dict[str, Manifest] = {}
         further: list[DesiredObject] = []
         # CRDs of the predecessor that its successor does not have remain installed, so they come first.
-        before = [self._judged.predecessor] if self._judged.predecessor is not None else []
-        for source in (*before, *self._sources):
+        predecessors = [self._judged.predecessor] if self._judged.predecessor is not None else []
+        for source in (*predecessors, *self._sources):
             for path in source.manifests("crds"):
                 manifests = installation.read_manifests(path, installation.text(path), CRD)
                 crds |= {crd["metadata"]["name"]: crd for crd in manifests}

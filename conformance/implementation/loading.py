@@ -125,10 +125,10 @@ def load(
         upgrades=tuple(file.upgrades),
         digest="sha256:" + hashlib.sha256(canonical.encode()).hexdigest(),
     )
-    filled = {**document.value, "schedulerName": descriptor.scheduler_name}
+    filled_document = {**document.value, "schedulerName": descriptor.scheduler_name}
     if descriptor.contract:
-        filled["contract"] = descriptor.contract
-    documents.check(dataclasses.replace(document, value=filled), _schema())
+        filled_document["contract"] = descriptor.contract
+    documents.check(dataclasses.replace(document, value=filled_document), _schema())
     _check_programs(descriptor, file)
     for part in PARTS:
         descriptor.manifests(part)
@@ -201,7 +201,7 @@ def _read(path: Path) -> tuple[Document, _File]:
     file = msgspec.convert(document.value, _File)
     _check_roles(document, file)
     _check_processes(document, file)
-    _check_of_schedulers(document, file)
+    _check_scheduler_fields(document, file)
     _check_placeholders(document, file)
     _check_patterns(document, file)
     _check_upgrades(document, file)
@@ -211,7 +211,7 @@ def _read(path: Path) -> tuple[Document, _File]:
 
 def _check_roles(document: Document, file: _File) -> None:
     """Check that each role is played in the way that `start` requires."""
-    _check_way(document, file)
+    _check_start(document, file)
     played: dict[str, Collection[Role]] = {
         "processes": file.processes,
         "deployments": file.deployments,
@@ -244,17 +244,17 @@ def _check_roles(document: Document, file: _File) -> None:
             )
 
 
-def _check_way(document: Document, file: _File) -> None:
+def _check_start(document: Document, file: _File) -> None:
     """Check that fields for other ways of starting are absent, and that the fields for the chosen way are complete."""
-    ways: dict[Field, tuple[object, tuple[Start, ...]]] = {
+    fields_by_way: dict[Field, tuple[object, tuple[Start, ...]]] = {
         ("processes",): (file.processes, ("processes",)),
         ("deployments",): (file.deployments, DEPLOYED),
         ("control",): (file.control, ("running",)),
         ("install", "manifests"): (file.install.manifests, ("manifests",)),
         ("install", "helm"): (file.install.helm, ("helm",)),
     }
-    for field, (given, starts) in ways.items():
-        if given and file.start not in starts:
+    for field, (value, starts) in fields_by_way.items():
+        if value and file.start not in starts:
             problem = f"has no meaning with start: {file.start}"
             raise UsageError(
                 problem, where=document.location(*field), hint=f"remove it, or say start: {' or '.join(starts)}"
@@ -293,7 +293,7 @@ def _check_processes(document: Document, file: _File) -> None:
         pages.add((role, page))
 
 
-def _check_of_schedulers(document: Document, file: _File) -> None:
+def _check_scheduler_fields(document: Document, file: _File) -> None:
     """Check the fields that only a gang scheduler may have, and that `record` names no resource that the suite records
     anyway."""
     for field in ("pods", "podgangs", "settle"):
@@ -303,28 +303,34 @@ def _check_of_schedulers(document: Document, file: _File) -> None:
                 where=document.location(field),
                 hint="remove it, or add the role",
             )
-    recorded = {resource.plural for resource in RECORDED_KINDS}
+    recorded_plurals = {resource.plural for resource in RECORDED_KINDS}
     for index, name in enumerate(file.record):
         plural = name.partition(".")[0]
-        if plural in recorded:
+        if plural in recorded_plurals:
             raise UsageError(
                 f"{plural} are recorded already", where=document.location("record", index), hint="remove the entry"
             )
-        recorded.add(plural)
+        recorded_plurals.add(plural)
 
 
 def _check_placeholders(document: Document, file: _File) -> None:
     for key, text in {"version": file.version, "schedulerName": file.scheduler_name}.items():
         _check_text(document, (key,), text, (), file.parameters, process=False)
-        if other := [name for name in placeholders.used(text) if not name.startswith("set.")]:
-            raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.location(key), hint="use ${set.…}")
+        if unknown_names := [name for name in placeholders.used(text) if not name.startswith("set.")]:
+            raise UsageError(
+                f"${{{unknown_names[0]}}} has no meaning here", where=document.location(key), hint="use ${set.…}"
+            )
     for kind in ("pods", "podgangs", "supplied"):
         further = placeholders.OF_PODS if kind == "pods" else ()
         for field, text in document.strings(kind) if kind in document.value else ():
             _check_text(document, field, text, (), file.parameters, process=False, further=further)
-            if other := [name for name in placeholders.used(text) if not _known_at_load(name) and name not in further]:
+            if unknown_names := [
+                name for name in placeholders.used(text) if not _known_at_load(name) and name not in further
+            ]:
                 hint = "use ${schedulerName} or ${set.…}" + (", ${podGang} or ${podClique}" if further else "")
-                raise UsageError(f"${{{other[0]}}} has no meaning here", where=document.location(*field), hint=hint)
+                raise UsageError(
+                    f"${{{unknown_names[0]}}} has no meaning here", where=document.location(*field), hint=hint
+                )
     for part in PARTS:
         for index, pattern in enumerate(getattr(file.install, part)):
             place: Field = ("install", part, index)
@@ -335,15 +341,15 @@ def _check_placeholders(document: Document, file: _File) -> None:
                     where=document.location(*place),
                     hint="use ${here}, ${project} or ${set.…}",
                 )
-    for _, of_process, process in file.each_process():
-        for field, text in document.strings(*of_process):
+    for _, process_field, process in file.each_process():
+        for field, text in document.strings(*process_field):
             _check_text(document, field, text, process.files, file.parameters, process=True)
-    for below in (("control",), ("install", "helm")):
-        for field, text in document.strings(*below) if _has(document, *below) else ():
+    for parent in (("control",), ("install", "helm")):
+        for field, text in document.strings(*parent) if _is_set(document, *parent) else ():
             _check_text(document, field, text, (), file.parameters, process=False)
 
 
-def _has(document: Document, *field: str) -> bool:
+def _is_set(document: Document, *field: str) -> bool:
     return field in document.lines
 
 
@@ -423,13 +429,13 @@ def _check_programs(descriptor: Descriptor, file: _File) -> None:
 
 def _check_chart(descriptor: Descriptor, helm: Helm) -> None:
     """Check that the local files of a Helm release exist."""
-    named: dict[Field, str] = {("install", "helm", "chart"): helm.chart}
-    named |= {("install", "helm", "values", index): name for index, name in enumerate(helm.values)}
-    for field, name in named.items():
-        meant = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
-        if "://" not in meant and not (descriptor.here / meant).exists():
+    file_names: dict[Field, str] = {("install", "helm", "chart"): helm.chart}
+    file_names |= {("install", "helm", "values", index): name for index, name in enumerate(helm.values)}
+    for field, name in file_names.items():
+        expanded = placeholders.expand(name, lambda placeholder: descriptor.static(placeholder) or "")
+        if "://" not in expanded and not (descriptor.here / expanded).exists():
             location = placeholders.option(name) or descriptor.document.location(*field)
-            problem = f"{documents.display_path(descriptor.here / meant)} does not exist"
+            problem = f"{documents.display_path(descriptor.here / expanded)} does not exist"
             raise UsageError(problem, where=location, hint="give a path relative to the descriptor, or oci://…")
 
 

@@ -26,9 +26,9 @@ from kube.resource import CONFIG_MAPS, Resource
 
 WITHIN = 25.0
 """Seconds within which the API server must have accepted all objects and must apply all policies."""
-LOOK_EVERY = 0.2
+RETRY_INTERVAL = 0.2
 """Seconds between two attempts."""
-BUSY = (429, 500, 503, 504)
+BUSY_CODES = (429, 500, 503, 504)
 """Status codes of responses after which a request is repeated."""
 POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 BARRIER = "conformance.grove.io/barrier"
@@ -77,11 +77,11 @@ async def install(
     for obj in desired:
         resource = await _resource(client, obj, groups, deadline)
         metadata = obj.manifest["metadata"]
-        place = metadata.get("namespace") or "default" if resource.namespaced else None
-        present = await client.get_or_none(resource, place, metadata["name"])
-        if present is None:
-            created.append((resource, place, metadata["name"]))
-        manifest = marked_if_own(obj.manifest, present, run)
+        namespace = metadata.get("namespace") or "default" if resource.namespaced else None
+        existing = await client.get_or_none(resource, namespace, metadata["name"])
+        if existing is None:
+            created.append((resource, namespace, metadata["name"]))
+        manifest = marked_if_own(obj.manifest, existing, run)
         await _apply(client, resource, DesiredObject(manifest, obj.path), deadline)
     for version, kind in sorted({(obj.manifest["apiVersion"], obj.manifest["kind"]) for obj in desired}):
         if kind in POLICIES:
@@ -98,8 +98,8 @@ async def _resource(client: Client, desired: DesiredObject, groups: Collection[s
         try:
             resources = orjson.loads(await client.request("GET", path))["resources"]
         except ApiError as error:
-            if error.status not in (404, *BUSY):
-                raise _rejected(desired, error.message) from error
+            if error.status not in (404, *BUSY_CODES):
+                raise _rejection(desired, error.message) from error
             resources = []
         for entry in resources:
             if entry["kind"] == kind and "/" not in entry["name"]:
@@ -110,7 +110,7 @@ async def _resource(client: Client, desired: DesiredObject, groups: Collection[s
                 where=display_path(desired.path),
                 hint="is its CRD among those of install.crds?",
             )
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(RETRY_INTERVAL)
 
 
 async def _apply(client: Client, resource: Resource, desired: DesiredObject, deadline: float) -> None:
@@ -122,12 +122,12 @@ async def _apply(client: Client, resource: Resource, desired: DesiredObject, dea
             await client.apply(resource, manifest, manager=MANAGER)
             return
         except ApiError as error:
-            if error.status not in BUSY or time.monotonic() > deadline:
-                raise _rejected(desired, error.message) from error
-        await asyncio.sleep(LOOK_EVERY)
+            if error.status not in BUSY_CODES or time.monotonic() > deadline:
+                raise _rejection(desired, error.message) from error
+        await asyncio.sleep(RETRY_INTERVAL)
 
 
-def _rejected(desired: DesiredObject, reason: str) -> HarnessError:
+def _rejection(desired: DesiredObject, reason: str) -> HarnessError:
     return HarnessError(
         f"the API server rejected {desired.title}: {' '.join(reason.split())}",
         where=display_path(desired.path),
@@ -150,10 +150,10 @@ async def _applied_to_requests(client: Client, api_version: str, kind: str, dead
         for resource, body in zip(resources, bodies, strict=True):
             metadata = {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": mark}}
             await client.apply(resource, {**metadata, **body}, manager=MANAGER)
-        while not await _effect(client, mark):
+        while not await _has_effect(client, mark):
             if time.monotonic() > deadline:
                 raise HarnessError(f"the API server does not apply policies of the kind {kind} after {WITHIN:g} s")
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(RETRY_INTERVAL)
     finally:
         for resource in reversed(resources):
             await client.delete(resource, None, mark)
@@ -179,13 +179,13 @@ def _binding(kind: str, mark: str) -> Mapping[str, Any]:
     return {"spec": {"policyName": mark, **actions}}
 
 
-async def _effect(client: Client, mark: str) -> bool:
+async def _has_effect(client: Client, mark: str) -> bool:
     """Return whether the barrier's policy rejects or changes a request."""
     labels = {BARRIER: mark}
     probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": mark, "labels": labels}}
     params = {"dryRun": "All", "fieldManager": MANAGER}
     try:
-        answer = await client.request("POST", CONFIG_MAPS.path("default"), params=params, body=probe)
+        response = await client.request("POST", CONFIG_MAPS.path("default"), params=params, body=probe)
     except ApiError as error:
-        return mark in error.message and error.status not in (404, *BUSY)
-    return bool(orjson.loads(answer)["metadata"]["labels"][BARRIER] != mark)
+        return mark in error.message and error.status not in (404, *BUSY_CODES)
+    return bool(orjson.loads(response)["metadata"]["labels"][BARRIER] != mark)

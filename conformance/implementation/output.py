@@ -61,20 +61,20 @@ class Output:
         about `LOOK` seconds at most, and the next call continues with the rest. Raises Endless."""
         if pattern in self._matched:
             return True
-        compiled, until = regex.compile(pattern), time.monotonic() + LOOK
+        compiled, deadline = regex.compile(pattern), time.monotonic() + LOOK
         with self._lock:
             end = self._file.size
             if self._read > end:  # the file was truncated
                 self._begin = self._read = 0
-            while self._read < end and time.monotonic() < until:
+            while self._read < end and time.monotonic() < deadline:
                 piece = self._file.at(self._read, min(PIECE, end - self._read))
-                if any(_matches(compiled, line) for line in piece.decode("utf-8", "replace").splitlines()):
+                if any(_line_matches(compiled, line) for line in piece.decode("utf-8", "replace").splitlines()):
                     self._matched.add(pattern)
                     return True
                 # An incomplete line is read again.
-                whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == PIECE else 0)
-                self._read += whole
-                if not whole:
+                complete_bytes = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == PIECE else 0)
+                self._read += complete_bytes
+                if not complete_bytes:
                     break
         return False
 
@@ -90,7 +90,7 @@ class Output:
             content = note + content[content.find(b"\n") + 1 :]  # keep all of the content if it is one line
             os.ftruncate(self._file.descriptor, 0)
             os.pwrite(self._file.descriptor, content, 0)
-            self._begin, self._read = (max(0, place - size + len(content)) for place in (self._begin, self._read))
+            self._begin, self._read = (max(0, offset - size + len(content)) for offset in (self._begin, self._read))
 
     def last_lines(self, count: int) -> list[str]:
         """Return the last lines that are not blank."""
@@ -100,21 +100,21 @@ class Output:
         """Return the last line that says why the program ends, if other lines follow it, and the place where a Go
         program panicked. Return an empty text if there is no such line."""
         lines = self._end()
-        last = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
-        if last is None:
+        reason_line = next((n for n in range(len(lines) - 2, -1, -1) if _REASON.search(lines[n])), None)
+        if reason_line is None:
             return ""
-        line = lines[last]
-        return (line if len(line) <= LONGEST else line[: LONGEST - 1] + "…") + _origin(lines[last + 1 :])
+        line = lines[reason_line]
+        return (line if len(line) <= LONGEST else line[: LONGEST - 1] + "…") + _origin(lines[reason_line + 1 :])
 
     def _end(self) -> list[str]:
         end = self._file.size
-        begin = self._begin if self._begin <= end else 0
-        content = credentials.log(self._file.at(max(begin, end - LAST), min(LAST, end - begin)), self._file.name)
+        start = self._begin if self._begin <= end else 0
+        content = credentials.log(self._file.at(max(start, end - LAST), min(LAST, end - start)), self._file.name)
         lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
         return [line for line in lines if line]
 
 
-def _matches(pattern: regex.Pattern[str], line: str) -> bool:
+def _line_matches(pattern: regex.Pattern[str], line: str) -> bool:
     try:
         return pattern.search(line, timeout=PATIENCE) is not None
     except TimeoutError as error:
@@ -125,9 +125,9 @@ def _matches(pattern: regex.Pattern[str], line: str) -> bool:
 def _origin(trace: list[str]) -> str:
     """Return the function and the line in which a Go program panicked, from the stack below the reason: the innermost
     frame that does not belong to the runtime, below the frames of code that recovered the panic and panicked again."""
-    begins = [n for n, line in enumerate(trace) if line.startswith(("goroutine ", "panic("))]
-    panics = [n for n in begins if trace[n].startswith("panic(")]
-    frames = trace[(panics or begins)[-1 if panics else 0] + 1 :] if begins else []
+    stack_starts = [n for n, line in enumerate(trace) if line.startswith(("goroutine ", "panic("))]
+    panics = [n for n in stack_starts if trace[n].startswith("panic(")]
+    frames = trace[(panics or stack_starts)[-1 if panics else 0] + 1 :] if stack_starts else []
     for function, place in pairwise(frames):
         if (match := _PLACE.search(place)) and not function.startswith(("runtime.", "/")):
             return f" in {function.rpartition('(')[0].rpartition('/')[2]} ({match.group(1)})"

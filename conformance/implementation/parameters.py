@@ -58,20 +58,24 @@ def resolved(
     the descriptor.
     """
     require_known(parameters, given, option)
-    missing = {name: of for name, of in parameters.items() if of.default is None and name not in given}
-    if missing:
-        about = ", ".join(f"{name} ({parameter.description.rstrip('.')})" for name, parameter in missing.items())
-        words = "parameters are" if len(missing) > 1 else "a parameter is"
-        options = (f"{option} {name}={'PATH' if of.kind == 'path' else 'VALUE'}" for name, of in missing.items())
-        location = document.location("parameters", next(iter(missing)))
-        raise UsageError(f"{words} required: {about}", where=location, hint=f"give {' '.join(options)}")
+    missing_parameters = {name: of for name, of in parameters.items() if of.default is None and name not in given}
+    if missing_parameters:
+        descriptions = ", ".join(
+            f"{name} ({parameter.description.rstrip('.')})" for name, parameter in missing_parameters.items()
+        )
+        subject = "parameters are" if len(missing_parameters) > 1 else "a parameter is"
+        options = (
+            f"{option} {name}={'PATH' if of.kind == 'path' else 'VALUE'}" for name, of in missing_parameters.items()
+        )
+        location = document.location("parameters", next(iter(missing_parameters)))
+        raise UsageError(f"{subject} required: {descriptions}", where=location, hint=f"give {' '.join(options)}")
     values: dict[str, str] = {}
     for name, parameter in parameters.items():
         value = given.get(name, parameter.default or "")
         if parameter.kind == "path" and value:
             base = Path.cwd() if name in given else document.path.absolute().parent
             location = f"{option} {name}" if name in given else document.location("parameters", name, "default")
-            values[name] = str(_existing(base / Path(value).expanduser(), location))
+            values[name] = str(_existing_path(base / Path(value).expanduser(), location))
         elif parameter.kind == "path" and name in given:
             raise UsageError("is empty", where=f"{option} {name}", hint="give a path")
         else:
@@ -79,7 +83,7 @@ def resolved(
     return values
 
 
-def _existing(path: Path, location: str) -> Path:
+def _existing_path(path: Path, location: str) -> Path:
     if not path.exists():
         problem, near = absent(path)
         problem = f"{display_path(path)} does not exist" if problem == "no such file" else problem

@@ -124,24 +124,24 @@ def start_all(players: Iterable[RoleRunner]) -> None:
 
     Raises NotStarted with the end of the log, after killing the processes that this call has started.
     """
-    everybody = list(players)
-    for player in everybody:
+    all_players = list(players)
+    for player in all_players:
         if isinstance(player, Deployed | Commanded) and not player.alive:
             player.start()
-    _start_processes([player for player in everybody if isinstance(player, ProcessRunner)])
+    _start_processes([player for player in all_players if isinstance(player, ProcessRunner)])
 
 
 def _start_processes(players: list[ProcessRunner]) -> None:
-    started: list[RoleProcess] = []
+    started_processes: list[RoleProcess] = []
     try:
         for stage in zip_longest(*(player.processes for player in players)):
-            launched = [process for process in stage if process is not None and not process.alive]
-            for process in launched:
-                started.append(process)
+            launched_processes = [process for process in stage if process is not None and not process.alive]
+            for process in launched_processes:
+                started_processes.append(process)
                 process.launch()
-            for process in launched:
-                process.wait_ready(started)
+            for process in launched_processes:
+                process.wait_ready(started_processes)
     except BaseException:
-        for process in reversed(started):
+        for process in reversed(started_processes):
             process.kill()
         raise

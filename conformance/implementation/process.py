@@ -29,7 +29,7 @@ from conformance.cluster import pace
 from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation.output import TAIL, Endless, Output
 
-LOOK_EVERY = 0.05
+CHECK_INTERVAL = 0.05
 """Seconds between two checks of a health page or a log while a process starts. The end of the process is noticed
 immediately."""
 OBEYED_WITHIN = 10.0
@@ -39,7 +39,7 @@ KILLED_WITHIN = 60.0
 TAIL_LINES = 15
 BOUND_EVERY = 0.1
 """Seconds between two checks of a log's size. In this time a program can write about 100 MB to a disk."""
-ANSWER_WITHIN = 1.0
+RESPONSE_TIMEOUT = 1.0
 """Seconds within which a page must have responded."""
 STATUS_LINE = 1024
 """Maximum number of bytes in the first line of a response."""
@@ -172,21 +172,23 @@ class ProcessGroup:
         """Return when the page responds with 200 and a log line of this run matches. Raises ReadyLate after `within`
         seconds, or later on an overloaded machine, and NotReady as soon as the process has ended; the message contains
         the end of the log. `meanwhile` is called repeatedly. An exception that it raises ends the wait."""
-        begin = time.monotonic()
-        page, line = http_url is None, log_pattern is None
-        while not (page and line):
-            if self._has_ended.wait(LOOK_EVERY):
+        start = time.monotonic()
+        page_ready, line_found = http_url is None, log_pattern is None
+        while not (page_ready and line_found):
+            if self._has_ended.wait(CHECK_INTERVAL):
                 raise NotReady(f"{self._ended} before it was ready; {self.tail()}")
             meanwhile()
-            page = page or answers(http_url or "")
+            page_ready = page_ready or answers(http_url or "")
             try:
-                line = line or self.has_logged(log_pattern or "")
+                line_found = line_found or self.has_logged(log_pattern or "")
             except Endless as error:
                 raise NotReady(f"is not found to be ready: {error}") from error
-            if not (page and line) and (waited := time.monotonic() - begin) > within * pace.factor():
-                missing = f"{http_url} did not answer 200" if not page else f"no log line matched {log_pattern!r}"
-                after = f"{within:g} s" if waited < within + 1 else f"{waited:.0f} s, on an overloaded machine"
-                raise ReadyLate(f"is not ready after {after}: {missing}; {self.tail()}")
+            if not (page_ready and line_found) and (waited := time.monotonic() - start) > within * pace.factor():
+                missing = f"{http_url} did not answer 200" if not page_ready else f"no log line matched {log_pattern!r}"
+                wait_description = (
+                    f"{within:g} s" if waited < within + 1 else f"{waited:.0f} s, on an overloaded machine"
+                )
+                raise ReadyLate(f"is not ready after {wait_description}: {missing}; {self.tail()}")
         if self._ended is not None:
             raise NotReady(f"{self._ended} when it had just become ready; {self.tail()}")
 
@@ -208,9 +210,9 @@ class ProcessGroup:
 
     def _bound(self) -> None:
         """Keep the log small while the process is alive. A full disk does not end the attempts."""
-        ended = False
-        while not ended:
-            ended = self._has_ended.wait(BOUND_EVERY)
+        has_ended = False
+        while not has_ended:
+            has_ended = self._has_ended.wait(BOUND_EVERY)
             with contextlib.suppress(OSError):
                 self._output.bound()
 
@@ -254,22 +256,26 @@ def _alive_below(parent: psutil.Process) -> list[psutil.Process]:
     return descendants
 
 
-def answers(url: str, within: float = ANSWER_WITHIN) -> bool:
+def answers(url: str, within: float = RESPONSE_TIMEOUT) -> bool:
     """Return whether a page on loopback responds with 200. Only the first line of the response is read, and it must be
     complete within `within` seconds. Proxies are never used."""
-    parts, deadline, head = urllib.parse.urlsplit(url), time.monotonic() + within, b""
-    page = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    request = f"GET {page} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"
+    url_parts, deadline, status_line = urllib.parse.urlsplit(url), time.monotonic() + within, b""
+    page = (url_parts.path or "/") + (f"?{url_parts.query}" if url_parts.query else "")
+    request = f"GET {page} HTTP/1.1\r\nHost: {url_parts.netloc}\r\nConnection: close\r\n\r\n"
     try:
-        with socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=within) as connection:
+        with socket.create_connection(
+            (url_parts.hostname or "127.0.0.1", url_parts.port or 80), timeout=within
+        ) as connection:
             connection.sendall(request.encode())
             while (
-                b"\n" not in head and len(head) < STATUS_LINE and (remaining_seconds := deadline - time.monotonic()) > 0
+                b"\n" not in status_line
+                and len(status_line) < STATUS_LINE
+                and (remaining_seconds := deadline - time.monotonic()) > 0
             ):
                 connection.settimeout(remaining_seconds)
                 if not (piece := connection.recv(STATUS_LINE)):
                     break
-                head += piece
+                status_line += piece
     except OSError:
         return False
-    return re.match(rb"HTTP/1\.[01] 200(?: [^\n]*)?\r?\n", head) is not None
+    return re.match(rb"HTTP/1\.[01] 200(?: [^\n]*)?\r?\n", status_line) is not None

@@ -64,11 +64,11 @@ class Release:
 
     async def _apply(self, desired: Sequence[DesiredObject]) -> None:
         crds = [item.manifest for item in desired if item.manifest["kind"] == CRDS.kind]
-        further = [item for item in desired if item.manifest["kind"] != CRDS.kind]
+        other_objects = [item for item in desired if item.manifest["kind"] != CRDS.kind]
         async with self._client() as client:
             await installation.install_crds(client, crds)
             groups = {crd["spec"]["group"] for crd in crds}
-            self._created += await objects.install(client, further, groups, self._values.cluster.run)
+            self._created += await objects.install(client, other_objects, groups, self._values.cluster.run)
 
     async def _remove(self) -> None:
         """Delete the objects in reverse order of their creation, and return when all of them are gone: a namespace that
@@ -98,14 +98,14 @@ class Release:
 
     def _helm(self, desired: Descriptor, helm: Helm) -> None:
         chart = self._filled(desired, helm.chart)
-        words = ["upgrade", "--install", helm.release, chart if "://" in chart else str(desired.here / chart)]
-        words += ["--namespace", helm.namespace, "--create-namespace"]
+        arguments = ["upgrade", "--install", helm.release, chart if "://" in chart else str(desired.here / chart)]
+        arguments += ["--namespace", helm.namespace, "--create-namespace"]
         for name in helm.values:
-            words += ["--values", str(desired.here / self._filled(desired, name))]
+            arguments += ["--values", str(desired.here / self._filled(desired, name))]
         for name, value in helm.set.items():
-            words += ["--set-string", f"{name}={_escaped(self._filled(desired, value))}"]
+            arguments += ["--set-string", f"{name}={_escaped_for_helm(self._filled(desired, value))}"]
         asyncio.run(self._note(helm))
-        self._call(desired, words)
+        self._call(desired, arguments)
 
     async def _note(self, helm: Helm) -> None:
         """Record the release in the cluster, so that it can be removed even if this process is killed."""
@@ -119,20 +119,24 @@ class Release:
                 name = helm_releases.name(helm.namespace, helm.release)
                 await client.delete(CONFIG_MAPS, helm_releases.NAMESPACE, name)
 
-    def _call(self, of: Descriptor, words: Sequence[str]) -> None:
+    def _call(self, descriptor: Descriptor, arguments: Sequence[str]) -> None:
         """Run helm. Raises HarnessError with helm's reason."""
-        command = ["helm", *words, "--kubeconfig", str(self._values.cluster.kubeconfig)]
+        command = ["helm", *arguments, "--kubeconfig", str(self._values.cluster.kubeconfig)]
         environment = inherited.chosen(os.environ, HELM_INHERITS)
-        location = of.document.location("install", "helm")
+        location = descriptor.document.location("install", "helm")
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HELM_WITHIN)
+            completed_process = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=HELM_WITHIN
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise HarnessError(f"helm {words[0]} failed: {error}", where=location) from error
-        if done.returncode:
-            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise HarnessError(f"helm {words[0]} failed: {reason}", where=location, hint="run it by hand to see more")
+            raise HarnessError(f"helm {arguments[0]} failed: {error}", where=location) from error
+        if completed_process.returncode:
+            reason = " ".join(completed_process.stderr.split()) or f"exit code {completed_process.returncode}"
+            raise HarnessError(
+                f"helm {arguments[0]} failed: {reason}", where=location, hint="run it by hand to see more"
+            )
 
 
-def _escaped(value: str) -> str:
+def _escaped_for_helm(value: str) -> str:
     """Return a value in which helm finds no additional assignment."""
     return value.replace("\\", "\\\\").replace(",", "\\,")

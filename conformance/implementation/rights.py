@@ -61,7 +61,7 @@ async def _bind(client: Client, role: Role, player: Descriptor) -> None:
         "subjects": [{"apiGroup": _GROUP, "kind": "User", "name": str(role)}],
     }
     await client.apply(BINDINGS, binding, manager=MANAGER)
-    if (attributes := _allowed(orjson.loads(cluster_role))) is None:
+    if (attributes := _allowed_request(orjson.loads(cluster_role))) is None:
         return
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -70,13 +70,13 @@ async def _bind(client: Client, role: Role, player: Descriptor) -> None:
     }
 
     async def effective() -> bool:
-        answer = orjson.loads(await client.request("POST", _REVIEWS, body=review))
-        return bool(answer["status"]["allowed"])
+        response = orjson.loads(await client.request("POST", _REVIEWS, body=review))
+        return bool(response["status"]["allowed"])
 
     await until(effective, f"the user {role} does not have the ClusterRole {name} after {WITHIN:g} s")
 
 
-def _allowed(cluster_role: Mapping[str, Any]) -> dict[str, str] | None:
+def _allowed_request(cluster_role: Mapping[str, Any]) -> dict[str, str] | None:
     """Return the attributes of a request that the ClusterRole allows; None if it allows nothing that can be checked."""
     for rule in cluster_role.get("rules") or ():
         if rule.get("resources") and not rule.get("resourceNames"):

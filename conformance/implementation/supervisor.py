@@ -32,18 +32,18 @@ def main(reports: int, argv: list[str]) -> None:
     signal.set_wakeup_fd(wake)
     leader = start(argv, reports)
     _report(reports, f"started {leader}")
-    listening, leaving = True, True
+    is_listening, ends_with_parent = True, True
     while (status := reap(leader)) is None:
-        ready, _, _ = select.select([awake, *([0] if listening else [])], [], [])
+        ready, _, _ = select.select([awake, *([0] if is_listening else [])], [], [])
         if awake in ready:
             os.read(awake, 4096)
         if 0 in ready:
             for order in os.read(0, 64).decode() or "E":
-                leaving = leaving and order != "D"
-                listening = order != "E"
+                ends_with_parent = ends_with_parent and order != "D"
+                is_listening = order != "E"
                 if order == "T":
                     signal_group(leader, signal.SIGTERM)
-                elif order == "K" or (order == "E" and leaving):
+                elif order == "K" or (order == "E" and ends_with_parent):
                     end(leader)
     end(leader)
     _report(reports, f"ended {os.waitstatus_to_exitcode(status)}")
@@ -78,8 +78,8 @@ def reap(leader: int) -> int | None:
     """Reap processes that have ended. Return the status of the program if it is among them."""
     status = None
     with suppress(ChildProcessError):  # no children left
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            status = ended[1] if ended[0] == leader else status
+        while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
+            status = reaped[1] if reaped[0] == leader else status
     return status
 
 
@@ -90,13 +90,13 @@ def end(leader: int) -> None:
     The program may just have been reaped. Its pid is not reused while its group has members.
     """
     signal_group(leader, signal.SIGKILL)
-    refused: set[int] = set()
-    while alive := descendants() - refused:
+    not_permitted: set[int] = set()
+    while alive := descendants() - not_permitted:
         for pid in alive:
             try:
                 os.kill(pid, signal.SIGKILL)
             except PermissionError:  # the process runs as another user, through sudo for example
-                refused.add(pid)
+                not_permitted.add(pid)
             except ProcessLookupError:
                 continue
         select.select([], [], [], 0.002)
